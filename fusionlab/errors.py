@@ -1,0 +1,17 @@
+"""Errors for people: what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """The user's input is wrong; the message is the one line that is printed before exit code 2."""
+
+
+def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
+    """The error for a name that is in no table, with the nearest valid names (all of them when none is near)."""
+    names = list(known)
+    near = difflib.get_close_matches(given, names, n=3, cutoff=0.5) or names
+    return InputError(f"unknown {kind} {given!r}; did you mean: {', '.join(near)}?")

@@ -1,0 +1,139 @@
+"""Program: one StableHLO module, frozen, with its signature, platform and provenance.
+
+The StableHLO module is the IR of record (docs/decisions/0001). A Program keeps it as MLIR bytecode, so that nothing
+can edit it in place and equal programs have equal digests; ``parse`` gives a fresh module in a fresh context.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jax._src.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+
+from fusionlab.errors import InputError
+
+_CPU_CALLS = re.compile(rb"lapack_|__custom_call_cpu|ducc_fft|eigen_")
+_CUDA_CALLS = re.compile(rb"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Shape and element type of one value; ``dtype`` is MLIR's spelling (``f32``, ``i1``, ``ui32``)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return "x".join([*map(str, self.shape), self.dtype])
+
+    @staticmethod
+    def of(mlir_type: Any) -> TensorType:
+        """The record of a ranked, static MLIR tensor type; ValueError when it has another form."""
+        ranked = ir.RankedTensorType(mlir_type)
+        if not ranked.has_static_shape:
+            raise ValueError(f"dynamic shape {mlir_type}")
+        return TensorType(tuple(ranked.shape), str(ranked.element_type))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A StableHLO module. ``platform`` is ``cpu``, ``cuda`` or ``any`` (no platform-specific custom call in it)."""
+
+    name: str
+    bytecode: bytes
+    platform: str
+    provenance: str
+
+    @staticmethod
+    def from_module(module: ir.Module, *, name: str, provenance: str, platform: str | None = None) -> Program:
+        """Freeze ``module`` (it is serialised; later edits of it do not reach the Program)."""
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(file=buffer)
+        bytecode = buffer.getvalue()
+        return Program(name, bytecode, platform or _platform_of(bytecode), provenance)
+
+    @staticmethod
+    def from_file(path: str | Path) -> Program:
+        """Read StableHLO text or MLIR bytecode. InputError names the file and what is wrong with it."""
+        path = Path(path)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        if not content.strip():
+            raise InputError(f"{path}: the file is empty; expected a StableHLO module")
+        with make_ir_context() as context:
+            context.allow_unregistered_dialects = False
+            try:
+                module = ir.Module.parse(content if content.startswith(b"ML\xefR") else content.decode("utf-8"))
+                module.operation.verify()
+            except UnicodeDecodeError:
+                raise InputError(f"{path}: neither StableHLO text nor MLIR bytecode") from None
+            except ir.MLIRError as error:
+                raise InputError(f"{path}: not a valid StableHLO module: {_first_line(error)}") from None
+            if _public_function(module) is None:
+                raise InputError(f"{path}: the module has no public function; expected one named main")
+            return Program.from_module(module, name=path.stem, provenance=str(path))
+
+    def parse(self) -> ir.Module:
+        """A fresh copy of the module in a fresh context (``module.context``)."""
+        with make_ir_context():
+            return ir.Module.parse(self.bytecode)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the bytecode, hexadecimal."""
+        return hashlib.sha256(self.bytecode).hexdigest()
+
+    @cached_property
+    def text(self) -> str:
+        """The module as StableHLO text with locations; parsing it gives an equal module."""
+        return str(self.parse().operation.get_asm(enable_debug_info=True))
+
+    @cached_property
+    def inputs(self) -> tuple[TensorType, ...]:
+        """Types of the public function's arguments, in order."""
+        return tuple(TensorType.of(type_) for type_ in _public_function(self.parse()).type.inputs)
+
+    @cached_property
+    def outputs(self) -> tuple[TensorType, ...]:
+        """Types of the public function's results, in order."""
+        return tuple(TensorType.of(type_) for type_ in _public_function(self.parse()).type.results)
+
+    @cached_property
+    def ops(self) -> int:
+        """Number of StableHLO and CHLO operations, in all functions and regions."""
+        return len(re.findall(r'"?\b(?:stablehlo|chlo)\.(?!return\b)[a-z_]+"?[ (]', str(self.parse())))
+
+
+def public_function(module: ir.Module) -> Any:
+    """The entry ``func.func`` of ``module``: ``main``, or else its first public function."""
+    function = _public_function(module)
+    if function is None:
+        raise InputError("the module has no public function; expected one named main")
+    return function
+
+
+def _public_function(module: ir.Module) -> Any:
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    public = [f for f in functions if f.sym_visibility is None or f.visibility.value == "public"]
+    return next((f for f in public if f.name.value == "main"), public[0] if public else None)
+
+
+def _platform_of(bytecode: bytes) -> str:
+    if _CUDA_CALLS.search(bytecode):
+        return "cuda"
+    return "cpu" if _CPU_CALLS.search(bytecode) else "any"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Unable to parse")] or lines
+    return re.sub(r"^error: ", "", lines[0]) if lines else type(error).__name__

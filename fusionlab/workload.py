@@ -1,0 +1,36 @@
+"""The record that says what is studied: a JAX function, its inputs and the circumstances it is lowered in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One program of one ansatz on one molecule, ready to be lowered or run.
+
+    ``function(*arguments)`` is plain JAX and may be jitted. ``inputs(seed)`` makes the concrete arguments (pytrees of
+    arrays of ``dtype``; electron positions in bohr with shape ``[walkers, electrons, 3]``); it is itself traceable,
+    so ``jax.eval_shape(inputs, 0)`` gives the abstract arguments at no cost. Float64 workloads must be built,
+    lowered and run under ``jax.enable_x64(True)``.
+    """
+
+    name: str
+    molecule: str
+    electrons: int
+    program: str
+    laplacian: str
+    walkers: int
+    dtype: str
+    function: Callable[..., Any]
+    inputs: Callable[[int], tuple[Any, ...]]
+    argument_names: tuple[str, ...]
+    rebuild: Callable[..., Workload]
+    """``rebuild(walkers=16, dtype="float64")``: the same workload in other circumstances."""
+
+    @property
+    def title(self) -> str:
+        """A name for logs and file names, e.g. ``paulinet-CH4-local-energy-w1024``."""
+        return f"{self.name.replace(':', '-')}-{self.molecule}-{self.program}-w{self.walkers}"
