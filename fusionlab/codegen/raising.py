@@ -7,6 +7,7 @@ of a float32 program. Constants stay concrete NumPy arrays; every op is traced u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ RULES: dict[str, Rule] = {
     **control.RULES,
     **calls.RULES,
 }
+
+SCOPE_OPEN, SCOPE_CLOSE = "@<", ">@"
 
 _DTYPES: dict[str, Any] = {
     "i1": np.bool_,
@@ -77,9 +80,13 @@ class Raising:
         rule = RULES.get(node.name)
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
-        with jax.named_scope(self._scope(node)) if self.scopes and self._scope(node) else _NOTHING:
-            results = rule(node, [environment[value] for value in node.operands], self, environment)
-        return list(results)
+        with self.scope(node.scope.rpartition("/")[0]):
+            return list(rule(node, [environment[value] for value in node.operands], self, environment))
+
+    def scope(self, name_stack: str) -> AbstractContextManager[None]:
+        """Open ``name_stack`` as the whole scope of what is traced inside (``splice`` restores it from the marks)."""
+        name_stack = name_stack.removeprefix(self.drop_scope).strip("/")
+        return jax.named_scope(f"{SCOPE_OPEN}{name_stack}{SCOPE_CLOSE}") if name_stack and self.scopes else nullcontext()
 
     def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
         """A callable of the region's arguments; values it captures come from ``environment``."""
@@ -99,18 +106,6 @@ class Raising:
                 if tuple(np.shape(result)) != value.type.shape:
                     raise RaiseError(f"raised to shape {np.shape(result)}, expected {value.type}", node)
                 environment[value] = result
-
-    def _scope(self, node: Node) -> str:
-        scope = node.scope.rpartition("/")[0]
-        return scope.removeprefix(self.drop_scope).strip("/")
-
-
-class _Nothing:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
-
-
-_NOTHING = _Nothing()
 
 
 def raise_nodes(
