@@ -14,8 +14,12 @@ from workloads.molecules import find_molecule
 
 ANSATZE = {
     "paulinet": "workloads.ansatze.paulinet",
+    "deepqmc:paulinet": "workloads.adapters.deepqmc",
+    "deepqmc:ferminet": "workloads.adapters.deepqmc",
+    "deepqmc:psiformer": "workloads.adapters.deepqmc",
+    "deepqmc:deeperwin": "workloads.adapters.deepqmc",
 }
-"""Name of an ansatz to the module whose ``build(molecule, size)`` makes it."""
+"""Name of an ansatz to the module whose ``build(molecule, size)`` makes it (adapters take the name as well)."""
 
 PROGRAMS = {
     "log-psi": "workloads.programs.log_psi",
@@ -57,10 +61,15 @@ def build(
     if walkers < 1:
         raise InputError(f"walkers must be at least 1, not {walkers}")
     system = find_molecule(molecule)
-    ansatz = importlib.import_module(ANSATZE[name]).build(system, size)
-    program_module = importlib.import_module(PROGRAMS[program])
+    ansatz_module, program_module = (importlib.import_module(path) for path in (ANSATZE[name], PROGRAMS[program]))
+    adapted = name.startswith("deepqmc:")
+    ansatz = ansatz_module.build(name, system, size) if adapted else ansatz_module.build(system, size)
     method = _laplacian(laplacian, ansatz.laplacian) if program_module.USES_LAPLACIAN else "none"
     argument_names = program_module.argument_names(method)
+    if adapted and program == "local-energy":
+        function = ansatz_module.local_energy(name, system, method)
+    else:
+        function = program_module.build(ansatz, method)
 
     def inputs(seed: int) -> tuple[Any, ...]:
         return _inputs(ansatz, argument_names, walkers, dtype, seed)
@@ -76,7 +85,7 @@ def build(
         laplacian=method,
         walkers=walkers,
         dtype=dtype,
-        function=program_module.build(ansatz, method),
+        function=function,
         inputs=inputs,
         argument_names=argument_names,
         rebuild=rebuild,

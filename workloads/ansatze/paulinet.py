@@ -31,6 +31,7 @@ from workloads.layers.spin_pairs import (
 from workloads.molecule import Molecule
 
 CUSP_DECAY = 10.0  # 1/bohr
+MATMUL_PRECISION = "highest"  # what DeepQMC sets for the whole process
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,16 @@ SIZES = {"full": Size(), "tiny": Size(determinants=2, interactions=2, embedding=
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
     """PauliNet on ``molecule``; ``size`` is a key of ``SIZES``."""
     chosen = SIZES[size]
+
+    def of_one_walker(parameters: dict[str, Any], r: Any) -> tuple[Any, Any]:
+        with jax.default_matmul_precision(MATMUL_PRECISION):
+            return log_psi(parameters, r, molecule, chosen)
+
     return Ansatz(
         name="paulinet",
         molecule=molecule,
         init=lambda key, dtype: init(key, molecule, chosen, dtype),
-        log_psi=lambda parameters, r: log_psi(parameters, r, molecule, chosen),
+        log_psi=of_one_walker,
         laplacian="replay",
         sampler="metropolis",
     )
