@@ -1,0 +1,121 @@
+"""The catalogue: names of ansätze and programs, and the one function that builds a Workload from names.
+
+Importing this module imports no JAX; the modules of the tables are imported when a workload is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from fusionlab.errors import InputError, unknown
+from fusionlab.workload import Workload
+from workloads.molecules import find_molecule
+
+ANSATZE = {
+    "paulinet": "workloads.ansatze.paulinet",
+    "deepqmc:paulinet": "workloads.adapters.deepqmc",
+    "deepqmc:ferminet": "workloads.adapters.deepqmc",
+    "deepqmc:psiformer": "workloads.adapters.deepqmc",
+    "deepqmc:deeperwin": "workloads.adapters.deepqmc",
+}
+"""Name of an ansatz to the module whose ``build(molecule, size)`` makes it (adapters take the name as well)."""
+
+PROGRAMS = {
+    "log-psi": "workloads.programs.log_psi",
+    "local-energy": "workloads.programs.local_energy",
+}
+"""Name of a program to the module whose ``build(ansatz, laplacian)`` makes its function."""
+
+DTYPES = ("float32", "float64")
+SIZES = ("full", "tiny")
+
+
+def build(
+    name: str,
+    molecule: str = "CH4",
+    program: str = "local-energy",
+    walkers: int = 1024,
+    dtype: str = "float32",
+    laplacian: str | None = None,
+    size: str = "full",
+) -> Workload:
+    """The workload ``program`` of ansatz ``name`` on ``molecule``; no array is computed before ``inputs`` is called.
+
+    ``laplacian=None`` takes the ansatz's own. ``size="tiny"`` is a narrow variant for tests. ``InputError`` names the
+    nearest valid names for an unknown one. Float64 workloads are traced and run under ``jax.enable_x64(True)``.
+    """
+    given: dict[str, Any] = {
+        "name": name,
+        "molecule": molecule,
+        "program": program,
+        "walkers": walkers,
+        "dtype": dtype,
+        "laplacian": laplacian,
+        "size": size,
+    }
+    _check("model", name, ANSATZE)
+    _check("program", program, PROGRAMS)
+    _check("dtype", dtype, DTYPES)
+    _check("size", size, SIZES)
+    if walkers < 1:
+        raise InputError(f"walkers must be at least 1, not {walkers}")
+    system = find_molecule(molecule)
+    ansatz_module, program_module = (importlib.import_module(path) for path in (ANSATZE[name], PROGRAMS[program]))
+    adapted = name.startswith("deepqmc:")
+    ansatz = ansatz_module.build(name, system, size) if adapted else ansatz_module.build(system, size)
+    method = _laplacian(laplacian, ansatz.laplacian) if program_module.USES_LAPLACIAN else "none"
+    argument_names = program_module.argument_names(method)
+    if adapted and program == "local-energy":
+        function = ansatz_module.local_energy(name, system, method)
+    else:
+        function = program_module.build(ansatz, method)
+
+    def inputs(seed: int) -> tuple[Any, ...]:
+        return _inputs(ansatz, argument_names, walkers, dtype, seed)
+
+    def rebuild(**changes: Any) -> Workload:
+        return build(**{**given, **changes})
+
+    return Workload(
+        name=name,
+        molecule=molecule,
+        electrons=system.electrons,
+        program=program,
+        laplacian=method,
+        walkers=walkers,
+        dtype=dtype,
+        function=function,
+        inputs=inputs,
+        argument_names=argument_names,
+        rebuild=rebuild,
+    )
+
+
+def _check(kind: str, given: str, known: Any) -> None:
+    if given not in known:
+        raise unknown(kind, given, known)
+
+
+def _laplacian(given: str | None, default: str) -> str:
+    from workloads.programs.laplacians import LAPLACIANS
+
+    chosen = default if given is None else given
+    _check("laplacian", chosen, LAPLACIANS)
+    return chosen
+
+
+def _inputs(ansatz: Any, argument_names: tuple[str, ...], walkers: int, dtype: str, seed: int) -> tuple[Any, ...]:
+    """The arguments by name, each from its own stream of ``seed``."""
+    import jax
+    import jax.numpy as jnp
+
+    from workloads.programs.walkers import initial_walkers
+
+    parameters_key, walkers_key, other_key = jax.random.split(jax.random.PRNGKey(seed), 3)
+    make = {
+        "parameters": lambda: ansatz.init(parameters_key, jnp.dtype(dtype)),
+        "walkers": lambda: initial_walkers(walkers_key, ansatz.molecule, walkers, jnp.dtype(dtype)),
+        "key": lambda: other_key,
+    }
+    return tuple(make[argument]() for argument in argument_names)

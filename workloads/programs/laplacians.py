@@ -1,0 +1,108 @@
+"""Stage E: ways to compute the Laplacian and the gradient of a scalar function.
+
+Every entry of ``LAPLACIANS`` turns ``f: [n] -> scalar`` into ``x -> (laplacian, gradient)`` with shapes ``()`` and
+``[n]`` and the dtype of ``x``. Those named in ``STOCHASTIC`` take a key as well: ``(x, key)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fusionlab.errors import InputError
+
+Function = Callable[[Any], Any]
+LaplacianOf = Callable[[Function], Callable[..., tuple[Any, Any]]]
+
+PROBES = 8
+"""Random directions of one Hutchinson estimate."""
+
+
+def replay(f: Function) -> Callable[[Any], tuple[Any, Any]]:
+    """Linearise the gradient once and replay the linear program once per direction (DeepQMC, ``physics.laplacian``)."""
+
+    def laplacian(x: Any) -> tuple[Any, Any]:
+        gradient, hessian_times = jax.linearize(jax.grad(f), x)
+        identity, zero = jnp.eye(x.shape[0], dtype=x.dtype), jnp.zeros((), x.dtype)
+        total = jax.lax.fori_loop(0, x.shape[0], lambda k, sum_: sum_ + hessian_times(identity[k])[k], zero)
+        return total, gradient
+
+    return laplacian
+
+
+def scan(f: Function) -> Callable[[Any], tuple[Any, Any]]:
+    """The replay as a ``scan`` that collects the diagonal of the Hessian and sums it after the loop."""
+
+    def laplacian(x: Any) -> tuple[Any, Any]:
+        gradient, hessian_times = jax.linearize(jax.grad(f), x)
+        identity = jnp.eye(x.shape[0], dtype=x.dtype)
+        _, diagonal = jax.lax.scan(lambda k, _: (k + 1, hessian_times(identity[k])[k]), 0, length=x.shape[0])
+        return diagonal.sum(), gradient
+
+    return laplacian
+
+
+def jvp_in_loop(f: Function) -> Callable[[Any], tuple[Any, Any]]:
+    """``jvp`` of the gradient inside the loop: every trip computes the wavefunction and its gradient again."""
+
+    def laplacian(x: Any) -> tuple[Any, Any]:
+        gradient = jax.grad(f)
+        identity, zero = jnp.eye(x.shape[0], dtype=x.dtype), jnp.zeros((), x.dtype)
+
+        def add_direction(k: Any, sum_: Any) -> Any:
+            return sum_ + jax.jvp(gradient, (x,), (identity[k],))[1][k]
+
+        return jax.lax.fori_loop(0, x.shape[0], add_direction, zero), gradient(x)
+
+    return laplacian
+
+
+def forward(f: Function) -> Callable[[Any], tuple[Any, Any]]:
+    """folx's forward Laplacian with dense Jacobians (Li et al. 2024, arXiv:2307.08214; Gao et al. 2023)."""
+    return _folx(f, 0)
+
+
+def forward_sparse(f: Function) -> Callable[[Any], tuple[Any, Any]]:
+    """folx's forward Laplacian that keeps Jacobians sparse while at most 60 % of their rows are filled."""
+    return _folx(f, 0.6)
+
+
+def _folx(f: Function, sparsity_threshold: float) -> Callable[[Any], tuple[Any, Any]]:
+    try:
+        import folx
+    except ImportError:
+        raise InputError("the forward Laplacians need folx: pip install 'fusionlab[deepqmc]'") from None
+    with_derivatives = folx.forward_laplacian(f, sparsity_threshold)
+
+    def laplacian(x: Any) -> tuple[Any, Any]:
+        result = with_derivatives(x)
+        return result.laplacian, result.jacobian.dense_array
+
+    return laplacian
+
+
+def hutchinson(f: Function) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """The mean of v.Hv over ``PROBES`` random signs v: an unbiased estimate (Hutchinson 1990)."""
+
+    def laplacian(x: Any, key: Any) -> tuple[Any, Any]:
+        gradient, hessian_times = jax.linearize(jax.grad(f), x)
+        probes, zero = jax.random.rademacher(key, (PROBES, *x.shape), x.dtype), jnp.zeros((), x.dtype)
+        total = jax.lax.fori_loop(0, PROBES, lambda k, sum_: sum_ + probes[k] @ hessian_times(probes[k]), zero)
+        return total / PROBES, gradient
+
+    return laplacian
+
+
+LAPLACIANS: dict[str, LaplacianOf] = {
+    "replay": replay,
+    "scan": scan,
+    "jvp-in-loop": jvp_in_loop,
+    "forward": forward,
+    "forward-sparse": forward_sparse,
+    "hutchinson": hutchinson,
+}
+
+STOCHASTIC = frozenset({"hutchinson"})
