@@ -4,7 +4,7 @@ Importing this module is cheap (no JAX) and sets the variables, unless the user 
 
 - ``JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1``: without it the CUDA plugin raises where there is no GPU, and JAX prints the
   traceback. It only skips version checks; JAX still falls back to the CPU.
-- ``TF_CPP_MIN_LOG_LEVEL=3``: XLA's own warnings.
+- ``TF_CPP_MIN_LOG_LEVEL=2``: XLA's informative lines and warnings; its errors are still printed.
 
 The plugin's libraries also write a few lines straight to file descriptor 2 while they are loaded; ``load_jax`` sends
 these to the log instead.
@@ -18,10 +18,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import IO
+from dataclasses import dataclass
 
 os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 _log = logging.getLogger(__name__)
 
@@ -34,37 +34,36 @@ def load_jax() -> None:
 
         with contextlib.suppress(AttributeError):  # private: without it JAX does the same a little later, and audibly
             xla_bridge._discover_and_register_pjrt_plugins()
-    if text := captured():
-        _log.debug("while JAX started: %s", text)
+    if captured.text:
+        _log.debug("while JAX started: %s", captured.text)
 
 
-class _Captured:
-    """What was written; call it after (or inside) the ``with`` block."""
+@dataclass
+class Captured:
+    """What was written; ``text`` is there after the ``with`` block."""
 
-    def __init__(self, sink: IO[bytes]) -> None:
-        self._sink = sink
-
-    def __call__(self) -> str:
-        self._sink.seek(0)
-        return self._sink.read().decode("utf-8", "replace").strip()
+    text: str = ""
 
 
 @contextlib.contextmanager
-def captured_stderr() -> Iterator[_Captured]:
+def captured_stderr() -> Iterator[Captured]:
     """Collect everything that this process writes to file descriptor 2, native code included, while inside.
 
     Keep it short: other threads' messages are collected too, and those of a native abort are lost.
     """
-    sink = tempfile.TemporaryFile()  # noqa: SIM115  # read by the caller after the block; freed with the record
-    _flush()
-    saved = os.dup(2)
-    os.dup2(sink.fileno(), 2)
-    try:
-        yield _Captured(sink)
-    finally:
+    captured = Captured()
+    with tempfile.TemporaryFile() as sink:
         _flush()
-        os.dup2(saved, 2)
-        os.close(saved)
+        saved = os.dup(2)
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield captured
+        finally:
+            _flush()
+            os.dup2(saved, 2)
+            os.close(saved)
+            sink.seek(0)
+            captured.text = sink.read().decode("utf-8", "replace").strip()
 
 
 def _flush() -> None:
