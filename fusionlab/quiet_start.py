@@ -1,0 +1,71 @@
+"""What must happen before JAX starts: two environment variables, and a start that prints no native log noise.
+
+Importing this module is cheap (no JAX) and sets the variables, unless the user has set them:
+
+- ``JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1``: without it the CUDA plugin raises where there is no GPU, and JAX prints the
+  traceback. It only skips version checks; JAX still falls back to the CPU.
+- ``TF_CPP_MIN_LOG_LEVEL=2``: XLA's informative lines and warnings; its errors are still printed.
+
+The plugin's libraries also write a few lines straight to file descriptor 2 while they are loaded; ``load_jax`` sends
+these to the log instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+_log = logging.getLogger(__name__)
+
+
+def load_jax() -> None:
+    """Import JAX and load its plugins, with what the native libraries print going to the log at level DEBUG."""
+    with captured_stderr() as captured:
+        import jax  # noqa: F401  # the import itself is what is wanted
+        from jax._src import xla_bridge
+
+        with contextlib.suppress(AttributeError):  # private: without it JAX does the same a little later, and audibly
+            xla_bridge._discover_and_register_pjrt_plugins()
+    if captured.text:
+        _log.debug("while JAX started: %s", captured.text)
+
+
+@dataclass
+class Captured:
+    """What was written; ``text`` is there after the ``with`` block."""
+
+    text: str = ""
+
+
+@contextlib.contextmanager
+def captured_stderr() -> Iterator[Captured]:
+    """Collect everything that this process writes to file descriptor 2, native code included, while inside.
+
+    Keep it short: other threads' messages are collected too, and those of a native abort are lost.
+    """
+    captured = Captured()
+    with tempfile.TemporaryFile() as sink:
+        _flush()
+        saved = os.dup(2)
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield captured
+        finally:
+            _flush()
+            os.dup2(saved, 2)
+            os.close(saved)
+            sink.seek(0)
+            captured.text = sink.read().decode("utf-8", "replace").strip()
+
+
+def _flush() -> None:
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # stderr may be absent, closed or replaced
+        sys.stderr.flush()
