@@ -39,3 +39,7 @@ class ByteSize(int):
             if self and self % _UNITS[unit.lower()] == 0:
                 return f"{self // _UNITS[unit.lower()]}{unit}"
         return f"{int(self)}B"
+
+
+UNBOUNDED = ByteSize(0)
+"""No limit, where a ByteSize is an option."""

@@ -32,8 +32,6 @@ RULES: dict[str, Rule] = {
     **calls.RULES,
 }
 
-SCOPE_OPEN, SCOPE_CLOSE = "@<", ">@"
-
 _DTYPES: dict[str, Any] = {
     "i1": np.bool_,
     "i8": np.int8,
@@ -57,21 +55,23 @@ _DTYPES: dict[str, Any] = {
 class Raising:
     """How a region is raised. ``widen`` computes float32 in float64 (complex64 in complex128).
 
-    ``scopes`` opens each op's name stack while it is traced; ``drop_scope`` is removed from its front.
+    With ``marks`` given, every op is traced under a mark ``@<id>@`` and its node noted there, so that ``splice`` can
+    give lowered operations the scope and source line of the node they came from.
     """
 
     widen: bool = False
-    scopes: bool = True
-    drop_scope: str = ""
+    marks: dict[int, Node] | None = None
 
     def dtype(self, type_: TensorType) -> Any:
         """The NumPy dtype that values of ``type_`` have in the raised program; RaiseError for an unknown one."""
         if type_.dtype not in _DTYPES:
             raise RaiseError(f"element type {type_.dtype} has no JAX counterpart")
         dtype = np.dtype(_DTYPES[type_.dtype])
-        return {"float32": np.dtype("float64"), "complex64": np.dtype("complex128")}.get(dtype.name, dtype) if (
-            self.widen
-        ) else dtype
+        return (
+            {"float32": np.dtype("float64"), "complex64": np.dtype("complex128")}.get(dtype.name, dtype)
+            if (self.widen)
+            else dtype
+        )
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """Trace or run one operation on the arrays that ``environment`` holds for its operands."""
@@ -80,13 +80,16 @@ class Raising:
         rule = RULES.get(node.name)
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
-        with self.scope(node.scope.rpartition("/")[0]):
+        with self.scope(node):
             return list(rule(node, [environment[value] for value in node.operands], self, environment))
 
-    def scope(self, name_stack: str) -> AbstractContextManager[None]:
-        """Open ``name_stack`` as the whole scope of what is traced inside (``splice`` restores it from the marks)."""
-        name_stack = name_stack.removeprefix(self.drop_scope).strip("/")
-        return jax.named_scope(f"{SCOPE_OPEN}{name_stack}{SCOPE_CLOSE}") if name_stack and self.scopes else nullcontext()
+    def scope(self, node: Node) -> AbstractContextManager[None]:
+        """Mark what is traced inside as coming from ``node``; ``splice`` gives it the node's scope and source line."""
+        if self.marks is None:
+            return nullcontext()
+        self.marks[node.id] = node
+        marked: AbstractContextManager[None] = jax.named_scope(f"@<{node.id}>@")
+        return marked
 
     def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
         """A callable of the region's arguments; values it captures come from ``environment``."""

@@ -2,27 +2,28 @@
 
     %r = stablehlo.while(%a, %b) ...   -->   %r = func.call @name(%a, %b)
 
-where ``@name`` is the private function that JAX lowers the callable to. Operations of the lowered code carry the name
-stacks that were open while they were traced; the enclosing ``jit(...)`` that lowering adds is taken away again.
+where ``@name`` is the private function that JAX lowers the callable to. Lowered operations get the scope and source
+line of the node that they were marked with while they were traced (see ``Raising.marks``).
 """
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
-from fusionlab.codegen.raising import SCOPE_CLOSE, SCOPE_OPEN, Raising
+from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.flat import Node, location_name
+from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import TensorType
 
-_ENTRY = "fusionlab_spliced"
-_OPEN, _CLOSE = re.escape(SCOPE_OPEN), re.escape(SCOPE_CLOSE)
+_MARK = re.compile(r"@<(\d+)>@")
 
 
 def splice(
@@ -32,24 +33,31 @@ def splice(
     name: str,
     platform: str,
     operands: Sequence[Any] | None = None,
+    origins: Mapping[int, Node] | None = None,
+    callers: Sequence[str] = (),
 ) -> str:
     """Replace ``operation`` by a call of ``function(*operands)`` lowered for ``platform``; gives the symbol's name.
 
     ``operands`` are MLIR values that dominate the operation (its own operands by default); ``function`` takes one
     array per operand and returns one per result, of the same shapes and element types (ValueError otherwise).
+    ``origins`` are the nodes that marks name; ``callers``, the scopes of the calls around ``operation``, are taken off
+    the front of their scopes because they are added again where the function is called.
     """
-    module_operation = _enclosing_module(operation)
+    module = _enclosing_module(operation)
     operands = list(operation.operands if operands is None else operands)
     lowered = _lower(function, [TensorType.of(value.type) for value in operands], platform)
-    with module_operation.context, ir.Location.unknown():
-        entry = _import(module_operation, ir.Module.parse(lowered), name)
+    outer = "/".join(part for part in callers if part)
+    with module.context, ir.Location.unknown():
+        entry, copies = _import(module, ir.Module.parse(lowered), name)
+        for copy in copies:
+            _relocate(copy, {} if origins is None else origins, outer)
         results = [result.type for result in operation.results]
-        if list(entry.type.results) != results:
-            raise ValueError(f"{name}: lowered to {list(entry.type.results)}, expected {results}")
-        call = func.CallOp(results, entry.name.value, operands, ip=ir.InsertionPoint(operation))
+        if list(entry.opview.type.results) != results:
+            raise ValueError(f"{name}: lowered to {list(entry.opview.type.results)}, expected {results}")
+        symbol = str(ir.StringAttr(entry.attributes["sym_name"]).value)
+        call = func.CallOp(results, symbol, operands, ip=ir.InsertionPoint(operation))
         for old, new in zip(operation.results, call.results, strict=True):
             old.replace_all_uses_with(new)
-        symbol = str(entry.name.value)
         operation.erase()
     return symbol
 
@@ -63,67 +71,71 @@ def drop_dead_functions(module: ir.Module) -> None:
 def _lower(function: Callable[..., Sequence[Any]], types: Sequence[TensorType], platform: str) -> bytes:
     raising = Raising()
 
-    def fusionlab_spliced(*arrays: Any) -> tuple[Any, ...]:
+    def spliced(*arrays: Any) -> tuple[Any, ...]:
         return tuple(function(*arrays))
 
     with jax.enable_x64(True):
         abstract = [jax.ShapeDtypeStruct(type_.shape, np.dtype(raising.dtype(type_))) for type_ in types]
-        traced = jax.jit(fusionlab_spliced, keep_unused=True).trace(*abstract)
-        lowered = traced.lower(lowering_platforms=(platform if platform != "any" else "cpu",))
-        text = lowered.compiler_ir("stablehlo").operation.get_asm(enable_debug_info=True)
-    with make_ir_context():
-        return _bytecode(ir.Module.parse(_restore_scopes(text)))
-
-
-def _restore_scopes(text: str) -> str:
-    """Locations of lowered code as those of the code it came from: the innermost scope that was marked, whole."""
-    text = re.sub(rf'"[^"]*{_OPEN}([^"]*?){_CLOSE}[^"]*?((?:/[^"/]*)?)"', r'"\1\2"', text)
-    return re.sub(rf'"jit\({_ENTRY}\)/?', '"', text)
-
-
-def _bytecode(module: ir.Module) -> bytes:
-    import io
-
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(file=buffer)
+        traced = jax.jit(spliced, keep_unused=True).trace(*abstract)
+        module = lower_traced(traced, "cpu" if platform == "any" else platform, source_lines=0)
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(file=buffer)
     return buffer.getvalue()
 
 
-def _import(target: Any, source: ir.Module, name: str) -> Any:
-    """Copy the functions of ``source`` into ``target`` under fresh names; gives the entry function's copy."""
-    symbols = ir.SymbolTable(target)
-    taken = {op.name.value for op in target.regions[0].blocks[0].operations if op.operation.name == "func.func"}
-    entry = None
-    for function in list(source.body.operations):
-        if function.operation.name != "func.func":
-            continue
+def _import(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:
+    """Copy the functions of ``source`` into ``target`` as private ones under fresh names; gives the entry and all."""
+    block = target.regions[0].blocks[0]
+    taken = {ir.StringAttr(op.operation.attributes["sym_name"]).value for op in block.operations if _is_function(op)}
+    entry_name = ""
+    for function in filter(_is_function, list(source.body.operations)):
         old = function.name.value
-        wanted = name if old == "main" else f"{name}_{old}"
-        fresh = next(n for n in _numbered(wanted) if n not in taken)
+        fresh = next(n for n in _numbered(name if old == "main" else f"{name}_{old}") if n not in taken)
         taken.add(fresh)
+        entry_name = fresh if old == "main" else entry_name
         ir.SymbolTable.replace_all_symbol_uses(old, fresh, source.operation)
         ir.SymbolTable.set_symbol_name(function, fresh)
         ir.SymbolTable.set_visibility(function, "private")
-        if old == "main":
-            entry = fresh
-    block = target.regions[0].blocks[0]
-    for function in list(source.body.operations):
-        copy = function.operation.clone(ip=ir.InsertionPoint(block))
-        if entry == ir.StringAttr(copy.attributes["sym_name"]).value:
-            entry_function = copy.opview
-            _drop_argument_attributes(copy)
-    del symbols
-    return entry_function
+        # Argument and result names describe the callable, not the program that it is put into.
+        for attribute in ("arg_attrs", "res_attrs"):
+            if attribute in function.operation.attributes:
+                del function.operation.attributes[attribute]
+    functions = filter(_is_function, list(source.body.operations))
+    copies = [function.operation.clone(ip=ir.InsertionPoint(block)) for function in functions]
+    copies = [getattr(copy, "operation", copy) for copy in copies]
+    entry = next(c for c in copies if ir.StringAttr(c.attributes["sym_name"]).value == entry_name)
+    return entry, copies
 
 
-def _drop_argument_attributes(function: Any) -> None:
-    """The entry's result_info and argument names describe the callable, not the program it is put into."""
-    for attribute in ("arg_attrs", "res_attrs"):
-        if attribute in function.attributes:
-            del function.attributes[attribute]
+def _relocate(operation: Any, origins: Mapping[int, Node], outer: str) -> None:
+    """Give every operation below ``operation`` the location of the node it is marked with."""
+    for inner in _below(operation):
+        name = location_name(inner)
+        marks = _MARK.findall(name)
+        last = name.rpartition("/")[2]
+        if marks and int(marks[-1]) in origins:
+            node = origins[int(marks[-1])]
+            scope = node.scope if node.name == "stablehlo.while" else node.scope.rpartition("/")[0]
+            scope = scope.removeprefix(outer).strip("/")
+            child = getattr(node.operation.location, "child_loc", None)
+            inner.location = ir.Location.name(f"{scope}/{last}" if scope and "@<" not in last else scope, child)
+        else:
+            inner.location = ir.Location.name(last) if last and "@<" not in last else ir.Location.unknown()
 
 
-def _numbered(name: str) -> Any:
+def _below(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _below(inner.operation)
+
+
+def _is_function(operation: Any) -> bool:
+    return bool(operation.operation.name == "func.func")
+
+
+def _numbered(name: str) -> Iterator[str]:
     yield name
     number = 0
     while True:

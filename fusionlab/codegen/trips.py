@@ -62,7 +62,7 @@ def batched_loop(trips: Trips, chunk: int) -> Callable[..., tuple[Any, ...]]:
             return _accumulate(loop, trip_numbers, batched(trip_numbers, *invariants), carried)
 
         carried = tuple(initial[i] for i in loop.indices(Sum, Stacked))
-        with trips.raising.scope(loop.node.scope):
+        with trips.raising.scope(loop.node):
             if whole == 1:
                 carried = take(np.arange(chunk, dtype=np.int32), carried)
             elif whole:
@@ -100,8 +100,10 @@ def _place(role: Stacked, trip_numbers: Any, updates: Any, array: Any) -> Any:
     rows = jnp.moveaxis(jnp.squeeze(updates, role.axis + 1), 0, role.axis)
     if rows.shape == array.shape and role.slots == tuple(range(array.shape[role.axis])):
         return rows
-    slots = np.asarray(role.slots, np.int32)[trip_numbers] if isinstance(trip_numbers, np.ndarray) else (
-        jnp.asarray(role.slots, np.int32)[trip_numbers]
+    slots = (
+        np.asarray(role.slots, np.int32)[trip_numbers]
+        if isinstance(trip_numbers, np.ndarray)
+        else (jnp.asarray(role.slots, np.int32)[trip_numbers])
     )
     return array.at[(*(slice(None),) * role.axis, slots)].set(rows, unique_indices=True)
 

@@ -23,9 +23,15 @@ def lower(workload: Workload, platform: str) -> Program:
     """
     if platform not in PLATFORMS:
         raise unknown("platform", platform, PLATFORMS)
-    with jax.enable_x64(workload.dtype == "float64"), traceback_in_locations_limit(1):
-        module = _trace(workload).lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+    with jax.enable_x64(workload.dtype == "float64"):
+        module = lower_traced(_trace(workload), platform, source_lines=1)
         return Program.from_module(module, name=workload.title, provenance=_provenance(workload), platform=platform)
+
+
+def lower_traced(traced: Any, platform: str, *, source_lines: int) -> Any:
+    """The MLIR module of a ``jax.jit(f).trace(...)``, with ``source_lines`` frames of the user's in each location."""
+    with traceback_in_locations_limit(source_lines):
+        return traced.lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
 
 
 def jaxpr_text(workload: Workload) -> str:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fusionlab.bytesize import ByteSize
+from fusionlab.bytesize import UNBOUNDED, ByteSize
 from fusionlab.codegen.trips import batched_loop, raise_trips
 from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Stacked, Sum
@@ -37,7 +37,7 @@ class BatchReplay(Pass):
     """``chunk`` trips at a time (0: all of them); ``memory_budget`` bounds XLA's temp bytes by choosing the chunk."""
 
     chunk: int = 0
-    memory_budget: ByteSize = ByteSize(0)
+    memory_budget: ByteSize = UNBOUNDED
 
     name: ClassVar[str] = "batch-replay"
 
@@ -71,9 +71,11 @@ class BatchReplay(Pass):
 
 def _describe(site: Site, chunk: int) -> str:
     loop = site.loop
-    kinds = [f"{len(found)} {name}" for kind, name in ((Sum, "sums"), (Stacked, "stacked values")) if (
-        found := loop.indices(kind)
-    )]
+    kinds = [
+        f"{len(found)} {name}"
+        for kind, name in ((Sum, "sums"), (Stacked, "stacked values"))
+        if (found := loop.indices(kind))
+    ]
     size = "at once" if chunk == loop.trips else f"in chunks of {chunk}"
     return f"{loop.trips} trips batched {size} ({', '.join(kinds)}, {len(site.captured)} captured values)".replace(
         ", 0 captured values", ""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fusionlab.bytesize import ByteSize
+from fusionlab.bytesize import UNBOUNDED, ByteSize
 from fusionlab.hlo.program import Program
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.contract import Pass, Result, Setting
@@ -30,7 +30,7 @@ class FuseJvpReplay(Pass):
     """``chunk`` and ``memory_budget`` as in batch-replay."""
 
     chunk: int = 0
-    memory_budget: ByteSize = ByteSize(0)
+    memory_budget: ByteSize = UNBOUNDED
 
     name: ClassVar[str] = "fuse-jvp-replay"
 

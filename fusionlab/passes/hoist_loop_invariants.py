@@ -33,6 +33,8 @@ VIEWS = frozenset(
     f"stablehlo.{name}" for name in ("constant", "iota", "broadcast_in_dim", "reshape", "convert", "transpose", "slice")
 )
 
+_SOURCES = ("stablehlo.constant", "stablehlo.iota")
+
 
 @dataclass(frozen=True)
 class HoistLoopInvariants(Pass):
@@ -84,9 +86,9 @@ def _only_makes_data(node: Node) -> bool:
 
 def _constant(value: Value) -> bool:
     node = value.producer
-    return node is not None and (
-        node.name in ("stablehlo.constant", "stablehlo.iota") or (bool(node.operands) and all(map(_constant, node.operands)))
-    )
+    if node is None:
+        return False
+    return node.name in _SOURCES or (bool(node.operands) and all(map(_constant, node.operands)))
 
 
 def _has_effect(node: Node) -> bool:
@@ -123,7 +125,7 @@ def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, .
             changed = dict(zip(moving, carried, strict=True))
             return [changed.get(i, array) for i, array in enumerate(initial)]
 
-        with raising.scope(loop.node.scope):
+        with raising.scope(loop.node):
             final = lax.while_loop(
                 lambda carried: going(*all_carried(carried), *captured)[0],
                 lambda carried: trip(*all_carried(carried), *captured, *made),
@@ -135,7 +137,7 @@ def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, .
 
 
 def _stay(loop: Loop, hoisted: list[Node]) -> list[Node]:
-    """The nodes that each trip still runs: what varies, and the views of hoisted values, cheaper to repeat than carry."""
+    """The nodes that each trip still runs: what varies, and views of hoisted values (cheaper to repeat)."""
     front = set(hoisted)
     wanted = {v for node in loop.body.nodes if node not in front for v in reads(node)} | set(loop.body.returns)
     for node in reversed(hoisted):

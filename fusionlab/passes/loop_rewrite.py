@@ -1,4 +1,4 @@
-"""The walk that passes over loops share: decide per loop, replace one loop at a time, look again until nothing changes."""
+"""The walk that loop passes share: decide per loop, replace one loop at a time, look again until nothing changes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Decision = Callable[[Site], Rewrite]
 
 
 def rewrite_loops(program: Program, pass_name: str, decide: Decision) -> Result:
-    """Apply ``decide`` to every loop, outer ones first; a Refusal (or an op that does not raise) leaves a loop alone."""
+    """Apply ``decide`` to every loop, outer ones first; a Refusal, or an op that does not raise, leaves one alone."""
     applied: list[Event] = []
     for _ in range(_MOST_SWEEPS):
         module = program.parse()
@@ -66,9 +66,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision) -> Result:
     raise AssertionError(f"pass {pass_name} did not come to rest after {_MOST_SWEEPS} rewrites")
 
 
-def _sweep(
-    module: ir.Module, platform: str, pass_name: str, decide: Decision
-) -> tuple[Applied | None, list[Declined]]:
+def _sweep(module: ir.Module, platform: str, pass_name: str, decide: Decision) -> tuple[Applied | None, list[Declined]]:
     flat = flatten(module)
     entry = public_function(module).name.value
     declined = []
@@ -87,6 +85,8 @@ def _sweep(
                 operation,
                 rewrite.function,
                 name=pass_name.replace("-", "_"),
+                origins=site.raising.marks,
+                callers=loop.node.callers,
                 platform=platform,
                 operands=[*operation.operands, *(value.handle for value in site.captured)],
             )
@@ -109,7 +109,7 @@ def _site(loop: Loop, occurrences: Sequence[Loop], entry: str) -> Site:
     shapes = {(other.trips, tuple(map(_shape_of_role, other.roles))) for other in occurrences}
     if len(shapes) > 1:
         raise Refusal("unsupported", f"@{loop.node.function} is called with different trip counts or constants")
-    return Site(loop, captured, Raising(drop_scope="/".join(part for part in loop.node.callers if part)))
+    return Site(loop, captured, Raising(marks={}))
 
 
 def _shape_of_role(role: Any) -> Any:

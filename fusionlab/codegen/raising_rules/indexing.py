@@ -18,14 +18,13 @@ from fusionlab.hlo.flat import Node
 
 
 def _slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    start, limit, strides = (
-        integers(node.attributes[name]) for name in ("start_indices", "limit_indices", "strides")
-    )
+    start, limit, strides = (integers(node.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     return [lax.slice(operands[0], start, limit, strides)]
 
 
 def _dynamic_slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [lax.dynamic_slice(operands[0], operands[1:], integers(node.attributes["slice_sizes"]), allow_negative_indices=False)]
+    sizes = integers(node.attributes["slice_sizes"])
+    return [lax.dynamic_slice(operands[0], operands[1:], sizes, allow_negative_indices=False)]
 
 
 def _dynamic_update_slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
