@@ -115,10 +115,12 @@ def _relocate(operation: Any, origins: Mapping[int, Node], outer: str) -> None:
         last = name.rpartition("/")[2]
         if marks and int(marks[-1]) in origins:
             node = origins[int(marks[-1])]
-            scope = node.scope if node.name == "stablehlo.while" else node.scope.rpartition("/")[0]
-            scope = scope.removeprefix(outer).strip("/")
+            loop = node.name == "stablehlo.while"
+            scope = (node.scope if loop else node.scope.rpartition("/")[0]).removeprefix(outer).strip("/")
             child = getattr(node.operation.location, "child_loc", None)
-            inner.location = ir.Location.name(f"{scope}/{last}" if scope and "@<" not in last else scope, child)
+            inner.location = ir.Location.name(
+                scope if "@<" in last or (loop and last == "while") else f"{scope}/{last}".strip("/"), child
+            )
         else:
             inner.location = ir.Location.name(last) if last and "@<" not in last else ir.Location.unknown()
 
