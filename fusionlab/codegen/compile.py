@@ -12,12 +12,14 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusionlab import quiet_start
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import InputError
+from fusionlab.hlo.optimized import HloModule, parse_optimized
 from fusionlab.hlo.program import Program
 
 if TYPE_CHECKING:
@@ -74,6 +76,11 @@ class Compiled:
     artifacts: Mapping[str, str] = field(default_factory=dict, repr=False)
     from_cache: bool = field(default=False, compare=False)
     executable: Executable | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def module(self) -> HloModule:
+        """``optimized_hlo``, parsed."""
+        return parse_optimized(self.optimized_hlo)
 
     def run(self, *arrays: Any) -> list[Any]:
         """Run on NumPy (or JAX) arrays, one per argument; returns NumPy arrays.
