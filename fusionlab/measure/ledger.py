@@ -8,6 +8,7 @@ most launches counts.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimized import Computation, HloModule, Instruction
 from fusionlab.measure.thunks import Section, Thunk, parse_thunks, scheduled_thunks
 from fusionlab.measure.traffic import Traffic, traffic_of
+
+_log = logging.getLogger(__name__)
 
 THUNK_SEQUENCE, SCHEDULED_HLO = "xla thunk sequence", "scheduled hlo"
 
@@ -62,13 +65,14 @@ class LaunchCounts:
 
 def launches(compiled: Compiled) -> tuple[LaunchSite, ...]:
     """Every launch and copy of the program, in XLA's order."""
-    return tuple(_Ledger(compiled.module).sites(_thunks(compiled), 1, ()))
+    return tuple(_Ledger(compiled.module).sites(_thunks(compiled)[1], 1, ()))
 
 
 def count_launches(compiled: Compiled) -> LaunchCounts:
     """The totals of ``launches``."""
-    sites = launches(compiled)
-    every = [thunk for top in _thunks(compiled) for thunk in top.walk()]
+    source, thunks = _thunks(compiled)
+    sites = tuple(_Ledger(compiled.module).sites(thunks, 1, ()))
+    every = [thunk for top in thunks for thunk in top.walk()]
     loops = _loops(compiled.module)
     return LaunchCounts(
         static_launches=sum(site.static for site in sites if not site.is_copy),
@@ -77,7 +81,7 @@ def count_launches(compiled: Compiled) -> LaunchCounts:
         dynamic_copies=sum(site.dynamic for site in sites if site.is_copy),
         unknown_trip_loops=sum(one.kind == "kWhile" and loops.get(one.hlo_name) is None for one in every),
         conditionals=sum(one.kind == "kConditional" for one in every),
-        launch_source=launch_source(compiled),
+        launch_source=source,
     )
 
 
@@ -89,14 +93,17 @@ def bytes_accessed(compiled: Compiled) -> int:
 
 
 def launch_source(compiled: Compiled) -> str:
-    """Where the launches are read: XLA's thunk list, or its scheduled HLO where it writes none."""
-    return THUNK_SEQUENCE if compiled.thunk_sequence.strip() else SCHEDULED_HLO
+    """Where the launches are read: XLA's thunk list, or its scheduled HLO where there is none that can be read."""
+    return _thunks(compiled)[0]
 
 
-def _thunks(compiled: Compiled) -> tuple[Thunk, ...]:
-    if launch_source(compiled) == THUNK_SEQUENCE:
-        return parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
-    return scheduled_thunks(compiled.module)
+def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
+    if compiled.thunk_sequence.strip():
+        try:
+            return THUNK_SEQUENCE, parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
+        except ValueError as error:
+            _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, error)
+    return SCHEDULED_HLO, scheduled_thunks(compiled.module)
 
 
 def _loops(module: HloModule) -> dict[str, int | None]:

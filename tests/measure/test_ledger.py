@@ -1,5 +1,7 @@
 """The launch ledger: the counting rule on hand-made lists, and on what XLA makes of small programs."""
 
+import importlib.util
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -11,6 +13,10 @@ from fusionlab.measure.footprint import Footprint, footprint
 from fusionlab.measure.ledger import bytes_accessed, count_launches, launches
 from fusionlab.measure.memory import buffers, peak_bytes
 
+needs_the_cuda_plugin = pytest.mark.skipif(
+    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
+    reason="compiling for an absent GPU needs fusionlab[targets]",
+)
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
 
 
@@ -98,6 +104,13 @@ def test_an_unknown_loop_is_one_trip_with_its_condition_and_is_reported():
     assert (counts.unknown_trip_loops, counts.static_copies) == (1, 2)
 
 
+def test_a_thunk_list_of_another_format_falls_back_to_the_schedule_and_says_so(caplog):
+    compiled = by_hand(LOOPS.format(outer_config=""), "launch everything\n", {})
+    counts = count_launches(compiled)
+    assert (counts.launch_source, counts.dynamic_launches) == ("scheduled hlo", 1 + 5)
+    assert "expected 'NNN: kKind [..]'" in caplog.text
+
+
 def test_sites_know_their_loops_and_their_bytes():
     sites = {site.hlo_name: site for site in launches(loops(', backend_config={"known_trip_count":{"n":"7"}}'))}
     kernel = sites["kernel"]
@@ -136,6 +149,7 @@ def looped():
     return {trips: on_a100(lambda x, n=trips: function(x, n), SQUARE, dump=trips == 3) for trips in (3, 10)}
 
 
+@needs_the_cuda_plugin
 def test_what_xla_makes_of_a_loop_scales_with_its_trips(looped):
     three, ten = count_launches(looped[3]), count_launches(looped[10])
     per_trip = (ten.dynamic_launches - three.dynamic_launches) / 7
@@ -145,15 +159,18 @@ def test_what_xla_makes_of_a_loop_scales_with_its_trips(looped):
     assert {site.kind for site in launches(looped[3])} >= {"kCublasLtMatmul", "kCustomKernel"}
 
 
+@needs_the_cuda_plugin
 def test_every_launch_finds_its_instruction(looped):
     assert all(site.computation for site in launches(looped[3]))
 
 
+@needs_the_cuda_plugin
 def test_library_scratch_is_not_data(looped):
     product = next(site for site in launches(looped[3]) if site.kind == "kCublasLtMatmul")
     assert (product.operand_bytes, product.result_bytes) == (1024, 1024)
 
 
+@needs_the_cuda_plugin
 def test_nested_loops_and_a_loop_without_a_count():
     def function(x):
         nested = jax.lax.fori_loop(0, 4, lambda _, a: jax.lax.fori_loop(0, 6, lambda _, b: jnp.tanh(b @ b), a) + 1, x)
@@ -175,6 +192,7 @@ def test_the_cpu_is_counted_from_its_schedule():
     assert counts.dynamic_launches >= 6
 
 
+@needs_the_cuda_plugin
 def test_footprint_has_the_fields_of_the_contract_and_goes_to_json_and_back(looped):
     program = program_of(lambda x: jnp.tanh(x), SQUARE)
     record = footprint(program, looped[3], flops=12.0, walkers=16)
@@ -190,6 +208,7 @@ def test_footprint_has_the_fields_of_the_contract_and_goes_to_json_and_back(loop
     assert record.temp_bytes == looped[3].memory.temp_bytes > 0
 
 
+@needs_the_cuda_plugin
 def test_buffers_add_up(looped):
     memory, found = looped[3].memory, buffers(looped[3])
     assert peak_bytes(memory) == memory.argument_bytes + memory.output_bytes + memory.temp_bytes
