@@ -27,15 +27,15 @@ _log = logging.getLogger(__name__)
 
 
 def load_jax() -> None:
-    """Import JAX and load its plugins, with what the native libraries print going to the log at level DEBUG."""
+    """Import JAX and load its plugins, with what they print going to the log, at level DEBUG."""
     with captured_stderr() as captured:
         import jax  # noqa: F401  # the import itself is what is wanted
         from jax._src import xla_bridge
 
         with contextlib.suppress(AttributeError):  # private: without it JAX does the same a little later, and audibly
             xla_bridge._discover_and_register_pjrt_plugins()
-    if captured.text:
-        _log.debug("while JAX started: %s", captured.text)
+    if captured.text:  # a plugin that fails to load is JAX's to report, by a traceback, and worth seeing
+        _log.log(logging.WARNING if "Traceback" in captured.text else logging.DEBUG, "starting JAX: %s", captured.text)
 
 
 @dataclass
@@ -52,9 +52,13 @@ def captured_stderr() -> Iterator[Captured]:
     Keep it short: other threads' messages are collected too, and those of a native abort are lost.
     """
     captured = Captured()
+    try:
+        saved = os.dup(2)
+    except OSError:  # the process was started without a stderr
+        yield captured
+        return
     with tempfile.TemporaryFile() as sink:
         _flush()
-        saved = os.dup(2)
         os.dup2(sink.fileno(), 2)
         try:
             yield captured

@@ -11,11 +11,11 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusionlab import quiet_start
+from fusionlab.codegen.compiled import Compiled, Memory
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
@@ -23,6 +23,8 @@ from fusionlab.hlo.program import Program
 if TYPE_CHECKING:
     from fusionlab.codegen.cache import CompileCache
     from fusionlab.codegen.executable import Executable
+
+__all__ = ["CompileError", "Compiled", "Memory", "compile_program", "versions"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,52 +41,6 @@ _KEPT_ARTIFACTS = re.compile(
 
 class CompileError(RuntimeError):
     """XLA could not compile a program; the message is the first line of XLA's."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """XLA's buffer assignment, bytes on the device. ``alias_bytes`` are output bytes that reuse an argument's."""
-
-    argument_bytes: int
-    output_bytes: int
-    temp_bytes: int
-    alias_bytes: int
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What XLA made of a program for a target.
-
-    ``optimized_hlo`` is the scheduled module as text; ``thunk_sequence`` and ``thunk_metadata`` are XLA's own list of
-    what it launches ("" on the CPU, where XLA writes none). ``options`` are the compile options that were set.
-    ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
-    the wall time of the compile itself, also when the record is ``from_cache``.
-    """
-
-    name: str
-    target: Target
-    optimized_hlo: str
-    thunk_sequence: str
-    thunk_metadata: str
-    memory: Memory
-    compile_s: float
-    options: Mapping[str, str | int | bool]
-    versions: str
-    priority_fusion: str = ""
-    artifacts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    from_cache: bool = field(default=False, compare=False)
-    executable: Executable | None = field(default=None, compare=False, repr=False)
-
-    def run(self, *arrays: Any) -> list[Any]:
-        """Run on NumPy (or JAX) arrays, one per argument; returns NumPy arrays.
-
-        InputError when the target is not attached; ValueError when an argument has another shape or dtype.
-        """
-        import numpy as np
-
-        if self.executable is None:
-            raise InputError(f"target {self.target.name} is not attached: programs compiled for it cannot be run here")
-        return [np.asarray(result) for result in self.executable(self.executable.place(arrays))]
 
 
 def compile_program(

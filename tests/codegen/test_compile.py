@@ -1,5 +1,7 @@
 """Compiling for the CPU, which is attached, and for GPUs that are not."""
 
+import importlib.util
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +22,10 @@ def loop(x):
     return jax.lax.fori_loop(0, 3, lambda _, a: jnp.tanh(a @ a) * 0.5, x)
 
 
+needs_the_cuda_plugin = pytest.mark.skipif(
+    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
+    reason="compiling for an absent GPU needs fusionlab[targets]",
+)
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
 
 
@@ -33,6 +39,7 @@ def loop_on_cpu():
     return compile_program(program_of(loop, SQUARE), load_target("cpu"))
 
 
+@needs_the_cuda_plugin
 @pytest.mark.parametrize("name", ["a100", "a5000", "h200"])
 def test_every_absent_target_compiles(name):
     target = load_target(name)
@@ -42,6 +49,7 @@ def test_every_absent_target_compiles(name):
     assert compiled.executable is None
 
 
+@needs_the_cuda_plugin
 def test_an_absent_gpu_gives_hlo_thunks_and_memory(loop_on_a100):
     assert "kWhile" in loop_on_a100.thunk_sequence
     assert "kWhile" in loop_on_a100.thunk_metadata
@@ -52,11 +60,13 @@ def test_an_absent_gpu_gives_hlo_thunks_and_memory(loop_on_a100):
     assert loop_on_a100.artifacts == {}
 
 
+@needs_the_cuda_plugin
 def test_an_absent_gpu_cannot_run(loop_on_a100):
     with pytest.raises(InputError, match="a100 is not attached"):
         loop_on_a100.run(np.zeros((16, 16), np.float32))
 
 
+@needs_the_cuda_plugin
 def test_a_dump_keeps_the_refusals_and_the_buffers():
     compiled = compile_program(program_of(loop, SQUARE, platform="cuda"), load_target("a100"), dump=True)
     assert "fusion_steps" in compiled.priority_fusion
@@ -149,6 +159,7 @@ def test_an_xla_failure_is_one_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@needs_the_cuda_plugin
 def test_a_spec_that_xla_rejects_names_the_file_and_the_field():
     spec = load_target("a100").spec.replace("threads_per_warp: 32", "threads_per_warp: 32\n  no_such_field: 1")
     target = Target("mine", "cuda", attached=False, spec=spec, source="mine.txtpb")
