@@ -89,7 +89,8 @@ def hutchinson(f: Function) -> Callable[[Any, Any], tuple[Any, Any]]:
 
     def laplacian(x: Any, key: Any) -> tuple[Any, Any]:
         gradient, hessian_times = jax.linearize(jax.grad(f), x)
-        probes, zero = jax.random.rademacher(key, (PROBES, *x.shape), x.dtype), jnp.zeros((), x.dtype)
+        coins, zero = jax.random.bits(key, (PROBES, *x.shape), "uint8") & 1, jnp.zeros((), x.dtype)
+        probes = 1 - 2 * coins.astype(x.dtype)
         total = jax.lax.fori_loop(0, PROBES, lambda k, sum_: sum_ + probes[k] @ hessian_times(probes[k]), zero)
         return total / PROBES, gradient
 
