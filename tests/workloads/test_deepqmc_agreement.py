@@ -57,7 +57,7 @@ def everything(name: str, molecule: str) -> Callable[..., dict[str, Any]]:
 
 
 CASES = [
-    ("paulinet", "LiH"),
+    pytest.param(("paulinet", "LiH"), marks=pytest.mark.slow),
     ("paulinet", "CH4"),
     ("ferminet", "LiH"),
     pytest.param(("ferminet", "CH4"), marks=pytest.mark.slow),
