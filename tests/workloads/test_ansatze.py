@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from workloads.catalogue import ANSATZE, build
+from workloads.molecule import Molecule
+from workloads.programs.walkers import initial_walkers
 
 OURS = [name for name in ANSATZE if not name.startswith("deepqmc:")]
 PARAMETERS = {
@@ -79,6 +82,25 @@ def test_only_the_logarithm_carries_a_gradient(sample: Sample) -> None:
     result = sample.run(sample.parameters, sample.walkers)
     assert not np.any(result["sign_gradient"])
     assert np.all(result["gradient"])
+
+
+ALL_UP = Molecule("H2", (1, 1), ((0.0, 0.0, 0.0), (1.4, 0.0, 0.0)), spin=2)
+ONE_DOWN = Molecule("Li", (3,), ((0.0, 0.0, 0.0),), spin=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "molecule"),
+    [("paulinet", ALL_UP), ("ferminet", ALL_UP), ("psiformer-deepqmc", ALL_UP), ("paulinet", ONE_DOWN)],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_spins_without_pairs_give_finite_values_and_gradients(
+    name: str, molecule: Molecule, quickly: Callable[..., Any]
+) -> None:
+    ansatz = importlib.import_module(ANSATZE[name]).build(molecule, "tiny")
+    parameters = ansatz.init(jax.random.PRNGKey(0), jnp.dtype("float32"))
+    r = initial_walkers(jax.random.PRNGKey(1), molecule, 1, "float32")[0]
+    function = jax.value_and_grad(lambda p, r: ansatz.log_psi(p, r)[1], (0, 1))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(quickly(function, parameters, r)(parameters, r)))
 
 
 def jaxprs(jaxpr: Any) -> Iterator[Any]:
