@@ -14,6 +14,8 @@ from workloads.molecules import find_molecule
 
 ANSATZE = {
     "paulinet": "workloads.ansatze.paulinet",
+    "ferminet": "workloads.ansatze.ferminet",
+    "psiformer-deepqmc": "workloads.ansatze.psiformer_deepqmc",
     "deepqmc:paulinet": "workloads.adapters.deepqmc",
     "deepqmc:ferminet": "workloads.adapters.deepqmc",
     "deepqmc:psiformer": "workloads.adapters.deepqmc",

@@ -78,6 +78,32 @@ def _paulinet(source: Source) -> dict[str, Any]:
     }
 
 
+def _ferminet(source: Source) -> dict[str, Any]:
+    interactions = []
+    for path in _interaction_paths(source):
+        networks = {"node": _mlp(source, path + "g"), "pair": _mlp(source, path + "u")}
+        interactions.append({name: layers for name, layers in networks.items() if layers})
+    return {"interactions": interactions, **_orbitals(source)}
+
+
+def _psiformer(source: Source) -> dict[str, Any]:
+    parts = {"query": "query", "key": "key", "value": "value", "output": "linear"}
+    interactions = []
+    for path in _interaction_paths(source):
+        block = path + "node_attention_electron_update_feature/"
+        attention = {ours: _layer(source, f"{block}multi_head_attention/{theirs}") for ours, theirs in parts.items()}
+        interactions.append({"attention": attention, "dense": _mlp(source, block + "mlp")})
+    cusps = source[ROOT + "electronic_cusp_asymptotic"]
+    return {
+        "embedding": _layer(source, GNN + "electron_embedding/linear"),
+        "interactions": interactions,
+        "cusps": {"parallel": cusps["same_alpha"], "antiparallel": cusps["anti_alpha"]},
+        **_orbitals(source),
+    }
+
+
 LOADERS: dict[str, Callable[[Source], dict[str, Any]]] = {
     "paulinet": _paulinet,
+    "ferminet": _ferminet,
+    "psiformer-deepqmc": _psiformer,
 }

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from workloads.ansatz import Ansatz
-from workloads.layers.dense import geometric_widths, init_mlp, linear, mlp
+from workloads.layers.dense import geometric_widths, init_linear, init_mlp, linear, mlp
 from workloads.layers.determinants import log_sum_of_determinants
 from workloads.layers.features import electron_distance_matrix, electron_nucleus_features, length_and_difference
+from workloads.layers.initial import drawing, ones
 from workloads.layers.jastrow import fixed_cusps
 from workloads.layers.message_passing import residual, spin_means
 from workloads.layers.orbitals import backflow_orbitals, init_envelopes
@@ -58,47 +59,43 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
     return Ansatz(
         name="paulinet",
         molecule=molecule,
-        init=lambda key, dtype: init(key, molecule, chosen, dtype),
+        init=drawing(initial_parameters(molecule, chosen)),
         log_psi=of_one_walker,
         laplacian="replay",
         sampler="metropolis",
     )
 
 
-def init(key: Any, molecule: Molecule, size: Size, dtype: Any) -> dict[str, Any]:
-    """Parameters: dense weights truncated normal of variance 1/fan-in, biases zero, envelopes and determinants one."""
-    keys = iter(jax.random.split(key, size.interactions + 3))
+def initial_parameters(molecule: Molecule, size: Size) -> dict[str, Any]:
+    """Dense weights truncated normal of variance 1/fan-in, biases zero, envelopes and determinant weights one."""
     nodes, pairs = 4 * len(molecule.charges), 4
     interactions = []
     for index in range(size.interactions):
         last = index == size.interactions - 1
-        interactions.append(init_interaction(next(keys), nodes, pairs, size, dtype, update_pairs=not last))
+        interactions.append(initial_interaction(nodes, pairs, size, update_pairs=not last))
         nodes, pairs = size.embedding, size.pair
     orbitals = size.determinants * molecule.electrons
     return {
         "interactions": interactions,
-        "jastrow": init_mlp(next(keys), nodes, (1,), dtype, bias=None)[0],
-        "backflow": {spin: init_mlp(next(keys), nodes, (orbitals,), dtype, bias=None)[0] for spin in ("up", "down")},
-        "envelopes": {spin: init_envelopes(orbitals, len(molecule.charges), dtype) for spin in ("up", "down")},
-        "determinants": jnp.ones((size.determinants, 1), dtype),
+        "jastrow": init_linear(nodes, 1, bias=None),
+        "backflow": {spin: init_linear(nodes, orbitals, bias=None) for spin in ("up", "down")},
+        "envelopes": {spin: init_envelopes(orbitals, len(molecule.charges)) for spin in ("up", "down")},
+        "determinants": ones(size.determinants, 1),
     }
 
 
-def init_interaction(key: Any, nodes: int, pairs: int, size: Size, dtype: Any, *, update_pairs: bool) -> dict[str, Any]:
+def initial_interaction(nodes: int, pairs: int, size: Size, *, update_pairs: bool) -> dict[str, Any]:
     """One interaction that reads embeddings of width ``nodes`` and pairs of width ``pairs``."""
-    keys = iter(jax.random.split(key, 6))
 
     def subnet(inputs: int) -> list[dict[str, Any]]:
-        return init_mlp(next(keys), inputs, geometric_widths(inputs, size.pair, 2), dtype)
+        return init_mlp(inputs, geometric_widths(inputs, size.pair, 2))
 
     interaction = {
         "filter": {spin: subnet(pairs) for spin in ("parallel", "antiparallel")},
         "sender": {spin: subnet(nodes) for spin in ("parallel", "antiparallel")},
-        "node": init_mlp(next(keys), 3 * nodes + 2 * size.pair, (size.embedding,), dtype, bias=None),
+        "node": init_mlp(3 * nodes + 2 * size.pair, (size.embedding,), bias=None),
     }
-    if update_pairs:
-        interaction["pair"] = subnet(pairs)
-    return interaction
+    return {**interaction, "pair": subnet(pairs)} if update_pairs else interaction
 
 
 def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) -> tuple[Any, Any]:
@@ -116,19 +113,9 @@ def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) 
             nodes, pairs = interact(interaction, nodes, pairs, n_up)
     with jax.named_scope("stage_c"):
         jastrow = linear(parameters["jastrow"], nodes.sum(axis=0))[0]
-        orbitals = [
-            backflow_orbitals(
-                parameters["backflow"][spin],
-                parameters["envelopes"][spin],
-                nodes[electrons],
-                r[electrons],
-                nuclei,
-                size.determinants,
-            )
-            for spin, electrons in (("up", slice(None, n_up)), ("down", slice(n_up, None)))
-        ]
+        orbitals = backflow_orbitals(parameters, nodes, r, nuclei, n_up, size.determinants)
     with jax.named_scope("stage_d"):
-        sign, log = log_sum_of_determinants(jnp.concatenate(orbitals, axis=1), parameters["determinants"])
+        sign, log = log_sum_of_determinants(orbitals, parameters["determinants"])
         return sign, log + fixed_cusps(distances, n_up, CUSP_DECAY) + jastrow
 
 

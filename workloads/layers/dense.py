@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
-STANDARD_DEVIATION_OF_TRUNCATED_NORMAL = 0.87962566103423978
-"""Standard deviation of a unit normal cut at two standard deviations."""
+from workloads.layers.initial import Initial, truncated_normal, zeros
 
 
 def geometric_widths(inputs: int, outputs: int, layers: int) -> tuple[int, ...]:
@@ -17,40 +16,25 @@ def geometric_widths(inputs: int, outputs: int, layers: int) -> tuple[int, ...]:
     return tuple(round(inputs ** (1 - q) * outputs**q) for q in steps)
 
 
-def normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Normal values of variance 1/shape[0] (the fan-in of a weight matrix, the length of a bias)."""
-    return jax.random.normal(key, shape, dtype) * shape[0] ** -0.5
-
-
-def truncated_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Normal values cut at two standard deviations and then rescaled to variance 1/fan-in."""
-    scale = shape[0] ** -0.5 / STANDARD_DEVIATION_OF_TRUNCATED_NORMAL
-    return jax.random.truncated_normal(key, -2.0, 2.0, shape, dtype) * scale
-
-
-def zeros(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros; ``key`` is not used."""
-    return jnp.zeros(shape, dtype)
+def init_linear(
+    inputs: int,
+    outputs: int,
+    weight: Callable[..., Initial] = truncated_normal,
+    bias: Callable[..., Initial] | None = zeros,
+) -> dict[str, Initial]:
+    """``{"weight": [inputs, outputs], "bias": [outputs]}``; ``bias=None`` leaves the bias out."""
+    layer = {"weight": weight(inputs, outputs)}
+    return layer if bias is None else {**layer, "bias": bias(outputs)}
 
 
 def init_mlp(
-    key: Any,
     inputs: int,
     widths: tuple[int, ...],
-    dtype: Any,
-    *,
-    weight: Any = truncated_normal,
-    bias: Any = zeros,
-) -> list[dict[str, Any]]:
-    """Layers ``{"weight": [n, m], "bias": [m]}`` of ``widths`` outputs each; ``bias=None`` leaves the biases out."""
-    layers = []
-    for fan_in, width in zip((inputs, *widths), widths, strict=False):
-        key, weight_key, bias_key = jax.random.split(key, 3)
-        layer = {"weight": weight(weight_key, (fan_in, width), dtype)}
-        if bias is not None:
-            layer["bias"] = bias(bias_key, (width,), dtype)
-        layers.append(layer)
-    return layers
+    weight: Callable[..., Initial] = truncated_normal,
+    bias: Callable[..., Initial] | None = zeros,
+) -> list[dict[str, Initial]]:
+    """One linear layer per entry of ``widths``, its number of outputs."""
+    return [init_linear(n, m, weight, bias) for n, m in zip((inputs, *widths), widths, strict=False)]
 
 
 def linear(layer: dict[str, Any], x: Any) -> Any:
