@@ -35,13 +35,17 @@ def workload_runner(workload: Workload, dtype: str) -> Runner:
     return run
 
 
-def program_runner(program: Program, *, widen: bool) -> Runner:
-    """The raised program (it may have been lowered for a GPU) on the CPU; ``widen`` computes float32 in float64."""
+def program_runner(program: Program, *, widen: bool = False, dtype: str | None = None) -> Runner:
+    """The raised program (it may have been lowered for a GPU) on the CPU.
+
+    ``widen`` computes a float32 program in float64; ``dtype`` says what floating inputs are to be converted to.
+    """
+    dtype = "float64" if widen else dtype
     compiled = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=CPU_OPTIONS)
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):
-            return [np.asarray(out) for out in compiled(*(_as(a, "float64") if widen else a for a in arrays))]
+            return [np.asarray(out) for out in compiled(*(_as(a, dtype) if dtype else a for a in arrays))]
 
     return run
 
