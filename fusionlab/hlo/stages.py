@@ -14,8 +14,8 @@ JAX 0.10 writes for the programs studied here:
 - ``grad(f)`` alone marks f's value ``jvp(s)`` and the reverse pass ``transpose(jvp(s))``.
 - ``jit(slogdet)/jit(solve)/vmap(vmap(jvp(transpose())))``: markers behind a library function's ``jit`` belong to its
   own differentiation rule and say nothing of the program.
-- A forward Laplacian (folx) re-traces the wavefunction and drops its scopes: all of it is stage E, and with
-  differentiation markers outside any loop it reads as primal.
+- A forward Laplacian (folx) re-traces the wavefunction and drops its scopes: all of it but ``slogdet`` is stage E, and
+  with differentiation markers outside any loop it reads as primal.
 """
 
 from __future__ import annotations
