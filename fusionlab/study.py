@@ -82,9 +82,7 @@ def study(source: Workload | Program, passes: Sequence[Pass], given: Circumstanc
     verdict = check(source, original, result, given)
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
     after = measure(source, result.program, given) if trusted else None
-    return Outcome(
-        original, result.program, print_pipeline(passes), result.events, pass_s, before, after, verdict
-    )
+    return Outcome(original, result.program, print_pipeline(passes), result.events, pass_s, before, after, verdict)
 
 
 def lower(source: Workload | Program, given: Circumstances) -> Program:

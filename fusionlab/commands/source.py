@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from fusionlab.errors import InputError
@@ -22,7 +21,6 @@ class SourceOptions:
     laplacian: str | None = None
     dtype: str = "float32"
     size: str = "full"
-    target: str | None = None
 
 
 def load_source(options: SourceOptions) -> Workload | Program:
@@ -48,8 +46,3 @@ def load_source(options: SourceOptions) -> Workload | Program:
 def default_target(source: Workload | Program) -> str:
     """The paper's reference for what may run on a GPU; the CPU for a file that was lowered for it."""
     return "cpu" if isinstance(source, Program) and source.platform == "cpu" else "a100"
-
-
-def progress(quiet: bool) -> object:
-    """A function that prints a line of progress to stderr, or nothing when ``quiet``."""
-    return (lambda line: None) if quiet else (lambda line: print(line, file=sys.stderr, flush=True))

@@ -70,5 +70,7 @@ def _random(shape: tuple[int, ...], dtype: str, random: np.random.Generator) -> 
     if dtype == "i1":
         return random.integers(0, 2, shape).astype(np.bool_)
     if dtype.startswith(("i", "ui")):
-        return random.integers(0, 4, shape).astype(dtype.replace("ui", "uint") if dtype[0] == "u" else f"int{dtype[1:]}")
+        return random.integers(0, 4, shape).astype(
+            dtype.replace("ui", "uint") if dtype[0] == "u" else f"int{dtype[1:]}"
+        )
     return random.standard_normal(shape).astype({"f64": np.float64, "f32": np.float32}.get(dtype, np.float32))

@@ -35,9 +35,7 @@ _TRANSCENDENTALS = {
     "stablehlo": (
         "atan2 cbrt cosine exponential exponential_minus_one log log_plus_one logistic power rsqrt sine sqrt tan tanh"
     ),
-    "chlo": (
-        "acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma polygamma sinh zeta"
-    ),
+    "chlo": ("acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma polygamma sinh zeta"),
 }
 TRANSCENDENTALS = frozenset(f"{dialect}.{op}" for dialect, ops in _TRANSCENDENTALS.items() for op in ops.split())
 """Ops that a GPU evaluates by a special function unit or a polynomial."""

@@ -13,6 +13,7 @@ from fusionlab.hlo.loops import Invariant, Loop
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 
+
 @dataclass(frozen=True)
 class Seed:
     """How the body makes its direction: ``node`` yields ``rows`` unit vectors of ``extent`` per trip."""
@@ -23,9 +24,7 @@ class Seed:
     description: str
 
 
-def find_seeds(
-    body: Region, varying: Set[Value], origins: Mapping[Value, Value]
-) -> tuple[list[Seed], list[Node]]:
+def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]) -> tuple[list[Seed], list[Node]]:
     """Directions that ``body`` makes from its counters, and the slices at a counter that are of something else.
 
     ``varying`` are the values that depend on a counter; ``origins`` as ``origins_of`` gives them.

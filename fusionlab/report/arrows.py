@@ -17,7 +17,7 @@ from fusionlab.report.grid import column
 from fusionlab.report.panel_label import PANEL_WIDTH, panel_height
 
 ARROW = "#40404099"
-GRAPH_ATTRIBUTES = 'layout=neato, inputscale=72, splines=line, overlap=true, outputorder=breadthfirst'
+GRAPH_ATTRIBUTES = "layout=neato, inputscale=72, splines=line, overlap=true, outputorder=breadthfirst"
 
 _BETWEEN_COLUMNS = 116
 _BETWEEN_ROWS = 32
