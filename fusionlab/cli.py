@@ -198,7 +198,7 @@ def _circumstances(source: Workload | Program, target_name: str | None, quiet: b
 
 
 def _console(as_json: bool) -> Console:
-    """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough for a table when it is not a terminal."""
+    """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough when stdout is not a terminal."""
     import os
 
     from rich.console import Console

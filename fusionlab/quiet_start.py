@@ -5,8 +5,8 @@ Importing this module is cheap (no JAX) and sets the variables, unless the user 
 - ``JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1``: without it the CUDA plugin raises where there is no GPU, and JAX prints the
   traceback. It only skips version checks; JAX still falls back to the CPU.
 - ``TF_CPP_MIN_LOG_LEVEL=2``: XLA's informative lines and warnings; its errors are still printed.
-- ``NPROC=1``: one thread in the pool of XLA's CPU client. jaxlib 0.10.2's batched LAPACK calls wait inside a pool thread
-  for tasks that they put into the same pool; two such calls at once (the triangular solves of a determinant's
+- ``NPROC=1``: one thread in the pool of XLA's CPU client. jaxlib 0.10.2's batched LAPACK calls wait inside a pool
+  thread for tasks that they put into the same pool; two such calls at once (the triangular solves of a determinant's
   derivatives) can wait for each other for ever. With one thread they run inline. Set NPROC yourself to override.
 
 The plugin's libraries also write a few lines straight to file descriptor 2 while they are loaded; ``load_jax`` sends

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
@@ -162,11 +163,10 @@ def _signature(result: Result) -> list[tuple[str, str, str]]:
     return [("applied", event.pass_name, event.location) for event in result.applied]
 
 
-def with_memory_budget(passes: Sequence[Pass], budget: Any) -> tuple[Pass, ...]:
+def with_memory_budget(passes: Sequence[Pass], budget: ByteSize) -> tuple[Pass, ...]:
     """The passes with ``memory_budget`` set where it is an option; InputError when none has it."""
     if not any(hasattr(pass_, "memory_budget") for pass_ in passes):
         raise InputError(f"no pass of {print_pipeline(passes)} has the option memory_budget")
     return tuple(
-        replace(pass_, memory_budget=budget) if hasattr(pass_, "memory_budget") else pass_  # type: ignore[call-arg]
-        for pass_ in passes
+        pass_.with_options(memory_budget=budget) if hasattr(pass_, "memory_budget") else pass_ for pass_ in passes
     )

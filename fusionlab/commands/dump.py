@@ -21,9 +21,10 @@ def dump(source: Workload | Program, out: str | None, given: Circumstances, cons
 
     The folder is ``out`` or ``fusionlab-dump/<program>-<target>``.
     """
-    program = lower(source, given)
-    folder = Path(out) if out else Path("fusionlab-dump") / f"{program.name}-{given.target.name}"
+    name = source.title if isinstance(source, Workload) else source.name
+    folder = Path(out) if out else Path("fusionlab-dump") / f"{name}-{given.target.name}"
     require_writable(folder)
+    program = lower(source, given)
     found = measure(source, program, given)
     made = compiled(program, given)
     files = {

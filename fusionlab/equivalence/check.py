@@ -96,9 +96,9 @@ def _compare_output(
     epsilon64 = float(np.finfo(np.float64).eps)
     tolerance = SPREAD_FACTOR * (spread + epsilon * scale)
     tolerance64 = FLOAT64_FACTOR * (epsilon64 / epsilon) * tolerance if epsilon > epsilon64 else tolerance
-    error, error64 = _errors(rewritten, truth, original), _errors(rewritten64, truth, truth)
-    ratio = np.maximum(error / (tolerance or 1.0), error64 / (tolerance64 or 1.0))
-    worst, worst64 = float(np.max(error, initial=0.0)), float(np.max(error64, initial=0.0))
+    errors, errors64 = _errors(rewritten, truth, original), _errors(rewritten64, truth, truth)
+    ratio = np.maximum(errors / (tolerance or 1.0), errors64 / (tolerance64 or 1.0))
+    worst, worst64 = float(np.max(errors, initial=0.0)), float(np.max(errors64, initial=0.0))
     return OutputError(name, worst, tolerance, worst64, tolerance64, bitwise), _row(ratio)
 
 

@@ -64,10 +64,11 @@ def _fold(value: Value, known: dict[Value, np.ndarray], open_: set[Value]) -> np
     if any(operand is None for operand in operands):
         return None
     with np.errstate(over="ignore"):
-        result = _evaluate(node, operands)
-    if result is not None:
-        result = np.asarray(result).astype(_NUMPY[type_.dtype])
-        known[value] = result
+        evaluated = _evaluate(node, operands)
+    if evaluated is None:
+        return None
+    result: np.ndarray = np.asarray(evaluated).astype(_NUMPY[type_.dtype])
+    known[value] = result
     return result
 
 

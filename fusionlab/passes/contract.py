@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from fusionlab.hlo.program import Program
 
@@ -89,6 +89,10 @@ class Pass(ABC):
     @abstractmethod
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite ``program``. The result verifies; nothing happening has a Declined event that says why."""
+
+    def with_options(self, **changes: Any) -> Self:
+        """The same pass with other options; InputError for a value that the pass does not take."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def __str__(self) -> str:
         """``name`` or ``name{option=value,...}`` with the options that are not at their default."""
