@@ -41,9 +41,12 @@ def build(
     dtype: str = "float32",
     laplacian: str | None = None,
     size: str = "full",
+    charge: int | None = None,
+    spin: int | None = None,
 ) -> Workload:
     """The workload ``program`` of ansatz ``name`` on ``molecule``; no array is computed before ``inputs`` is called.
 
+    ``molecule`` is a name or an XYZ file, ``charge`` and ``spin`` (n_up - n_down) are its own unless given.
     ``laplacian=None`` takes the ansatz's own. ``size="tiny"`` is a narrow variant for tests. ``InputError`` names the
     nearest valid names for an unknown one. Float64 workloads are traced and run under ``jax.enable_x64(True)``.
     """
@@ -55,6 +58,8 @@ def build(
         "dtype": dtype,
         "laplacian": laplacian,
         "size": size,
+        "charge": charge,
+        "spin": spin,
     }
     _check("model", name, ANSATZE)
     _check("program", program, PROGRAMS)
@@ -62,7 +67,7 @@ def build(
     _check("size", size, SIZES)
     if walkers < 1:
         raise InputError(f"walkers must be at least 1, not {walkers}")
-    system = find_molecule(molecule)
+    system = find_molecule(molecule, charge, spin)
     ansatz_module, program_module = (importlib.import_module(path) for path in (ANSATZE[name], PROGRAMS[program]))
     adapted = name.startswith("deepqmc:")
     ansatz = ansatz_module.build(name, system, size) if adapted else ansatz_module.build(system, size)
@@ -81,7 +86,7 @@ def build(
 
     return Workload(
         name=name,
-        molecule=molecule,
+        molecule=system.name,
         electrons=system.electrons,
         program=program,
         laplacian=method,
