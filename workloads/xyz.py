@@ -7,10 +7,13 @@ from pathlib import Path
 from fusionlab.errors import InputError, unknown
 from workloads.molecule import BOHR_PER_ANGSTROM, Molecule
 
-ELEMENTS = tuple(
-    "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar "  # periods 1 to 3
-    "K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr".split()  # a list of strings is unreadable
+_PERIODS = (
+    "H He",
+    "Li Be B C N O F Ne",
+    "Na Mg Al Si P S Cl Ar",
+    "K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr",
 )
+ELEMENTS = tuple(symbol for period in _PERIODS for symbol in period.split())
 """Symbols by atomic number, from 1."""
 
 
