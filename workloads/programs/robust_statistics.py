@@ -1,0 +1,21 @@
+"""Median and spread of a batch that may hold NaN, in the batch's own dtype (jnp's nan-functions count in float64)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+
+def median(values: Any) -> Any:
+    """The median of the values ``[W]`` that are not NaN; the mean of the middle two where their number is even."""
+    ordered = jnp.sort(values)  # NaN last
+    count = jnp.sum((~jnp.isnan(values)).astype(jnp.int32))
+    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+
+
+def mean_deviation(values: Any, centre: Any) -> Any:
+    """Mean of abs(value - centre) over the values ``[W]`` that are not NaN; ``centre`` is a scalar."""
+    counted = ~jnp.isnan(values)
+    deviations = jnp.where(counted, jnp.abs(values - centre), jnp.zeros_like(values))
+    return jnp.sum(deviations) / jnp.sum(counted.astype(values.dtype))
