@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -48,23 +49,28 @@ def everything(name: str, molecule: str) -> Callable[..., dict[str, Any]]:
     wavefunction = build(name, molecule, "log-psi", walkers=WALKERS, dtype="float64").function
 
     def function(parameters: Any, walkers: Any) -> dict[str, Any]:
-        gradient = jax.grad(lambda r: wavefunction(parameters, r)["log_psi"].sum())(walkers)
-        return {**wavefunction(parameters, walkers), **energy(parameters, walkers), "gradient": gradient}
+        values, pullback = jax.vjp(lambda r: wavefunction(parameters, r), walkers)
+        (gradient,) = pullback({"log_psi": jnp.ones(WALKERS), "sign": jnp.zeros(WALKERS)})
+        return {**values, **energy(parameters, walkers), "gradient": gradient}
 
     return function
 
 
-@pytest.fixture(scope="module", params=["LiH", "CH4"])
-def molecule(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+CASES = [
+    pytest.param(("paulinet", "LiH"), marks=pytest.mark.slow),
+    ("paulinet", "CH4"),
+    ("ferminet", "LiH"),
+    pytest.param(("ferminet", "CH4"), marks=pytest.mark.slow),
+    ("psiformer-deepqmc", "LiH"),
+    pytest.param(("psiformer-deepqmc", "CH4"), marks=pytest.mark.slow),
+]
 
 
-@pytest.fixture(scope="module", params=list(COUNTERPARTS))
-def compared(
-    request: pytest.FixtureRequest, molecule: str, quickly: Callable[..., Any]
-) -> Iterator[list[tuple[Any, Any]]]:
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def compared(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Iterator[list[tuple[Any, Any]]]:
     """(ours, DeepQMC's) for parameters as initialised and for perturbed ones; each side is compiled once."""
-    ours, theirs = request.param, COUNTERPARTS[request.param]
+    ours, molecule = request.param
+    theirs = COUNTERPARTS[ours]
     with jax.enable_x64(True):
         workload = build(theirs, molecule, walkers=WALKERS, dtype="float64")
         shapes, _ = jax.eval_shape(workload.inputs, 0)

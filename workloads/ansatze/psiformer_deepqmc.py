@@ -80,7 +80,7 @@ def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) 
     with jax.named_scope("stage_a"):
         distances = electron_distance_matrix(r)
         positions = electron_nucleus_features(r, nuclei, rescaled_length_and_difference)
-        spins = jnp.where(jnp.arange(r.shape[0]) < n_up, 1.0, -1.0).astype(r.dtype)[:, None]
+        spins = jnp.asarray([[1.0]] * n_up + [[-1.0]] * molecule.n_down, r.dtype)
         nodes = linear(parameters["embedding"], jnp.concatenate([positions, spins], axis=1))
     with jax.named_scope("stage_b"):
         for interaction in parameters["interactions"]:

@@ -18,7 +18,7 @@ def _inverse_decay(slope: float, alpha: Any, distances: Any) -> Any:
 
 
 def _psiformer_decay(slope: float, alpha: Any, distances: Any) -> Any:
-    """- sum slope alpha^2 / (alpha + r) (Psiformer, von Glehn et al. 2023, Eq. 12)."""
+    """- sum slope alpha^2 / (alpha + r) (Psiformer, von Glehn et al. 2023)."""
     return -((slope * alpha**2) / (alpha + distances)).sum()
 
 

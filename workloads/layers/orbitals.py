@@ -13,7 +13,7 @@ from workloads.layers.initial import Initial, ones
 
 def by_determinant(values: Any, determinants: int) -> Any:
     """``[electrons, determinants * orbitals]`` to ``[determinants, electrons, orbitals]``."""
-    return values.reshape(values.shape[0], determinants, -1).swapaxes(0, 1)
+    return values.reshape(values.shape[0], determinants, values.shape[1] // determinants).swapaxes(0, 1)
 
 
 def init_envelopes(orbitals: int, nuclei: int) -> dict[str, Initial]:
@@ -22,7 +22,7 @@ def init_envelopes(orbitals: int, nuclei: int) -> dict[str, Initial]:
 
 
 def exponential_envelopes(envelopes: dict[str, Any], r: Any, nuclei: Any) -> Any:
-    """``[electrons, orbitals]``: sum over nuclei I of w exp(-abs(zeta r_iI)) (FermiNet, Pfau et al. 2020, Eq. 10)."""
+    """``[electrons, orbitals]``: sum over nuclei I of w exp(-abs(zeta r_iI)) (FermiNet, Pfau et al. 2020)."""
     distances = length(differences_between(r, nuclei))[:, None, :]
     return (envelopes["weight"] * jnp.exp(-jnp.abs(envelopes["exponent"] * distances))).sum(axis=-1)
 

@@ -61,12 +61,12 @@ def jvp_in_loop(f: Function) -> Callable[[Any], tuple[Any, Any]]:
 
 
 def forward(f: Function) -> Callable[[Any], tuple[Any, Any]]:
-    """folx's forward Laplacian with dense Jacobians (Li et al. 2024, arXiv:2307.08214; Gao et al. 2023)."""
+    """folx's forward Laplacian with dense Jacobians (method: Li et al. 2024, arXiv:2307.08214)."""
     return _folx(f, 0)
 
 
 def forward_sparse(f: Function) -> Callable[[Any], tuple[Any, Any]]:
-    """folx's forward Laplacian that keeps Jacobians sparse while at most 60 % of their rows are filled."""
+    """folx's forward Laplacian; a Jacobian stays sparse while no value depends on over 60 % of the coordinates."""
     return _folx(f, 0.6)
 
 
@@ -74,7 +74,7 @@ def _folx(f: Function, sparsity_threshold: float) -> Callable[[Any], tuple[Any, 
     try:
         import folx
     except ImportError:
-        raise InputError("the forward Laplacians need folx: pip install 'fusionlab[deepqmc]'") from None
+        raise InputError("the forward Laplacians need folx: pip install folx") from None
     with_derivatives = folx.forward_laplacian(f, sparsity_threshold)
 
     def laplacian(x: Any) -> tuple[Any, Any]:
@@ -89,7 +89,8 @@ def hutchinson(f: Function) -> Callable[[Any, Any], tuple[Any, Any]]:
 
     def laplacian(x: Any, key: Any) -> tuple[Any, Any]:
         gradient, hessian_times = jax.linearize(jax.grad(f), x)
-        probes, zero = jax.random.rademacher(key, (PROBES, *x.shape), x.dtype), jnp.zeros((), x.dtype)
+        coins, zero = jax.random.bits(key, (PROBES, *x.shape), "uint8") & 1, jnp.zeros((), x.dtype)
+        probes = 1 - 2 * coins.astype(x.dtype)
         total = jax.lax.fori_loop(0, PROBES, lambda k, sum_: sum_ + probes[k] @ hessian_times(probes[k]), zero)
         return total / PROBES, gradient
 

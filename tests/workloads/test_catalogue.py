@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.errors import InputError
+from workloads.catalogue import PROGRAMS, build
+from workloads.molecules import find_molecule
+from workloads.programs.potential import coulomb_energy
+
+
+def test_importing_the_catalogue_imports_no_jax() -> None:
+    code = "import sys, workloads.catalogue; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "paulinett"}, r"unknown model 'paulinett'; did you mean: .*paulinet"),
+        ({"molecule": "LiF"}, r"unknown molecule 'LiF'; did you mean: LiH"),
+        ({"program": "local_energy"}, r"unknown program 'local_energy'; did you mean: local-energy"),
+        ({"dtype": "bfloat16"}, r"unknown dtype 'bfloat16'"),
+        ({"laplacian": "reply"}, r"unknown laplacian 'reply'; did you mean: replay"),
+        ({"size": "huge"}, r"unknown size 'huge'"),
+        ({"walkers": 0}, r"walkers must be at least 1, not 0"),
+    ],
+)
+def test_a_wrong_argument_is_an_input_error(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build(**{"name": "paulinet", **changes})
+
+
+@pytest.mark.parametrize("program", list(PROGRAMS))
+def test_inputs_are_abstract_until_they_are_asked_for(program: str) -> None:
+    workload = build("paulinet", "LiH", program, walkers=7, size="tiny")
+    arguments = jax.eval_shape(workload.inputs, 0)
+    assert len(arguments) == len(workload.argument_names)
+    assert workload.argument_names[:2] == ("parameters", "walkers")
+    assert arguments[1].shape == (7, 4, 3)
+    shapes = jax.eval_shape(workload.function, *arguments)
+    assert {output.shape for output in shapes.values()} == {(7,)}
+
+
+def test_inputs_follow_the_seed() -> None:
+    workload = build("paulinet", "LiH", walkers=3, size="tiny")
+    first, again, other = (jax.tree.leaves(workload.inputs(seed)) for seed in (0, 0, 1))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not any(np.array_equal(a, b) for a, b in zip(first, other, strict=True) if a.std() > 0)
+
+
+def test_rebuild_changes_what_is_asked_and_keeps_the_rest(x64: None) -> None:
+    workload = build("ferminet", "LiH", walkers=5, laplacian="scan", size="tiny")
+    changed = workload.rebuild(walkers=16, dtype="float64")
+    kept = (changed.name, changed.molecule, changed.program, changed.laplacian)
+    assert kept == ("ferminet", "LiH", "local-energy", "scan")
+    assert (changed.walkers, changed.dtype) == (16, "float64")
+    assert changed.title == "ferminet-LiH-local-energy-w16"
+    parameters, _ = jax.eval_shape(changed.inputs, 0)
+    assert parameters["backflow"]["up"]["weight"].shape == (8, 8)
+    assert workload.rebuild(program="log-psi").laplacian == "none"
+
+
+def test_a_laplacian_with_random_numbers_adds_a_key() -> None:
+    workload = build("paulinet", "LiH", walkers=3, laplacian="hutchinson", size="tiny")
+    assert workload.argument_names == ("parameters", "walkers", "key")
+    assert jax.eval_shape(workload.inputs, 0)[2].shape == (2,)
+
+
+def test_without_deepqmc_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "deepqmc" else find_spec(name, *a)
+    )
+    with pytest.raises(InputError, match=r"pip install 'fusionlab\[deepqmc\]'"):
+        build("deepqmc:paulinet")
+
+
+def test_the_adapter_gives_the_same_form() -> None:
+    """On the one model that has no counterpart; the others are compared number by number."""
+    pytest.importorskip("deepqmc", reason="the adapter needs the optional extra deepqmc")
+    precision = jax.config.jax_default_matmul_precision
+    for program, outputs in (("local-energy", {"local_energy"}), ("log-psi", {"log_psi", "sign"})):
+        workload = build("deepqmc:deeperwin", "LiH", program, walkers=3)
+        shapes = jax.eval_shape(workload.function, *jax.eval_shape(workload.inputs, 0))
+        assert {key: value.shape for key, value in shapes.items()} == dict.fromkeys(outputs, (3,))
+    assert jax.config.jax_default_matmul_precision == precision
+
+
+def test_the_adapter_refuses_what_deepqmc_has_not() -> None:
+    pytest.importorskip("deepqmc", reason="the adapter needs the optional extra deepqmc")
+    with pytest.raises(InputError, match="only its full size"):
+        build("deepqmc:paulinet", size="tiny")
+    with pytest.raises(InputError, match="random numbers of hutchinson"):
+        build("deepqmc:paulinet", laplacian="hutchinson")
+
+
+def test_coulomb_energy_against_a_plain_sum() -> None:
+    molecule = find_molecule("CH4")
+    electrons = np.random.default_rng(0).normal(size=(molecule.electrons, 3))
+    charges = [*molecule.charges, *(-1 for _ in electrons)]
+    places = np.concatenate([molecule.nuclei, electrons])
+    expected = sum(
+        charges[i] * charges[j] / np.linalg.norm(places[i] - places[j]) for i in range(len(charges)) for j in range(i)
+    )
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(coulomb_energy(molecule, jax.numpy.asarray(electrons)), expected, rtol=1e-12)
