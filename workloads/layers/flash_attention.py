@@ -82,11 +82,11 @@ def _kernel_call(shape: tuple[int, ...], dtype: Any, interpret: bool) -> Callabl
 def _one_head(query_ref: Any, key_ref: Any, value_ref: Any, bias_ref: Any, mask_ref: Any, out_ref: Any) -> None:
     """One head of one walker: blocks ``[electrons, width]`` and ``[electrons, electrons]``, all on chip."""
     active = mask_ref[...] != 0
-    products = pl.dot(query_ref[...], key_ref[...], trans_b=True, precision=lax.Precision.HIGHEST)
+    products = triton.dot(query_ref[...], key_ref[...], trans_b=True, precision=lax.Precision.HIGHEST)
     logits = jnp.where(active[:, None] & active[None, :], products + bias_ref[...], -1e20)
     weights = jnp.exp(logits - jnp.max(logits, axis=1, keepdims=True))
     weights = weights / jnp.sum(weights, axis=1, keepdims=True)
-    out_ref[...] = pl.dot(weights, value_ref[...], precision=lax.Precision.HIGHEST).astype(out_ref.dtype)
+    out_ref[...] = triton.dot(weights, value_ref[...], precision=lax.Precision.HIGHEST).astype(out_ref.dtype)
 
 
 def _batch(arguments: tuple[Any, ...], axes: tuple[Any, ...]) -> tuple[Any, int]:

@@ -15,7 +15,7 @@ def feature_norm(x: Any, eps: float) -> Any:
     and 1e-2 in the electron transformer (wf/nn/masked/basic.py).
     """
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
-    variance = jnp.var(x, axis=-1, keepdims=True)
+    variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
     return centred * lax.rsqrt(variance + jnp.asarray(eps, x.dtype))
 
 
@@ -26,5 +26,5 @@ def orbital_norm(x: Any) -> Any:
     ``[orbitals, nuclei, ..., features]``.
     """
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
-    variance = jnp.var(x, axis=-1, keepdims=True)
+    variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
     return centred * lax.rsqrt(jnp.max(variance, axis=1, keepdims=True) + jnp.asarray(1.0, x.dtype))

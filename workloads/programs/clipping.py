@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workloads.programs.robust_statistics import mean_deviation, median
+from workloads.programs.robust_statistics import mean_deviation, median, quantile
 
 
 def log_squeeze(energies: Any) -> Any:
@@ -18,7 +18,7 @@ def log_squeeze(energies: Any) -> Any:
     """
     centre = median(energies)
     deviation = energies - centre
-    width = 2 * jnp.quantile(jnp.abs(deviation), jnp.asarray(0.95, energies.dtype))
+    width = 2 * quantile(jnp.abs(deviation), 0.95)
     x = jnp.abs(deviation) / jnp.maximum(width, jnp.finfo(width.dtype).tiny)
     squeezed = jnp.log1p((x + x**2 / 2 + x**3) / (1 + x**2))
     return centre + width * jnp.sign(deviation) * squeezed

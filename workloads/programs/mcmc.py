@@ -18,6 +18,7 @@ from workloads.ansatz import Ansatz
 from workloads.programs.drift import limited_drift
 from workloads.programs.pruning import prune
 from workloads.programs.samplers import SAMPLERS, Sampler
+from workloads.programs.uniform import uniform
 from workloads.programs.walker_state import State
 
 USES_LAPLACIAN = False
@@ -64,7 +65,7 @@ def sample(ansatz: Ansatz, sampler: Sampler, parameters: Any, walkers: Any, key:
         log_ratio = 2 * (proposal.log_psi - state.log_psi)
         if sampler.drift:
             log_ratio = log_ratio + _log_proposal_ratio(state, proposal, step)
-        accepted = log_ratio > jnp.log(jax.random.uniform(acceptance_key, log_ratio.shape, log_ratio.dtype))
+        accepted = log_ratio > jnp.log(uniform(acceptance_key, log_ratio.shape, log_ratio.dtype))
         share = jnp.mean(accepted.astype(step.dtype))
         if sampler.target_acceptance is not None:
             step = step * jnp.maximum(share, LEAST_ACCEPTANCE) / sampler.target_acceptance

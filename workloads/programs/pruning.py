@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from workloads.programs.robust_statistics import mean_deviation, median
+from workloads.programs.uniform import uniform
 from workloads.programs.walker_state import State
 
 
@@ -21,7 +22,7 @@ def prune(state: State, key: Any, width: float) -> State:
     centre = median(log_psi)
     good = jnp.isfinite(log_psi) & (log_psi >= centre - width * mean_deviation(log_psi, centre))
     cumulative = jnp.cumsum(good.astype(jnp.int32))
-    rank = jax.random.uniform(key, (walkers, 1), log_psi.dtype) * cumulative[-1].astype(log_psi.dtype)
+    rank = uniform(key, (walkers, 1), log_psi.dtype) * cumulative[-1].astype(log_psi.dtype)
     donor = jnp.sum((cumulative <= rank.astype(jnp.int32)).astype(jnp.int32), axis=1)
     index = jnp.where(good, jax.lax.iota(jnp.int32, walkers), donor)
     return jax.tree.map(lambda x: x[index], state)  # type: ignore[no-any-return]

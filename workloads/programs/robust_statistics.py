@@ -1,4 +1,4 @@
-"""Median and spread of a batch that may hold NaN, in the batch's own dtype (jnp's nan-functions count in float64)."""
+"""Median, quantiles and spread of a batch, in the batch's own dtype (jnp's functions compute some of it in float64)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ def median(values: Any) -> Any:
     ordered = jnp.sort(values)  # NaN last
     count = jnp.sum((~jnp.isnan(values)).astype(jnp.int32))
     return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+
+
+def quantile(values: Any, share: float) -> Any:
+    """The value that ``share`` of ``values`` ``[W]`` lie below, interpolated linearly; NaN is not treated."""
+    position = share * (values.shape[0] - 1)
+    lower = int(position)
+    upper = min(lower + 1, values.shape[0] - 1)
+    ordered = jnp.sort(values)
+    return ordered[lower] + (position - lower) * (ordered[upper] - ordered[lower])
 
 
 def mean_deviation(values: Any, centre: Any) -> Any:
