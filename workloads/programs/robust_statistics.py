@@ -24,7 +24,8 @@ def quantile(values: Any, share: float) -> Any:
 
 
 def mean_deviation(values: Any, centre: Any) -> Any:
-    """Mean of abs(value - centre) over the values ``[W]`` that are not NaN; ``centre`` is a scalar."""
-    counted = ~jnp.isnan(values)
-    deviations = jnp.where(counted, jnp.abs(values - centre), jnp.zeros_like(values))
-    return jnp.sum(deviations) / jnp.sum(counted.astype(values.dtype))
+    """Mean of abs(value - centre) over the differences that are not NaN; ``values`` ``[W]``, ``centre`` a scalar."""
+    deviations = jnp.abs(values - centre)
+    counted = ~jnp.isnan(deviations)
+    total = jnp.sum(jnp.where(counted, deviations, jnp.zeros_like(values)))
+    return total / jnp.sum(counted.astype(values.dtype))
