@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from workloads.ansatz import Ansatz
-from workloads.ansatze import psiformer
+from workloads.ansatze import orbformer, psiformer
 from workloads.molecule import Molecule
 from workloads.molecules import find_molecule
 from workloads.programs import mcmc, train_step
@@ -20,6 +21,7 @@ from workloads.programs.robust_statistics import median, quantile
 from workloads.programs.samplers import SAMPLERS
 from workloads.programs.walkers import initial_walkers
 
+LIH = find_molecule("LiH")
 HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
 
 
@@ -75,7 +77,7 @@ def test_phases_are_marked() -> None:
 
 @pytest.mark.slow
 def test_training_lowers_the_energy_of_lih() -> None:
-    ansatz = psiformer.build(find_molecule("LiH"), "tiny")
+    ansatz = psiformer.build(LIH, "tiny")
     step = jax.jit(train_step.build(ansatz, "replay", learning_rate=3e-3))
     sample = jax.jit(mcmc.build(ansatz))
     parameters = ansatz.init(jax.random.PRNGKey(0), jnp.dtype("float32"))
@@ -145,3 +147,21 @@ def test_median_and_quantile(count: int) -> None:
     assert float(median(values)) == pytest.approx(np.median(values))
     assert float(median(jnp.concatenate([values, jnp.full(3, jnp.nan)]))) == pytest.approx(np.median(values))
     assert float(quantile(values, 0.95)) == pytest.approx(np.quantile(values, 0.95))
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("dtype", "other"), [("float32", "f64"), ("float64", "f32")])
+@pytest.mark.parametrize("name", ["psiformer", "orbformer", "langevin"])
+def test_one_floating_point_dtype_throughout(name: str, dtype: str, other: str) -> None:
+    """With 64-bit types enabled, every value of the whole training step has the dtype of its arguments."""
+    ansatz = orbformer.build(LIH, "tiny") if name == "orbformer" else psiformer.build(LIH, "tiny")
+    if name == "langevin":
+        ansatz = replace(ansatz, sampler="langevin")
+    parameters = jax.eval_shape(lambda: ansatz.init(jax.random.PRNGKey(0), jnp.dtype(dtype)))
+    optimiser = jax.eval_shape(train_step.initial_optimiser, parameters)
+    walkers, step = jax.ShapeDtypeStruct((2, 4, 3), dtype), jax.ShapeDtypeStruct((), dtype)
+    function = train_step.build(ansatz, "replay")
+    traced = jax.make_jaxpr(function)(parameters, optimiser, walkers, np.array([0, 1], np.uint32), step)
+    assert f":{other}[" not in str(traced)
+    assert f":{other[0]}{dtype[5:]}[" in str(traced)
+    assert {str(leaf.dtype) for leaf in traced.out_avals} == {dtype, "int32"}
