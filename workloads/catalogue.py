@@ -15,6 +15,8 @@ from workloads.molecules import find_molecule
 ANSATZE = {
     "paulinet": "workloads.ansatze.paulinet",
     "ferminet": "workloads.ansatze.ferminet",
+    "psiformer": "workloads.ansatze.psiformer",
+    "orbformer": "workloads.ansatze.orbformer",
     "psiformer-deepqmc": "workloads.ansatze.psiformer_deepqmc",
     "deepqmc:paulinet": "workloads.adapters.deepqmc",
     "deepqmc:ferminet": "workloads.adapters.deepqmc",
@@ -26,6 +28,9 @@ ANSATZE = {
 PROGRAMS = {
     "log-psi": "workloads.programs.log_psi",
     "local-energy": "workloads.programs.local_energy",
+    "mcmc": "workloads.programs.mcmc",
+    "inference-step": "workloads.programs.inference_step",
+    "train-step": "workloads.programs.train_step",
 }
 """Name of a program to the module whose ``build(ansatz, laplacian)`` makes its function."""
 
@@ -117,11 +122,16 @@ def _inputs(ansatz: Any, argument_names: tuple[str, ...], walkers: int, dtype: s
     import jax
     import jax.numpy as jnp
 
+    from workloads.programs.mcmc import initial_step
+    from workloads.programs.train_step import initial_optimiser
     from workloads.programs.walkers import initial_walkers
 
     parameters_key, walkers_key, other_key = jax.random.split(jax.random.PRNGKey(seed), 3)
+    parameters = ansatz.init(parameters_key, jnp.dtype(dtype))
     make = {
-        "parameters": lambda: ansatz.init(parameters_key, jnp.dtype(dtype)),
+        "parameters": lambda: parameters,
+        "optimiser": lambda: initial_optimiser(parameters),
+        "step": lambda: initial_step(ansatz, jnp.dtype(dtype)),
         "walkers": lambda: initial_walkers(walkers_key, ansatz.molecule, walkers, jnp.dtype(dtype)),
         "key": lambda: other_key,
     }
