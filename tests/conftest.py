@@ -45,6 +45,18 @@ def lowered() -> Callable[..., Program]:
     return lower
 
 
+@pytest.fixture
+def program_of_text(tmp_path: Path) -> Callable[[str], Program]:
+    """``program_of_text(text)``: the Program of a module written as StableHLO text."""
+
+    def read(text: str) -> Program:
+        path = tmp_path / "module.mlir"
+        path.write_text(text)
+        return Program.from_file(path)
+
+    return read
+
+
 @pytest.fixture(scope="session")
 def run_raised() -> Callable[..., list[np.ndarray]]:
     """``run_raised(program, arrays, widen=False)``: what the raised program computes on the CPU."""

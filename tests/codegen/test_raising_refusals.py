@@ -7,19 +7,15 @@ import pytest
 
 from fusionlab.codegen.raising import RaiseError, raise_nodes, raise_program, unsupported_nodes
 from fusionlab.hlo.flat import flatten
-from fusionlab.hlo.program import Program
 
 from .raising_cases import ODD, REAL, SQUARE
 
 
 @pytest.fixture
-def from_text(tmp_path):
-    def read(body, signature):
-        path = tmp_path / "module.mlir"
-        path.write_text(f"func.func public @main({signature[0]}) -> {signature[1]} {{\n{body}\n}}\n")
-        return Program.from_file(path)
-
-    return read
+def from_text(program_of_text):
+    return lambda body, signature: program_of_text(
+        f"func.func public @main({signature[0]}) -> {signature[1]} {{\n{body}\n}}\n"
+    )
 
 
 KEYS = "%a: tensor<5xi32>, %b: tensor<5xi32>", "(tensor<5xi32>, tensor<5xi32>)"
