@@ -1,0 +1,64 @@
+"""The commands that turn a program into facts: launches, roofline, clusters, explain, replays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import _console, _finish, _start, cache_option, output_options, source_options
+from fusionlab.errors import InputError
+
+if TYPE_CHECKING:
+    from fusionlab.commands.facts import Source
+    from fusionlab.study import Circumstances
+
+targets_option = click.option(
+    "--target", "target", help="a100, a5000, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]"
+)
+
+
+def add_to(group: click.Group) -> None:
+    """Add the fact commands to the command line."""
+    for command in (launches,):
+        group.add_command(command)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--by", default="", help="Totals by columns: phase, stage, role, family, name, loop, in_cuda_graph, ...")
+@click.option("--sites", default=15, show_default=True, type=int, help="How many launch sites to list.")
+@cache_option
+@output_options
+def launches(
+    target: str | None, by: str, sites: int, no_cache: bool, as_json: bool, quiet: bool, **source: Any
+) -> None:
+    """Every kernel launch with phase, stage, derivative role, family, FLOPs, bytes and modelled time."""
+    loaded, given, targets = _given(source, target, quiet, no_cache)
+    from fusionlab.commands import launches as command
+
+    columns = [column.strip() for column in by.split(",") if column.strip()]
+    _finish(command.launches(loaded, targets, columns, sites, given, _console(as_json)), as_json)
+
+
+def _given(
+    source: dict[str, Any], target: str | None, quiet: bool, no_cache: bool
+) -> tuple[Source, Circumstances, list[Any]]:
+    """Source, circumstances (with the first target) and all targets, from the options."""
+    _start()
+    from fusionlab.codegen.cache import default_cache
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.commands.facts import load_facts_source
+    from fusionlab.commands.source import SourceOptions
+    from fusionlab.hlo.program import Program
+    from fusionlab.study import Circumstances
+
+    loaded = load_facts_source(SourceOptions(**source))
+    default = "cpu" if isinstance(loaded, Program) and loaded.platform == "cpu" else "a100"
+    targets = [load_target(name.strip()) for name in (target or default).split(",") if name.strip()]
+    if not targets:
+        raise InputError("--target names no target")
+    progress = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
+    given = Circumstances(targets[0], cache=None if no_cache else default_cache(), progress=progress)
+    return loaded, given, targets
