@@ -20,7 +20,7 @@ targets_option = click.option(
 
 def add_to(group: click.Group) -> None:
     """Add the fact commands to the command line."""
-    for command in (launches,):
+    for command in (launches, explain, replays):
         group.add_command(command)
 
 
@@ -40,6 +40,36 @@ def launches(
 
     columns = [column.strip() for column in by.split(",") if column.strip()]
     _finish(command.launches(loaded, targets, columns, sites, given, _console(as_json)), as_json)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--kernel", help="What is inside this kernel (its HLO name) and why its neighbours are not.")
+@click.option("--refused", default=10, show_default=True, type=int, help="How many refusals to list.")
+@cache_option
+@output_options
+def explain(
+    target: str | None, kernel: str | None, refused: int, no_cache: bool, as_json: bool, quiet: bool, **source: Any
+) -> None:
+    """Why XLA did not fuse: refusals by cause, with scope, source line and what the boundary costs."""
+    loaded, given, _ = _given(source, target, quiet, no_cache)
+    from fusionlab.commands import explain as command
+
+    _finish(command.explain(loaded, kernel, refused, given, _console(as_json)), as_json)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--rewrites/--no-rewrites", default=True, help="Try each rewrite and say what blocks it.")
+@output_options
+def replays(target: str | None, rewrites: bool, as_json: bool, quiet: bool, **source: Any) -> None:
+    """The inventory of loops: trips, seed, residuals, what is recomputed, and what blocks each rewrite."""
+    loaded, given, _ = _given(source, target, quiet, no_cache=True)
+    from fusionlab.commands import replays as command
+
+    _finish(command.replays(loaded, rewrites, given, _console(as_json)), as_json)
 
 
 def _given(

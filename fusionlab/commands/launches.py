@@ -70,7 +70,7 @@ def _print_one(
         slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:sites]
         print_rows(
             f"the {len(slowest)} slowest of {len(rows)} launch sites (model)",
-            ("launch", "family", "stage", "role", "source", "trips", "GiB", "model ms"),
+            ("launch", "family", "stage", "role", "source", "trips", "GiB", "ms"),
             [[*_where(row), str(row.trip_count), *_numbers(row)[3:6:2]] for row in slowest],
             console,
         )
