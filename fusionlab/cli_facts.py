@@ -20,7 +20,7 @@ targets_option = click.option(
 
 def add_to(group: click.Group) -> None:
     """Add the fact commands to the command line."""
-    for command in (launches, explain, replays):
+    for command in (launches, roofline, explain, replays):
         group.add_command(command)
 
 
@@ -40,6 +40,34 @@ def launches(
 
     columns = [column.strip() for column in by.split(",") if column.strip()]
     _finish(command.launches(loaded, targets, columns, sites, given, _console(as_json)), as_json)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--out", help="Write the plot here: FILE.svg (several targets: one file each).")
+@click.option("--kernels", default=10, show_default=True, type=int, help="How many kernels to list.")
+@click.option("--peak-tflops", type=float, help="Measured FP32 ceiling in TFLOP/s, in place of the spec's.")
+@click.option("--bandwidth", type=float, help="Measured memory ceiling in GB/s, in place of the spec's.")
+@cache_option
+@output_options
+def roofline(
+    target: str | None,
+    out: str | None,
+    kernels: int,
+    peak_tflops: float | None,
+    bandwidth: float | None,
+    no_cache: bool,
+    as_json: bool,
+    quiet: bool,
+    **source: Any,
+) -> None:
+    """Kernel families and kernels on the roofline of a target, as numbers and as a plot."""
+    loaded, given, targets = _given(source, target, quiet, no_cache)
+    from fusionlab.commands import roofline as command
+
+    options = command.RooflineOptions(out, kernels, peak_tflops, bandwidth)
+    _finish(command.roofline(loaded, targets, options, given, _console(as_json)), as_json)
 
 
 @click.command()

@@ -66,7 +66,7 @@ def _groups(found: Sequence[Refusal]) -> list[dict[str, Any]]:
         }
         for cause, same in causes.items()
     ]
-    return sorted(groups, key=lambda group: -float(group["boundary_us"]))  # type: ignore[arg-type]
+    return sorted(groups, key=lambda group: -float(group["boundary_us"]))
 
 
 def _weighed(pairs: Sequence[tuple[float | None, int]]) -> float | None:

@@ -120,8 +120,8 @@ def _notes(found: dict[str, Any], launch_source: str, console: Console) -> None:
         soft_wrap=True,
     )
     console.print(
-        "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, else "
-        "the target's roofline, plus 1 us per launch",
+        "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
+        "else the target's roofline, plus 1 us per launch",
         style="dim",
         soft_wrap=True,
     )

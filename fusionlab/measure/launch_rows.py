@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
@@ -85,7 +85,7 @@ class Totals:
     unmodelled_us_launches: int = 0
 
     def __add__(self, other: Totals) -> Totals:
-        fields = (field.name for field in dataclasses.fields(self))
+        fields = (one.name for one in dataclasses.fields(self))
         return Totals(**{name: getattr(self, name) + getattr(other, name) for name in fields})
 
     @property
@@ -148,8 +148,8 @@ def label(row: LaunchRow, column: str) -> str:
 @dataclass(frozen=True)
 class _Facts:
     instruction: Instruction | None = None
-    work: Work = Work()
-    origin: Origin = Origin()
+    work: Work = field(default_factory=Work)
+    origin: Origin = field(default_factory=Origin)
     family: str = "unknown"
 
 
