@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a check failed, 2 the input was wrong. ``--json`` puts one
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -214,6 +215,8 @@ def _finish(document: Any, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))
 
+
+importlib.import_module("fusionlab.cli_facts").add_to(main)  # at the end: it uses the options above
 
 if __name__ == "__main__":
     main()
