@@ -37,7 +37,8 @@ class PsiformerSize:
         return self.heads * self.head_width
 
 
-SIZES = {"full": PsiformerSize(4, 64, 4, 16), "tiny": PsiformerSize(2, 4, 2, 2)}
+# A tiny one still needs at least as many channels as there are electrons: fewer make every Slater matrix singular.
+SIZES = {"full": PsiformerSize(4, 64, 4, 16), "tiny": PsiformerSize(2, 16, 2, 2)}
 
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
