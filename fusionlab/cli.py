@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a check failed, 2 the input was wrong. ``--json`` puts one
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -65,7 +66,9 @@ def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 source_options = _options(
     click.argument("file", required=False),
     click.option("--model", help="An ansatz by name; `fusionlab models` lists them."),
-    click.option("--molecule", default="CH4", show_default=True),
+    click.option("--molecule", default="CH4", show_default=True, help="LiH, CH4, C2H6, C4H4 or an XYZ file."),
+    click.option("--charge", type=int, help="Charge of the molecule, if not its own."),
+    click.option("--spin", type=int, help="n_up - n_down, if not the molecule's own."),
     click.option("--walkers", default=1024, show_default=True, type=int),
     click.option("--program", default="local-energy", show_default=True, help="What of the model is lowered."),
     click.option("--laplacian", help="Laplacian variant (default: that of the code the ansatz comes from)."),
@@ -212,6 +215,8 @@ def _finish(document: Any, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))
 
+
+importlib.import_module("fusionlab.cli_facts").add_to(main)  # at the end: it uses the options above
 
 if __name__ == "__main__":
     main()

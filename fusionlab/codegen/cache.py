@@ -24,8 +24,10 @@ from fusionlab.codegen.targets import Target
 from fusionlab.hlo.program import Program
 
 _log = logging.getLogger(__name__)
-_FORMAT = 1
-_TEXTS = ("optimized_hlo", "thunk_sequence", "thunk_metadata", "versions", "priority_fusion")
+_FORMAT = 2
+_TEXTS = (
+    "optimized_hlo", "thunk_sequence", "thunk_metadata", "versions", "captured_thunks", "priority_fusion", "fused_hlo"
+)  # fmt: skip
 
 
 def default_cache() -> CompileCache | None:

@@ -30,7 +30,14 @@ _log = logging.getLogger(__name__)
 
 # Without a device there is no autotuner: Triton GEMMs then abort ("Couldn't find output tile sizes"), and the GEMM
 # algorithms differ from a tuned run, so programs are only comparable when compiled by the same options.
-_ABSENT_GPU = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+# The cost-model statistics put XLA's own estimate of every fusion's time into the HLO and change nothing else in it;
+# with the analytical estimator they abort on sm_80.
+_ABSENT_GPU = {
+    "xla_gpu_enable_triton_gemm": False,
+    "xla_gpu_autotune_level": 0,
+    "xla_gpu_collect_cost_model_stats": True,
+    "xla_gpu_enable_analytical_sol_latency_estimator": False,
+}
 # jaxlib 0.10.2's YNN library fusions give silently wrong float32 results on dense forward-Laplacian programs.
 _CPU = {"xla_cpu_experimental_ynn_fusion_type": ""}
 _KEPT_ARTIFACTS = re.compile(
@@ -63,11 +70,9 @@ def compile_program(
             f"lower it with platform {target.kind!r}"
         )
     chosen = _options_of(target) | dict(options or {})
-    if dump:
-        chosen["xla_dump_hlo_pass_re"] = "priority-fusion"
     if cache is None or target.attached:
         return _compile(program, target, chosen, dump)
-    key = cache.key(program, target, chosen, versions())
+    key = cache.key(program, target, chosen | {"dump": dump}, versions())
     found = cache.load(key, program, target)
     if found is None:
         found = _compile(program, target, chosen, dump)
@@ -101,6 +106,8 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         dumped: dict[str, str | int | bool] = {}
         if target.kind == "cuda" or dump:
             dumped = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
+        if target.kind == "cuda":
+            dumped["xla_dump_hlo_pass_re"] = "priority-fusion"
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, device, options, dumped)
         compile_s = time.perf_counter() - started
@@ -124,7 +131,9 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         compile_s=compile_s,
         options=kept,
         versions=versions(),
-        priority_fusion=texts.get("priority_fusion_dump.txt", ""),
+        captured_thunks=texts.get("thunk_sequence_after_thunk_passes.txt", ""),
+        priority_fusion=texts.get("priority_fusion_dump.txt", "").partition("\nhlo_module_before_fusion:")[0],
+        fused_hlo=texts.get("after_priority-fusion.txt", ""),
         artifacts=texts if dump else {},
         executable=_executable(xla_executable, device, program) if target.attached else None,
     )
@@ -212,6 +221,10 @@ def _read_dump(folder: Path, module_name: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
         _, _, ending = path.name.partition(f".{module_name}.")
-        if ending and _KEPT_ARTIFACTS.search(path.name):
+        if ".after_priority-fusion." in path.name:  # one of the HLO texts between passes; its ending has a number
+            ending = "after_priority-fusion.txt"
+        elif not _KEPT_ARTIFACTS.search(path.name):
+            continue
+        if ending:
             texts[ending] = path.read_text("utf-8", "replace")
     return texts

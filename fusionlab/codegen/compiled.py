@@ -30,7 +30,9 @@ class Compiled:
     """What XLA made of a program for a target.
 
     ``optimized_hlo`` is the scheduled module as text; ``thunk_sequence`` and ``thunk_metadata`` are XLA's own list of
-    what it launches ("" on the CPU, where XLA writes none). ``options`` are the compile options that were set.
+    what it launches ("" on the CPU, where XLA writes none), ``captured_thunks`` the same list after XLA has put runs of
+    thunks into CUDA graphs. ``priority_fusion`` is what the fusion pass decided, step by step, and ``fused_hlo`` the
+    module it left behind ("" on the CPU). ``options`` are the compile options that were set.
     ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
     the wall time of the compile itself, also when the record is ``from_cache``.
     """
@@ -44,7 +46,9 @@ class Compiled:
     compile_s: float
     options: Mapping[str, str | int | bool]
     versions: str
-    priority_fusion: str = ""
+    captured_thunks: str = field(default="", repr=False)
+    priority_fusion: str = field(default="", repr=False)
+    fused_hlo: str = field(default="", repr=False)
     artifacts: Mapping[str, str] = field(default_factory=dict, repr=False)
     from_cache: bool = field(default=False, compare=False)
     executable: Executable | None = field(default=None, compare=False, repr=False)

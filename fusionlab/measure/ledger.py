@@ -35,7 +35,7 @@ class LaunchSite:
     ``trip_count`` is the product of the trips of the loops around it, 0 where it never runs; ``static`` is 1, or 0 for
     what no thunk stands for; ``dynamic`` is how often it runs. ``path`` names the loops and conditionals around it,
     outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA gives
-    no name). Bytes are of one run (model: fusionlab.measure.traffic).
+    no name). Bytes are of one run (model: fusionlab.measure.traffic). ``thunk_id`` is XLA's number for it (-1: none).
     """
 
     hlo_name: str
@@ -48,6 +48,7 @@ class LaunchSite:
     path: tuple[str, ...]
     operand_bytes: int
     result_bytes: int
+    thunk_id: int = -1
 
 
 @dataclass(frozen=True)
@@ -161,5 +162,6 @@ class _Ledger:
             computation, instruction = self._places[thunk.hlo_name]
             traffic, name = traffic_of(self._module, computation, instruction), computation.name
         return LaunchSite(
-            thunk.hlo_name, thunk.kind, runs, 1, runs, is_copy, name, path, traffic.operand_bytes, traffic.result_bytes
-        )
+            thunk.hlo_name, thunk.kind, runs, 1, runs, is_copy, name, path, traffic.operand_bytes, traffic.result_bytes,
+            thunk.id,
+        )  # fmt: skip

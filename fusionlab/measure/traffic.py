@@ -33,7 +33,7 @@ def traffic_of(module: HloModule, computation: Computation, instruction: Instruc
     if instruction.opcode == "fusion":
         return _of_fusion(module, computation, instruction)
     operands = [computation.by_name[name] for name in instruction.operands if name in computation.by_name]
-    result = _data_bytes(instruction)
+    result = data_bytes(instruction)
     if instruction.opcode in _READ_A_PART and operands:
         indices = sum(one.shape.byte_size for one in operands[1:])
         return Traffic(result + indices, result)
@@ -91,7 +91,8 @@ def _update_bytes(computation: Computation, instruction: Instruction) -> int:
     return sum(computation.by_name[name].shape.byte_size for name in updates)
 
 
-def _data_bytes(instruction: Instruction) -> int:
+def data_bytes(instruction: Instruction) -> int:
+    """Bytes of the result of ``instruction``, without the scratch space of a library call."""
     shape = instruction.shape
     if instruction.opcode == "custom-call" and shape.is_tuple:
         shape = Shape("tuple", elements=tuple(one for one in shape.elements if one.dtype != "s8"))

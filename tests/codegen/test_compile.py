@@ -55,7 +55,12 @@ def test_an_absent_gpu_gives_hlo_thunks_and_memory(loop_on_a100):
     assert "kWhile" in loop_on_a100.thunk_metadata
     assert '"known_trip_count":{"n":"3"}' in loop_on_a100.optimized_hlo
     assert loop_on_a100.memory.temp_bytes > 0
-    assert loop_on_a100.options == {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+    assert loop_on_a100.options == {
+        "xla_gpu_enable_triton_gemm": False,
+        "xla_gpu_autotune_level": 0,
+        "xla_gpu_collect_cost_model_stats": True,
+        "xla_gpu_enable_analytical_sol_latency_estimator": False,
+    }
     assert "jaxlib" in loop_on_a100.versions
     assert loop_on_a100.artifacts == {}
 
