@@ -31,8 +31,8 @@ class LaunchRow:
     """One launch site.
 
     ``stage_share`` is the part of what was fused that agrees with phase, stage and role; ``attributed_by`` says whose
-    names these come from (``members``, ``readers`` of what XLA made by itself, or "" for unknown); ``loop`` names the loops
-    around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names what
+    names these come from (``members``, ``readers`` of what XLA made by itself, or "" for unknown); ``loop`` names the
+    loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names what
     of it has no FLOP rule. ``model_us`` is None when nothing says how long it takes; ``model_source`` says whose
     estimate it is (``xla`` or ``roofline``).
     """
@@ -75,7 +75,11 @@ class LaunchRow:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over rows. ``attributed_launches`` carry phase, stage and role; ``unmodelled_bytes`` are bytes of launches with something in them that has no FLOP rule."""
+    """Sums over rows.
+
+    ``attributed_launches`` carry phase, stage and role, some of them those of their readers;
+    ``unmodelled_bytes`` are bytes of launches with something in them that has no FLOP rule.
+    """
 
     static_launches: int = 0
     dynamic_launches: int = 0
