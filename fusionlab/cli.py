@@ -66,7 +66,9 @@ def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 source_options = _options(
     click.argument("file", required=False),
     click.option("--model", help="An ansatz by name; `fusionlab models` lists them."),
-    click.option("--molecule", default="CH4", show_default=True),
+    click.option("--molecule", default="CH4", show_default=True, help="LiH, CH4, C2H6, C4H4 or an XYZ file."),
+    click.option("--charge", type=int, help="Charge of the molecule, if not its own."),
+    click.option("--spin", type=int, help="n_up - n_down, if not the molecule's own."),
     click.option("--walkers", default=1024, show_default=True, type=int),
     click.option("--program", default="local-energy", show_default=True, help="What of the model is lowered."),
     click.option("--laplacian", help="Laplacian variant (default: that of the code the ansatz comes from)."),

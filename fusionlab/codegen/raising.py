@@ -81,7 +81,11 @@ class Raising:
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
         with self.scope(node):
-            return list(rule(node, [environment[value] for value in node.operands], self, environment))
+            try:
+                return list(rule(node, [environment[value] for value in node.operands], self, environment))
+            except (TypeError, ValueError) as error:  # JAX's counterpart takes fewer element types than StableHLO's op
+                cause = str(error).splitlines()[0]
+                raise RaiseError(f"{node.name} cannot be expressed in JAX: {cause}", node) from error
 
     def scope(self, node: Node) -> AbstractContextManager[None]:
         """Mark what is traced inside as coming from ``node``; ``splice`` gives it the node's scope and source line."""

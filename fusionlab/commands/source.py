@@ -21,6 +21,8 @@ class SourceOptions:
     laplacian: str | None = None
     dtype: str = "float32"
     size: str = "full"
+    charge: int | None = None
+    spin: int | None = None
 
 
 def load_source(options: SourceOptions) -> Workload | Program:
@@ -40,6 +42,8 @@ def load_source(options: SourceOptions) -> Workload | Program:
         dtype=options.dtype,
         laplacian=options.laplacian,
         size=options.size,
+        charge=options.charge,
+        spin=options.spin,
     )
 
 

@@ -13,7 +13,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from fusionlab.equivalence.verdict import Verdict
@@ -42,7 +41,6 @@ def check_files(original: Program, rewritten: Program, *, time_limit_s: float = 
                 text=True,
                 timeout=time_limit_s,
                 env=environment,
-                preexec_fn=_limit_memory(_three_quarters_of_memory()),
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -53,16 +51,15 @@ def check_files(original: Program, rewritten: Program, *, time_limit_s: float = 
     return Verdict.from_json(json.loads(done.stdout.splitlines()[-1]))
 
 
-def _three_quarters_of_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
-
-
-def _limit_memory(limit_bytes: int) -> Callable[[], None]:
-    return lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+def _limit_memory() -> None:
+    """Three quarters of the machine's memory for this process's data."""
+    limit_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
 
 
 def main(arguments: list[str]) -> None:
     """Read the two programs named by ``arguments``, check, print the verdict."""
+    _limit_memory()
     from fusionlab import quiet_start
 
     quiet_start.load_jax()

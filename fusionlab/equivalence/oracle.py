@@ -1,7 +1,8 @@
 """Run programs and workloads on the CPU for comparison: as they are, and in float64.
 
 Every compile here turns the CPU's YNN library fusions off: with them some dense forward-Laplacian programs are
-silently wrong in float32 (jaxlib 0.10.2).
+silently wrong in float32 (jaxlib 0.10.2). Each program runs a few times on few walkers, so compiling is most of the
+cost, and little optimisation halves it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
-CPU_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+CPU_OPTIONS = {
+    "xla_cpu_experimental_ynn_fusion_type": "",
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+}
 
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 

@@ -18,7 +18,6 @@ _FOLD: dict[str, Callable[..., Any]] = {
     "stablehlo.negate": np.negative,
     "stablehlo.maximum": np.maximum,
     "stablehlo.minimum": np.minimum,
-    "stablehlo.remainder": np.fmod,
     "stablehlo.and": np.bitwise_and,
     "stablehlo.or": np.bitwise_or,
     "stablehlo.not": np.bitwise_not,
@@ -90,6 +89,8 @@ def _evaluate(node: Node, operands: list[Any]) -> Any:
             shape = [1] * len(type_.shape)
             shape[axis] = type_.shape[axis]
             return np.broadcast_to(np.arange(type_.shape[axis]).reshape(shape), type_.shape)
+        case "stablehlo.remainder":  # by zero it is whatever the platform makes of it
+            return np.fmod(*operands) if np.all(operands[1]) else None
         case "stablehlo.select":
             return np.where(operands[0], operands[1], operands[2])
         case "stablehlo.compare":

@@ -7,11 +7,13 @@ operation of a private function that is called twice gives two Nodes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxlib.mlir import ir
 
@@ -120,10 +122,36 @@ def free_values(region: Region) -> list[Value]:
 
 def constant_array(node: Node) -> np.ndarray:
     """The value of a ``stablehlo.constant`` as a NumPy array of the result's shape."""
+    type_ = node.results[0].type
+    if type_.dtype in _FROM_TEXT:
+        return _constant_from_text(node.operation, type_)
     attribute = node.attributes["value"]
     if getattr(attribute, "is_splat", False):
         return np.broadcast_to(np.asarray(_element(attribute.get_splat_value())), node.results[0].type.shape)
     return np.array(attribute).reshape(node.results[0].type.shape)
+
+
+def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
+    """A constant whose elements the bindings (jaxlib 0.10.2) cannot hand over: read from the operation's text."""
+    text = str(operation)
+    dtype = _FROM_TEXT[type_.dtype]
+    if (packed := re.search(r'dense<"0x([0-9A-Fa-f]*)">', text)) is not None:
+        elements = np.frombuffer(bytes.fromhex(packed[1]), dtype)
+    else:
+        part = np.dtype(dtype) if dtype is jnp.bfloat16 else np.zeros((), dtype).real.dtype
+        found = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.eE+-]*", text.partition("dense<")[2].partition("> : ")[0])
+        elements = np.array([_real(number, part) for number in found], part).view(dtype)
+    return np.broadcast_to(elements, type_.shape) if elements.size == 1 else elements.reshape(type_.shape)
+
+
+_FROM_TEXT: dict[str, Any] = {"bf16": jnp.bfloat16, "complex<f32>": np.complex64, "complex<f64>": np.complex128}
+
+
+def _real(text: str, dtype: np.dtype[Any]) -> Any:
+    """A number as MLIR prints it: decimal, or its bits in hexadecimal where it has no decimal form."""
+    if not text.startswith("0x"):
+        return float(text)
+    return np.frombuffer(int(text, 16).to_bytes(dtype.itemsize, "little"), dtype)[0]
 
 
 def _element(attribute: Any) -> Any:

@@ -172,6 +172,8 @@ def _role(node: Node, index: int, dependent: set[Value], counters: dict[int, Cou
     argument, back = body.arguments[index], body.returns[index]
     if back not in dependent:
         return Recurrent("its value is replaced in every trip (only the last trip's survives)")
+    if not _is_tensor(argument):
+        return Recurrent("it is not a tensor")
     if argument.type.dtype in _SUMMABLE:
         terms = _terms(argument, back, dependent)
         if terms is not None:
@@ -180,6 +182,13 @@ def _role(node: Node, index: int, dependent: set[Value], counters: dict[int, Cou
     if stacked is not None:
         return stacked
     return Recurrent("its next value depends on carried values in another way than adding to it")
+
+
+def _is_tensor(value: Value) -> bool:
+    try:
+        return bool(value.type)
+    except ValueError:  # a token or a tuple
+        return False
 
 
 def _terms(argument: Value, back: Value, dependent: set[Value]) -> list[tuple[int, Value]] | None:

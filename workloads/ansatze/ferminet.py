@@ -50,7 +50,7 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
         init=drawing(initial_parameters(molecule, chosen)),
         log_psi=of_one_walker,
         laplacian="replay",
-        sampler="metropolis",
+        sampler="metropolis-deepqmc",
     )
 
 

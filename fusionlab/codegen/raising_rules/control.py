@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import Rule
@@ -19,8 +21,10 @@ def _while(node: Node, operands: list[Any], raising: Any, environment: Any) -> l
 
 
 def _case(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    """StableHLO takes the last branch for any index out of range; JAX's switch clamps, so takes the first below 0."""
     branches = [raising.region(region, environment) for region in node.regions]
-    return list(lax.switch(operands[0], [lambda branch=branch: branch() for branch in branches]))
+    index = jnp.where(operands[0] < 0, np.int32(len(branches) - 1), operands[0])
+    return list(lax.switch(index, [lambda branch=branch: branch() for branch in branches]))
 
 
 def _if(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -87,35 +88,63 @@ def _sort(node: Node, operands: list[Any], raising: Any, environment: Any) -> li
 
 
 _COMPARATOR_OPS = {"compare", "select", "constant", "and", "or", "not", "bitcast_convert", "convert", "is_finite"}
+_NOT_ASCENDING = "sort with a comparator that is not ascending order of its first operands"
 
 
 def _ascending_keys(node: Node) -> int:
-    """How many leading operands the comparator orders by; RaiseError unless it is an ascending comparison of them."""
+    """How many leading operands the comparator orders by; RaiseError unless it is an ascending comparison of them.
+
+    The comparator is taken as a truth function of ``a_i LT b_i`` and ``a_i EQ b_i`` and compared with the
+    lexicographic order for every outcome of the keys.
+    """
     region = node.regions[0]
-    used = {value for inner in region.walk() for value in inner.operands}
-    pairs = [(a in used, b in used) for a, b in zip(region.arguments[::2], region.arguments[1::2], strict=True)]
-    keys = sum(left and right for left, right in pairs)
-    in_front = all(left and right for left, right in pairs[:keys]) and not any(x or y for x, y in pairs[keys:])
+    atoms: dict[Node, tuple[str, int]] = {}
+    for inner in region.walk():
+        if inner.name == "stablehlo.compare":
+            direction, key = keyword(inner.attributes["comparison_direction"]), _compared_key(inner, region)
+            if key is not None:
+                atoms[inner] = (direction, key)
+            elif direction not in ("EQ", "NE"):  # those put zeros and NaNs in one form, an argument against a constant
+                raise RaiseError(_NOT_ASCENDING, node)
     names = {inner.name.removeprefix("stablehlo.") for inner in region.walk()}
-    directions = {
-        keyword(inner.attributes["comparison_direction"])
-        for inner in region.walk()
-        if inner.name == "stablehlo.compare"
-    }
-    if not keys or not in_front or not names <= _COMPARATOR_OPS or "LT" not in directions or directions & {"GT", "GE"}:
-        raise RaiseError("sort with a comparator that is not ascending order of its first operands", node)
-    last = [inner for inner in region.nodes if inner.name == "stablehlo.compare" and inner.operands]
-    if not any(_ascends(inner, region) for inner in last):
-        raise RaiseError("sort with a comparator that is not ascending order of its first operands", node)
+    keys = 1 + max((key for _, key in atoms.values()), default=-1)
+    if (
+        not keys
+        or not names <= _COMPARATOR_OPS
+        or not all(
+            _truth(region.returns[0], atoms, outcomes) is _less(outcomes)
+            for outcomes in itertools.product(("LT", "EQ", "GT"), repeat=keys)
+        )
+    ):
+        raise RaiseError(_NOT_ASCENDING, node)
     return keys
 
 
-def _ascends(compare: Node, region: Region) -> bool:
-    """Whether ``compare`` is LT with something of the left argument on its left side."""
-    if keyword(compare.attributes["comparison_direction"]) != "LT":
-        return False
-    lefts, rights = set(region.arguments[::2]), set(region.arguments[1::2])
-    return bool(_roots(compare.operands[0]) & lefts) and bool(_roots(compare.operands[1]) & rights)
+def _less(outcomes: tuple[str, ...]) -> bool:
+    return next((outcome for outcome in outcomes if outcome != "EQ"), "EQ") == "LT"
+
+
+def _truth(value: Any, atoms: dict[Node, tuple[str, int]], outcomes: tuple[str, ...]) -> bool | None:
+    """The value of a boolean of the comparator when key i compares as ``outcomes[i]``; None when that is not known."""
+    node = value.producer
+    if node in atoms:
+        direction, key = atoms[node]
+        return direction == outcomes[key] if direction in ("LT", "EQ", "GT") else None
+    if node is None or node.name not in ("stablehlo.and", "stablehlo.or", "stablehlo.not"):
+        return None
+    operands = [_truth(operand, atoms, outcomes) for operand in node.operands]
+    if None in operands:
+        return None
+    if node.name == "stablehlo.not":
+        return not operands[0]
+    return all(operands) if node.name == "stablehlo.and" else any(operands)
+
+
+def _compared_key(compare: Node, region: Region) -> int | None:
+    """The i for which ``compare`` has the left element of operand i on its left and the right one on its right."""
+    left, right = (_roots(value) for value in compare.operands)
+    pairs = list(zip(region.arguments[::2], region.arguments[1::2], strict=True))
+    return next((i for i, (a, b) in enumerate(pairs) if left == {a} and right == {b}), None)
 
 
 def _roots(value: Any) -> set[Any]:

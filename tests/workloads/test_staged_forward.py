@@ -1,0 +1,78 @@
+"""The forward Laplacian by stages: folx's numbers and operations, with the scopes that folx drops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("folx", reason="the forward Laplacians need the optional extra deepqmc")
+
+from workloads.ansatz import Ansatz
+from workloads.ansatze import orbformer, psiformer
+from workloads.molecules import find_molecule
+from workloads.programs.laplacians import LAPLACIANS
+from workloads.programs.staged_forward import _pieces, forward_laplacian
+from workloads.programs.walkers import initial_walkers
+
+LIH = find_molecule("LiH")
+
+
+def two_stages(x: Any) -> Any:
+    """A function with work before, within, between and after two scopes."""
+    scale = jnp.sum(x) + 2.0
+    with jax.named_scope("stage_a"):
+        h = jnp.tanh(x * jnp.arange(1.0, 4.0))
+        constant = jnp.cos(jnp.arange(3.0))
+    h = h * scale
+    with jax.named_scope("stage_b"), jax.named_scope("inner"):
+        y = jnp.dot(h, constant) ** 2
+    return y + scale
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("threshold", [0, 0.6])
+def test_laplacian_and_gradient(threshold: float) -> None:
+    x = jnp.array([0.3, -0.2, 0.9])
+    total, gradient = forward_laplacian(two_stages, threshold)(x)
+    np.testing.assert_allclose(total, jnp.trace(jax.hessian(two_stages)(x)), rtol=1e-12)
+    np.testing.assert_allclose(gradient, jax.grad(two_stages)(x), rtol=1e-12)
+
+
+def test_pieces_follow_each_other_and_compose() -> None:
+    x = jnp.array([0.3, -0.2, 0.9])
+    closed = jax.make_jaxpr(two_stages)(x)
+    pieces = list(_pieces(closed.jaxpr))
+    assert [stage for stage, _ in pieces] == ["", "stage_a", "", "stage_b", ""]
+    assert [e for _, piece in pieces for e in piece.jaxpr.eqns] == closed.jaxpr.eqns
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    "ansatz",
+    [
+        pytest.param(psiformer.build(LIH, "tiny"), id="psiformer"),
+        pytest.param(orbformer.build(LIH, "tiny", attention="flash"), id="orbformer-flash", marks=pytest.mark.slow),
+    ],
+)
+def test_folx_with_scopes(ansatz: Ansatz, quickly: Callable[..., Any]) -> None:
+    parameters = ansatz.init(jax.random.PRNGKey(0), jnp.dtype("float64"))
+    walkers = initial_walkers(jax.random.PRNGKey(1), LIH, 3, jnp.dtype("float64")).reshape(3, -1)
+
+    def batched(laplacian_of: Callable[..., Any]) -> Callable[..., Any]:
+        def of_one_walker(parameters: Any, x: Any) -> Any:
+            return laplacian_of(lambda x: ansatz.log_psi(parameters, x.reshape(-1, 3))[1])(x)
+
+        return jax.vmap(of_one_walker, (None, 0))
+
+    ours, folx = batched(lambda f: forward_laplacian(f, 0)), batched(LAPLACIANS["forward"])
+    expected = quickly(batched(LAPLACIANS["replay"]), parameters, walkers)(parameters, walkers)
+    for result, reference in zip(quickly(ours, parameters, walkers)(parameters, walkers), expected, strict=True):
+        np.testing.assert_allclose(result, reference, rtol=1e-8, atol=1e-9)
+    text, reference_text = (jax.jit(f).lower(parameters, walkers).as_text(debug_info=True) for f in (ours, folx))
+    assert all(f"stage_{letter}" in text for letter in "abcd")
+    assert text.count(" = stablehlo.") == reference_text.count(" = stablehlo.")

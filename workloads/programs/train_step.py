@@ -1,0 +1,63 @@
+"""Program ``train-step``: ten transitions, the local energies, the gradient of the energy, one AdamW update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from workloads.ansatz import Ansatz
+from workloads.programs import inference_step
+from workloads.programs.adamw import adamw, init_adamw
+from workloads.programs.clipping import CLIPPINGS
+from workloads.programs.samplers import Sampler
+
+USES_LAPLACIAN = True
+LEARNING_RATE = 1e-3
+
+
+def argument_names(laplacian: str) -> tuple[str, ...]:
+    """The names of the function's arguments."""
+    return ("parameters", "optimiser", "walkers", "key", "step")
+
+
+initial_optimiser = init_adamw
+"""``parameters -> optimiser``: the argument to call the program with first."""
+
+
+def build(
+    ansatz: Ansatz, laplacian: str, sampler: Sampler | None = None, learning_rate: float = LEARNING_RATE
+) -> Callable[..., dict[str, Any]]:
+    """``(parameters, optimiser, walkers, key, step)``; all but the second as in ``mcmc``.
+
+    The result has the new ``parameters``, ``optimiser``, ``walkers`` and ``step``, the ``acceptance``, and of the old
+    parameters ``local_energy`` ``[W]`` and their mean ``energy`` (hartree).
+    """
+    evaluate = inference_step.build(ansatz, laplacian, sampler)
+    clip = CLIPPINGS[ansatz.sampler]
+
+    def train_step(parameters: Any, optimiser: Any, walkers: Any, key: Any, step: Any) -> dict[str, Any]:
+        result = evaluate(parameters, walkers, key, step)
+        gradient = energy_gradient(ansatz, parameters, result["walkers"], clip(result["local_energy"]))
+        with jax.named_scope("optimiser"):
+            parameters, optimiser = adamw(gradient, optimiser, parameters, learning_rate)
+        kept = ("walkers", "step", "acceptance", "local_energy", "energy")
+        return {"parameters": parameters, "optimiser": optimiser, **{name: result[name] for name in kept}}
+
+    return train_step
+
+
+def energy_gradient(ansatz: Ansatz, parameters: Any, walkers: Any, energies: Any) -> Any:
+    """2 E[(E_L - E) grad log|psi|], a pytree like ``parameters`` (the paper's Eq. 7).
+
+    ``walkers`` ``[W, electrons, 3]`` are distributed as |psi|^2; ``energies`` ``[W]`` are their local energies, which
+    only weight the backward pass.
+    """
+    weights = 2 * (energies - jnp.mean(energies)) / energies.shape[0]
+
+    def weighted_log_psi(parameters: Any) -> Any:
+        return jnp.dot(weights, jax.vmap(ansatz.log_psi, (None, 0))(parameters, walkers)[1])
+
+    return jax.grad(weighted_log_psi)(parameters)
