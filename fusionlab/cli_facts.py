@@ -20,7 +20,7 @@ targets_option = click.option(
 
 def add_to(group: click.Group) -> None:
     """Add the fact commands to the command line."""
-    for command in (launches, roofline, explain, replays):
+    for command in (launches, roofline, clusters, explain, replays):
         group.add_command(command)
 
 
@@ -68,6 +68,34 @@ def roofline(
 
     options = command.RooflineOptions(out, kernels, peak_tflops, bandwidth)
     _finish(command.roofline(loaded, targets, options, given, _console(as_json)), as_json)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--criteria", default="trace", show_default=True, type=click.Choice(["trace", "pim"]))
+@click.option("--link", type=float, help="pim: GB/s across a cluster's boundary.  [default: the target's memory]")
+@click.option("--sync-us", default=1.0, show_default=True, type=float, help="pim: microseconds per boundary crossed.")
+@click.option("--shown", default=10, show_default=True, type=int, help="How many clusters of each kind to list.")
+@cache_option
+@output_options
+def clusters(
+    target: str | None,
+    criteria: str,
+    link: float | None,
+    sync_us: float,
+    shown: int,
+    no_cache: bool,
+    as_json: bool,
+    quiet: bool,
+    **source: Any,
+) -> None:
+    """Groups of elementwise and layout work that could be one kernel, ranked, with what that can give at most."""
+    loaded, given, _ = _given(source, target, quiet, no_cache)
+    from fusionlab.commands import clusters as command
+
+    options = command.ClusterOptions(criteria, link, sync_us, shown)
+    _finish(command.clusters(loaded, options, given, _console(as_json)), as_json)
 
 
 @click.command()

@@ -114,7 +114,8 @@ def _notes(found: dict[str, Any], launch_source: str, console: Console) -> None:
     runs = max(1, found["dynamic_launches"])
     console.print(
         f"launches: {launch_source}; {found['dynamic_copies']:,} copies and memsets beside them; "
-        f"{found['attributed_launches'] / runs:.1%} of dynamic launches carry phase, stage and role; "
+        f"{found['attributed_launches'] / runs:.1%} of dynamic launches carry phase, stage and role "
+        f"({found['attributed_by_readers_launches'] / runs:.1%} those of their readers); "
         f"{found['unmodelled_bytes'] / max(1, found['bytes']):.1%} of bytes have no FLOP rule",
         style="dim",
         soft_wrap=True,

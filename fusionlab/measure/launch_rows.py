@@ -19,9 +19,9 @@ from fusionlab.hlo.optimized import Computation, HloModule, Instruction
 from fusionlab.measure.cuda_graphs import captured_thunks
 from fusionlab.measure.ledger import LaunchSite, launches
 from fusionlab.measure.model_time import ModelTime, model_time
-from fusionlab.measure.origins import Origin, members, origin_of
+from fusionlab.measure.origins import Origin, members, origin_of, origin_of_readers
 
-COLUMNS = ("phase", "stage", "role", "family", "name", "loop", "in_cuda_graph", "model_source")
+COLUMNS = ("phase", "stage", "role", "family", "name", "loop", "in_cuda_graph", "model_source", "attributed_by")
 """The columns that ``--by`` can total."""
 UNATTRIBUTED = "unattributed"
 
@@ -30,8 +30,9 @@ UNATTRIBUTED = "unattributed"
 class LaunchRow:
     """One launch site.
 
-    ``stage_share`` is the part of what was fused that agrees with phase, stage and role; ``loop`` names the loops
-    around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names what
+    ``stage_share`` is the part of what was fused that agrees with phase, stage and role; ``attributed_by`` says whose
+    names these come from (``members``, ``readers`` of what XLA made by itself, or "" for unknown); ``loop`` names the
+    loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names what
     of it has no FLOP rule. ``model_us`` is None when nothing says how long it takes; ``model_source`` says whose
     estimate it is (``xla`` or ``roofline``).
     """
@@ -54,6 +55,7 @@ class LaunchRow:
     stage_share: float
     op_name: str
     source: str
+    attributed_by: str
     unmodelled: tuple[str, ...] = ()
 
     @property
@@ -73,7 +75,11 @@ class LaunchRow:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over rows. ``unmodelled_bytes`` are bytes of launches with something in them that has no FLOP rule."""
+    """Sums over rows.
+
+    ``attributed_launches`` carry phase, stage and role, some of them those of their readers;
+    ``unmodelled_bytes`` are bytes of launches with something in them that has no FLOP rule.
+    """
 
     static_launches: int = 0
     dynamic_launches: int = 0
@@ -81,6 +87,7 @@ class Totals:
     bytes: int = 0
     model_us: float = 0.0
     attributed_launches: int = 0
+    attributed_by_readers_launches: int = 0
     unmodelled_bytes: int = 0
     unmodelled_us_launches: int = 0
 
@@ -171,7 +178,10 @@ class _Places:
     def _facts(self, computation: Computation, one: Instruction) -> _Facts:
         work = work_of(self._module, computation, one)
         family = self._family(one, work)
-        return _Facts(one, work, origin_of(self._module, one), family)
+        origin = origin_of(self._module, one)
+        if not origin.is_known:
+            origin = origin_of_readers(self._module, computation, one)
+        return _Facts(one, work, origin, family)
 
     def _family(self, one: Instruction, work: Work) -> str:
         """By name; a fusion that XLA named after data movement alone and that computes all the same is elementwise."""
@@ -206,6 +216,7 @@ def _row(site: LaunchSite, found: _Facts, time: ModelTime | None, in_graph: bool
         stage_share=origin.share,
         op_name=origin.op_name,
         source=origin.source,
+        attributed_by=origin.by,
         unmodelled=found.work.unmodelled if found.instruction else ("no HLO instruction",),
     )
 
@@ -222,6 +233,9 @@ def _totals_of(row: LaunchRow) -> Totals:
         bytes=row.bytes,
         model_us=row.model_us or 0.0,
         attributed_launches=row.dynamic_launches if row.is_attributed else 0,
+        attributed_by_readers_launches=(
+            row.dynamic_launches if row.is_attributed and row.attributed_by == "readers" else 0
+        ),
         unmodelled_bytes=row.bytes if row.unmodelled else 0,
         unmodelled_us_launches=row.dynamic_launches if row.model_us is None else 0,
     )

@@ -3,17 +3,19 @@
 XLA leaves one op_name on a fusion, that of its root. Its members keep theirs, so a fusion is attributed to what most
 of its work comes from: every computing member votes with the elements of its result (a matrix product, which is a
 kernel of its own, is its own vote). Members that only move data are asked when none computes. A kernel of which no
-member has a name of JAX's (XLA made it: zero fills, concatenated weights) is unattributed: all fields are empty.
+member has a name of JAX's (XLA made it: layout changes, zero fills, concatenated weights) serves its readers and gets
+their origin, marked ``readers``; one whose readers are unknown too is unattributed: all fields are empty.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.optimized import HloModule, Instruction
+from fusionlab.hlo.optimized import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import Attribution, attribute
 
 _NOT_A_VOTER = ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "iota")
@@ -25,7 +27,8 @@ class Origin:
     """Phase, stage and role as in ``hlo.stages``, each "" when unknown.
 
     ``share`` is the part of the votes that agree with all three (1.0 when everything fused comes from one place);
-    ``op_name`` and ``source`` ("file.py:12") are those of the weightiest member that agrees.
+    ``op_name`` and ``source`` ("file.py:12") are those of the weightiest member that agrees. ``by`` is ``members`` or,
+    for what XLA made by itself, ``readers``.
     """
 
     phase: str = ""
@@ -34,6 +37,7 @@ class Origin:
     share: float = 0.0
     op_name: str = ""
     source: str = ""
+    by: str = ""
 
     @property
     def is_known(self) -> bool:
@@ -65,7 +69,33 @@ def origin_of(module: HloModule, instruction: Instruction) -> Origin:
         share=weight / votes.total(),
         op_name=one.op_name,
         source=f"{place[0].rpartition('/')[2]}:{place[1]}" if place else "",
+        by="members",
     )
+
+
+def origin_of_readers(module: HloModule, computation: Computation, instruction: Instruction) -> Origin:
+    """The origin that most readers of ``instruction`` in its computation have; unknown when none has one."""
+    found = [origin_of(module, reader) for reader in _readers(computation, instruction)]
+    votes = Counter((one.phase, one.stage, one.role) for one in found if one.is_known)
+    if not votes:
+        return Origin()
+    winner, count = votes.most_common(1)[0]
+    like = next(one for one in found if (one.phase, one.stage, one.role) == winner)
+    return dataclasses.replace(like, share=count / len(found), by="readers")
+
+
+def _readers(computation: Computation, instruction: Instruction) -> Iterator[Instruction]:
+    """What computes with the result of ``instruction``, through views and copies; a loop or the result is no reader."""
+    pending, seen = list(computation.users[instruction.name]), set[str]()
+    while pending:
+        user = pending.pop(0)
+        if user.name in seen or user.opcode in ("tuple", "while", "conditional"):
+            continue
+        seen.add(user.name)
+        if user.opcode in ("bitcast", "get-tuple-element", "copy"):
+            pending += computation.users[user.name]
+        else:
+            yield user
 
 
 def members(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:

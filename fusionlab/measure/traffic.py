@@ -44,11 +44,33 @@ def traffic_of(module: HloModule, computation: Computation, instruction: Instruc
     return Traffic(sum(distinct.values()), result)
 
 
-def _of_fusion(module: HloModule, computation: Computation, fusion: Instruction) -> Traffic:
+def reads_of(module: HloModule, computation: Computation, instruction: Instruction) -> dict[str, int]:
+    """Operand name to the bytes of it that one run of ``instruction`` reads; sums to ``traffic_of``'s operand bytes."""
+    operands = {name: computation.by_name[name] for name in instruction.operands if name in computation.by_name}
+    if instruction.opcode == "fusion":
+        return _reads_of_fusion(module, instruction)
+    if instruction.opcode in _READ_A_PART and operands:
+        whole = instruction.operands[0]
+        return {
+            name: data_bytes(instruction) if name == whole else one.shape.byte_size for name, one in operands.items()
+        }
+    if instruction.opcode in _UPDATE_A_PART and operands:
+        kept = instruction.operands[_updated_operands(instruction) :]
+        return {name: one.shape.byte_size for name, one in operands.items() if name in kept}
+    return {name: one.shape.byte_size for name, one in operands.items()}
+
+
+def _reads_of_fusion(module: HloModule, fusion: Instruction) -> dict[str, int]:
     inside = module.computations[fusion.called[0]]
     read: dict[str, int] = {}
     for parameter, operand in zip(inside.parameters, fusion.operands, strict=True):
         read[operand] = max(read.get(operand, 0), _read_of_parameter(inside, parameter))
+    return read
+
+
+def _of_fusion(module: HloModule, computation: Computation, fusion: Instruction) -> Traffic:
+    inside = module.computations[fusion.called[0]]
+    read = _reads_of_fusion(module, fusion)
     roots = [inside.by_name[name] for name in inside.root.operands] if inside.root.opcode == "tuple" else [inside.root]
     return Traffic(sum(read.values()), sum(_written_by_root(inside, root) for root in roots))
 

@@ -105,9 +105,8 @@ def _roofs(axes: _Axes, ceilings: Ceilings) -> Iterator[str]:
     ]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
     yield f'<polyline points="{path}" fill="none" stroke="black" stroke-width="2"/>'
-    top = axes.y(ceilings.flops_per_s) - 6
     words = f"{ceilings.flops_per_s / 1e12:.1f} TFLOP/s, {ceilings.bytes_per_s / 1e9:,.0f} GB/s ({ceilings.source})"
-    yield f'<text x="{_WIDTH - _RIGHT:.0f}" y="{top:.1f}" text-anchor="end">{escape(words)}</text>'
+    yield f'<text x="{_LEFT + 10}" y="{_TOP + 18}">roof: {escape(words)}</text>'
 
 
 def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:

@@ -1,0 +1,193 @@
+"""Clusters: groups of elementwise and layout work that could be one kernel, with the three criteria as numbers.
+
+A *unit* is a StableHLO op or a launch. Units are grouped when values flow between them and nothing else (a matrix
+product, a reduction, a solve) lies on any path from one to the other: every unit has a level, the most of other work
+on a path to it, and a cluster is a connected group of one level. So a cluster can be one kernel: nothing it needs
+depends on what it makes.
+
+The criteria (characterisation, Section IV-A): arithmetic intensity; the size of one unit against how often it runs;
+layout conversions at stage boundaries. What it moves is set against what it would move as one kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+ELIGIBLE = ("elementwise", "layout")
+SOURCES = ("constant",)
+"""Families that are no work and no barrier."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One op or launch. ``reads`` and ``writes`` map values to the bytes of them that one run reads or writes.
+
+    ``region`` is where it stands (units of different regions are never grouped); ``runs`` how often it runs;
+    ``us`` its time per run (None: not known); ``converts_layout`` whether it moves data to other places.
+    """
+
+    name: str
+    family: str
+    stage: str
+    region: str
+    runs: int
+    flops: int
+    bytes: int
+    us: float | None
+    converts_layout: bool
+    reads: Mapping[Hashable, int] = field(hash=False)
+    writes: Mapping[Hashable, int] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A group of units; FLOPs, bytes and times are of all its runs.
+
+    ``bytes`` is what the units move as they are and ``least_bytes`` what one kernel would: values that come from
+    outside, and values that are read outside. ``gain_us`` is what making it one kernel can save at most (None without
+    times). ``boundary_conversions`` are runs of units that convert layout next to a unit of another stage.
+    ``boundary_values`` is how many values cross its boundary in one run.
+    """
+
+    units: tuple[str, ...]
+    stages: Mapping[str, int]
+    region: str
+    runs: int
+    invocations: int
+    flops: int
+    bytes: int
+    least_bytes: int
+    boundary_values: int
+    boundary_conversions: int
+    us: float | None
+    gain_us: float | None = None
+
+    @property
+    def intensity_flop_per_byte(self) -> float:
+        """FLOPs per byte as it is; 0 when nothing moves."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes that one kernel would not move."""
+        return max(0, self.bytes - self.least_bytes)
+
+    @property
+    def bytes_per_invocation(self) -> float:
+        """Mean size of one run of a unit."""
+        return self.bytes / self.invocations if self.invocations else 0.0
+
+    @property
+    def us_per_invocation(self) -> float | None:
+        """Mean time of one run of a unit."""
+        return None if self.us is None or not self.invocations else self.us / self.invocations
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields and the derived numbers by name."""
+        return {
+            **dataclasses.asdict(self),
+            "units": list(self.units),
+            "intensity_flop_per_byte": self.intensity_flop_per_byte,
+            "bytes_per_invocation": self.bytes_per_invocation,
+            "us_per_invocation": self.us_per_invocation,
+            "saved_bytes": self.saved_bytes,
+        }
+
+
+def find_clusters(
+    units: Sequence[Unit], sizes: Mapping[Hashable, int], escaping: Iterable[Hashable] = (), least: int = 2
+) -> list[Cluster]:
+    """The clusters of at least ``least`` units, those that save most bytes first.
+
+    ``units`` stand in an order in which every value is written before it is read; ``sizes`` are the bytes of whole
+    values; ``escaping`` values are read by something that is no unit.
+    """
+    producer = {value: i for i, unit in enumerate(units) for value in unit.writes}
+    consumers: dict[Hashable, list[int]] = {}
+    for i, unit in enumerate(units):
+        for value in unit.reads:
+            consumers.setdefault(value, []).append(i)
+    groups = _groups(units, producer)
+    outside = set(escaping)
+    found = [_cluster(units, group, producer, consumers, sizes, outside) for group in groups if len(group) >= least]
+    return sorted((one for one in found if one.bytes), key=lambda one: (-one.saved_bytes, one.units))
+
+
+def _groups(units: Sequence[Unit], producer: Mapping[Hashable, int]) -> list[list[int]]:
+    levels: list[int] = []
+    parent = list(range(len(units)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    for i, unit in enumerate(units):
+        makers = [producer[value] for value in unit.reads if value in producer and producer[value] < i]
+        makers = [j for j in makers if units[j].family not in SOURCES]
+        is_member = unit.family in ELIGIBLE
+        levels.append(max((levels[j] + (is_member and units[j].family not in ELIGIBLE) for j in makers), default=0))
+        if is_member:
+            for j in makers:
+                if units[j].family in ELIGIBLE and levels[j] == levels[i] and units[j].region == unit.region:
+                    parent[root(j)] = root(i)
+    groups: dict[int, list[int]] = {}
+    for i, unit in enumerate(units):
+        if unit.family in ELIGIBLE:
+            groups.setdefault(root(i), []).append(i)
+    return list(groups.values())
+
+
+def _cluster(
+    units: Sequence[Unit],
+    group: Sequence[int],
+    producer: Mapping[Hashable, int],
+    consumers: Mapping[Hashable, list[int]],
+    sizes: Mapping[Hashable, int],
+    escaping: set[Hashable],
+) -> Cluster:
+    inside = set(group)
+    members = [units[i] for i in group]
+    runs = max(unit.runs for unit in members)
+    read: Counter[Hashable] = Counter()
+    for unit in members:
+        for value, amount in unit.reads.items():
+            if producer.get(value) not in inside:
+                read[value] += amount
+    written = {
+        value: amount
+        for unit in members
+        for value, amount in unit.writes.items()
+        if value in escaping or any(i not in inside for i in consumers.get(value, ()))
+    }
+    entering = sum(min(sizes.get(value, amount), amount) for value, amount in read.items())
+    known = [unit.us * unit.runs for unit in members if unit.us is not None]
+    return Cluster(
+        units=tuple(unit.name for unit in members),
+        stages=dict(Counter(unit.stage or "?" for unit in members).most_common()),
+        region=members[0].region,
+        runs=runs,
+        invocations=sum(unit.runs for unit in members),
+        flops=sum(unit.flops * unit.runs for unit in members),
+        bytes=sum(unit.bytes * unit.runs for unit in members),
+        least_bytes=(entering + sum(written.values())) * runs,
+        boundary_values=len(read) + len(written),
+        boundary_conversions=sum(
+            unit.runs for unit in members if unit.converts_layout and _at_boundary(unit, units, producer, consumers)
+        ),
+        us=sum(known) if len(known) == len(members) else None,
+    )
+
+
+def _at_boundary(
+    unit: Unit, units: Sequence[Unit], producer: Mapping[Hashable, int], consumers: Mapping[Hashable, list[int]]
+) -> bool:
+    """Whether a neighbour belongs to another known stage."""
+    around = [producer[value] for value in unit.reads if value in producer]
+    around += [i for value in unit.writes for i in consumers.get(value, ())]
+    return any(units[i].stage and unit.stage and units[i].stage != unit.stage for i in around)

@@ -1,0 +1,68 @@
+"""The ops of a Program as units for ``clusters``: nothing fused, loops multiplied by their trips."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
+from fusionlab.hlo.cost import node_cost, size_bytes
+from fusionlab.hlo.families import family
+from fusionlab.hlo.flat import Node, Region, Value, flatten, free_values
+from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.replay import CONTROL_FLOW
+from fusionlab.hlo.stages import Attribution, attribute_nodes
+
+_CONVERSIONS = ("transpose", "concatenate", "pad", "slice", "reverse", "gather", "broadcast_in_dim")
+_PART = ("slice", "dynamic_slice", "gather")
+
+
+def op_clusters(program: Program) -> list[Cluster]:
+    """The clusters of the StableHLO of ``program``, in every region; those that save most bytes first."""
+    flat = flatten(program.parse())
+    attributions = attribute_nodes(flat)
+    found: list[Cluster] = []
+    pending: list[tuple[Region, str, int]] = [(flat, "main", 1)]
+    while pending:
+        region, path, runs = pending.pop()
+        units = [_unit(node, attributions[node], path, runs) for node in region.nodes]
+        values = [value for node in region.nodes for value in (*node.operands, *node.results)]
+        sizes: dict[Hashable, int] = {value: _size(value) for value in values}
+        found += find_clusters(units, sizes, escaping=region.returns)
+        for node in region.nodes:
+            if node.name in CONTROL_FLOW:
+                trips = analyse(node).trips if node.name == "stablehlo.while" else 1
+                inner = runs * (1 if trips is None else trips)
+                pending += [(body, f"{path}/{node.scope}", inner) for body in node.regions]
+    return sorted(found, key=lambda one: (-one.saved_bytes, one.units))
+
+
+def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
+    op = node.name.removeprefix("stablehlo.")
+    is_loop = node.name in CONTROL_FLOW
+    cost = None if is_loop else node_cost(node)
+    captured = [value for inner in node.regions for value in free_values(inner)]
+    results = sum(map(_size, node.results))
+    reads: dict[Hashable, int] = {value: _size(value) for value in (*node.operands, *captured)}
+    if op in _PART and node.operands:
+        reads[node.operands[0]] = results
+    return Unit(
+        name=f"{op} %{node.id}",
+        family="control" if is_loop else family(node),
+        stage=attribution.stage,
+        region=region,
+        runs=runs,
+        flops=cost.flops if cost else 0,
+        bytes=cost.bytes if cost else 0,
+        us=None,
+        converts_layout=op in _CONVERSIONS,
+        reads=reads,
+        writes={value: _size(value) for value in node.results},
+    )
+
+
+def _size(value: Value) -> int:
+    try:
+        return size_bytes(value.type)
+    except ValueError:
+        return 0
