@@ -15,6 +15,8 @@ from workloads.molecules import find_molecule
 ANSATZE = {
     "paulinet": "workloads.ansatze.paulinet",
     "ferminet": "workloads.ansatze.ferminet",
+    "psiformer": "workloads.ansatze.psiformer",
+    "orbformer": "workloads.ansatze.orbformer",
     "psiformer-deepqmc": "workloads.ansatze.psiformer_deepqmc",
     "deepqmc:paulinet": "workloads.adapters.deepqmc",
     "deepqmc:ferminet": "workloads.adapters.deepqmc",
@@ -26,6 +28,9 @@ ANSATZE = {
 PROGRAMS = {
     "log-psi": "workloads.programs.log_psi",
     "local-energy": "workloads.programs.local_energy",
+    "mcmc": "workloads.programs.mcmc",
+    "inference-step": "workloads.programs.inference_step",
+    "train-step": "workloads.programs.train_step",
 }
 """Name of a program to the module whose ``build(ansatz, laplacian)`` makes its function."""
 
@@ -41,9 +46,12 @@ def build(
     dtype: str = "float32",
     laplacian: str | None = None,
     size: str = "full",
+    charge: int | None = None,
+    spin: int | None = None,
 ) -> Workload:
     """The workload ``program`` of ansatz ``name`` on ``molecule``; no array is computed before ``inputs`` is called.
 
+    ``molecule`` is a name or an XYZ file, ``charge`` and ``spin`` (n_up - n_down) are its own unless given.
     ``laplacian=None`` takes the ansatz's own. ``size="tiny"`` is a narrow variant for tests. ``InputError`` names the
     nearest valid names for an unknown one. Float64 workloads are traced and run under ``jax.enable_x64(True)``.
     """
@@ -55,6 +63,8 @@ def build(
         "dtype": dtype,
         "laplacian": laplacian,
         "size": size,
+        "charge": charge,
+        "spin": spin,
     }
     _check("model", name, ANSATZE)
     _check("program", program, PROGRAMS)
@@ -62,7 +72,7 @@ def build(
     _check("size", size, SIZES)
     if walkers < 1:
         raise InputError(f"walkers must be at least 1, not {walkers}")
-    system = find_molecule(molecule)
+    system = find_molecule(molecule, charge, spin)
     ansatz_module, program_module = (importlib.import_module(path) for path in (ANSATZE[name], PROGRAMS[program]))
     adapted = name.startswith("deepqmc:")
     ansatz = ansatz_module.build(name, system, size) if adapted else ansatz_module.build(system, size)
@@ -81,7 +91,7 @@ def build(
 
     return Workload(
         name=name,
-        molecule=molecule,
+        molecule=system.name,
         electrons=system.electrons,
         program=program,
         laplacian=method,
@@ -112,11 +122,16 @@ def _inputs(ansatz: Any, argument_names: tuple[str, ...], walkers: int, dtype: s
     import jax
     import jax.numpy as jnp
 
+    from workloads.programs.mcmc import initial_step
+    from workloads.programs.train_step import initial_optimiser
     from workloads.programs.walkers import initial_walkers
 
     parameters_key, walkers_key, other_key = jax.random.split(jax.random.PRNGKey(seed), 3)
+    parameters = ansatz.init(parameters_key, jnp.dtype(dtype))
     make = {
-        "parameters": lambda: ansatz.init(parameters_key, jnp.dtype(dtype)),
+        "parameters": lambda: parameters,
+        "optimiser": lambda: initial_optimiser(parameters),
+        "step": lambda: initial_step(ansatz, jnp.dtype(dtype)),
         "walkers": lambda: initial_walkers(walkers_key, ansatz.molecule, walkers, jnp.dtype(dtype)),
         "key": lambda: other_key,
     }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fusionlab.errors import unknown
 from workloads.molecule import BOHR_PER_ANGSTROM, Molecule
+from workloads.xyz import read_xyz
 
 Positions = tuple[tuple[float, float, float], ...]
 
@@ -68,8 +71,19 @@ MOLECULES: dict[str, Molecule] = {
 }
 
 
-def find_molecule(name: str) -> Molecule:
-    """The molecule called ``name``; ``InputError`` with the nearest known names if there is none."""
+def find_molecule(name: str, charge: int | None = None, spin: int | None = None) -> Molecule:
+    """The molecule called ``name``, or that of the XYZ file ``name`` (it ends in ``.xyz``).
+
+    ``charge`` and ``spin`` (n_up - n_down) replace those of a molecule of the table. ``InputError`` with the nearest
+    known names if there is none, or when the charge or spin is impossible.
+    """
+    if name.lower().endswith(".xyz"):
+        return read_xyz(name, charge or 0, spin)
     if name not in MOLECULES:
         raise unknown("molecule", name, MOLECULES)
-    return MOLECULES[name]
+    molecule = MOLECULES[name]
+    if charge is None and spin is None:
+        return molecule
+    charge = molecule.charge if charge is None else charge
+    parity = (sum(molecule.charges) - charge) % 2
+    return replace(molecule, charge=charge, spin=parity if spin is None else spin)

@@ -78,8 +78,9 @@ class Program:
                 raise InputError(f"{path}: neither StableHLO text nor MLIR bytecode") from None
             except ir.MLIRError as error:
                 raise InputError(f"{path}: not a valid StableHLO module: {_first_line(error)}") from None
-            if _public_function(module) is None:
+            if (entry := _public_function(module)) is None:
                 raise InputError(f"{path}: the module has no public function; expected one named main")
+            _require_static_tensors(module, entry, path)
             return Program.from_module(module, name=path.stem, provenance=str(path))
 
     def parse(self) -> ir.Module:
@@ -125,6 +126,18 @@ def _public_function(module: ir.Module) -> Any:
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     public = [f for f in functions if f.sym_visibility is None or f.visibility.value == "public"]
     return next((f for f in public if f.name.value == "main"), public[0] if public else None)
+
+
+def _require_static_tensors(module: ir.Module, entry: Any, path: Path) -> None:
+    for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
+        for index, type_ in enumerate(types):
+            try:
+                TensorType.of(type_)
+            except ValueError:
+                where = f"{kind} {index} of @{entry.name.value} has type {type_}"
+                raise InputError(f"{path}: {where}; only tensors of static shape can be studied") from None
+    if (dynamic := re.search(r"tensor<(?:\d+x)*\?[^>]*>", str(module))) is not None:
+        raise InputError(f"{path}: there is a {dynamic[0]} in the module; only tensors of static shape can be studied")
 
 
 def _platform_of(bytecode: bytes) -> str:

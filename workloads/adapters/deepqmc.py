@@ -32,6 +32,14 @@ CONFIGURATIONS = {
 }
 """Name of a model to its file in DeepQMC's ``conf/ansatz``."""
 
+SAMPLER_NAMES = {
+    "deepqmc:paulinet": "langevin",
+    "deepqmc:ferminet": "metropolis-deepqmc",
+    "deepqmc:psiformer": "metropolis-deepqmc-psiformer",
+    "deepqmc:deeperwin": "langevin",
+}
+"""Name of a model to the sampler of its training configuration (``conf/task/train*.yaml``)."""
+
 MATMUL_PRECISION = "highest"
 
 
@@ -74,7 +82,7 @@ def build(name: str, molecule: Molecule, size: str = "full") -> Ansatz:
             psi = network.apply(parameters, _configuration(molecule, r))
         return psi.sign, psi.log
 
-    return Ansatz(name, molecule, init, log_psi, laplacian="replay", sampler="metropolis")
+    return Ansatz(name, molecule, init, log_psi, laplacian="replay", sampler=SAMPLER_NAMES[name])
 
 
 def local_energy(name: str, molecule: Molecule, laplacian: str) -> Callable[..., dict[str, Any]]:

@@ -50,7 +50,7 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
         init=drawing(initial_parameters(molecule, chosen)),
         log_psi=of_one_walker,
         laplacian="replay",
-        sampler="metropolis",
+        sampler="metropolis-deepqmc",
     )
 
 
@@ -79,8 +79,9 @@ def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) 
         nodes = electron_nucleus_features(r, nuclei)
         pairs = [length_and_difference(differences_between(senders, r)) for senders in (r[:n_up], r[n_up:])]
     with jax.named_scope("stage_b"):
-        for interaction in parameters["interactions"]:
-            nodes, pairs = interact(interaction, nodes, pairs, n_up)
+        for number, interaction in enumerate(parameters["interactions"]):
+            with jax.named_scope(f"interaction_{number}"):
+                nodes, pairs = interact(interaction, nodes, pairs, n_up)
     with jax.named_scope("stage_c"):
         orbitals = backflow_orbitals(parameters, nodes, r, nuclei, n_up, size.determinants)
     with jax.named_scope("stage_d"):

@@ -62,7 +62,7 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
         init=drawing(initial_parameters(molecule, chosen)),
         log_psi=of_one_walker,
         laplacian="replay",
-        sampler="metropolis",
+        sampler="langevin",
     )
 
 
@@ -109,8 +109,9 @@ def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) 
             "antiparallel": tuple(length_and_difference(block) for block in antiparallel_differences(r, n_up)),
         }
     with jax.named_scope("stage_b"):
-        for interaction in parameters["interactions"]:
-            nodes, pairs = interact(interaction, nodes, pairs, n_up)
+        for number, interaction in enumerate(parameters["interactions"]):
+            with jax.named_scope(f"interaction_{number}"):
+                nodes, pairs = interact(interaction, nodes, pairs, n_up)
     with jax.named_scope("stage_c"):
         jastrow = linear(parameters["jastrow"], nodes.sum(axis=0))[0]
         orbitals = backflow_orbitals(parameters, nodes, r, nuclei, n_up, size.determinants)

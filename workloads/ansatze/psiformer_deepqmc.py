@@ -55,7 +55,7 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
         init=drawing(initial_parameters(molecule, chosen)),
         log_psi=of_one_walker,
         laplacian="replay",
-        sampler="metropolis",
+        sampler="metropolis-deepqmc-psiformer",
     )
 
 
@@ -83,9 +83,10 @@ def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) 
         spins = jnp.asarray([[1.0]] * n_up + [[-1.0]] * molecule.n_down, r.dtype)
         nodes = linear(parameters["embedding"], jnp.concatenate([positions, spins], axis=1))
     with jax.named_scope("stage_b"):
-        for interaction in parameters["interactions"]:
-            nodes = nodes + self_attention(interaction["attention"], nodes, size.heads)
-            nodes = nodes + mlp(interaction["dense"], nodes)
+        for number, interaction in enumerate(parameters["interactions"]):
+            with jax.named_scope(f"interaction_{number}"):
+                nodes = nodes + self_attention(interaction["attention"], nodes, size.heads)
+                nodes = nodes + mlp(interaction["dense"], nodes)
     with jax.named_scope("stage_c"):
         orbitals = backflow_orbitals(parameters, nodes, r, nuclei, n_up, size.determinants)
     with jax.named_scope("stage_d"):

@@ -1,0 +1,92 @@
+"""The table of programs: StableHLO ops, launches, temp memory and the seconds to lower, for an absent A100.
+
+    python benchmarks/programs.py [--models a,b] [--molecules CH4,...] [--programs x,y] [--out FILE.json]
+
+Each finished program is written to ``--out`` at once, and one that is there already is not compiled again. A failure
+is recorded in its row and does not end the run. The table is printed last (Markdown).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from fusionlab import quiet_start
+
+quiet_start.load_jax()
+
+from fusionlab.codegen.compile import CompileError, compile_program, versions  # noqa: E402  # after load_jax
+from fusionlab.codegen.targets import load_target  # noqa: E402
+from fusionlab.hlo.lowering import lower  # noqa: E402
+from fusionlab.measure.ledger import count_launches  # noqa: E402
+from fusionlab.output import write_whole  # noqa: E402
+from workloads.catalogue import PROGRAMS, build  # noqa: E402
+
+MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
+MOLECULES = ("LiH", "CH4", "C2H6", "C4H4")
+
+
+def measure(model: str, molecule: str, program: str, target_name: str) -> dict[str, Any]:
+    """One row: 1,024 walkers, float32, the ansatz's own Laplacian."""
+    started = time.perf_counter()
+    workload = build(model, molecule=molecule, program=program)
+    lowered = lower(workload, "cuda")
+    row: dict[str, Any] = {"lower_s": round(time.perf_counter() - started, 1), "stablehlo_ops": lowered.ops}
+    try:
+        compiled = compile_program(lowered, load_target(target_name))
+    except CompileError as error:
+        return {**row, "failed": str(error)}
+    counts = count_launches(compiled)
+    return {
+        **row,
+        "static_launches": counts.static_launches,
+        "dynamic_launches": counts.dynamic_launches,
+        "dynamic_copies": counts.dynamic_copies,
+        "temp_bytes": compiled.memory.temp_bytes,
+        "compile_s": round(compiled.compile_s, 1),
+        "unknown_trip_loops": counts.unknown_trip_loops,
+    }
+
+
+def print_table(rows: dict[str, dict[str, Any]]) -> None:
+    """Markdown, one line per program."""
+    print("| model | molecule | program | lower s | StableHLO ops | dynamic launches | temp MiB | compile s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, row in rows.items():
+        if "failed" in row:
+            print(f"| {name.replace(' ', ' | ')} | {row['lower_s']} | {row['stablehlo_ops']:,} | {row['failed']} | | |")
+            continue
+        mib = row["temp_bytes"] / 2**20
+        print(
+            f"| {name.replace(' ', ' | ')} | {row['lower_s']} | {row['stablehlo_ops']:,} | {row['dynamic_launches']:,} "
+            f"| {mib:,.0f} | {row['compile_s']} |"
+        )
+
+
+def main() -> None:
+    """Measure what is missing, then print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--molecules", default=",".join(MOLECULES))
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--target", default="a100")
+    parser.add_argument("--out", type=Path, default=Path("studies/programs-a100.json"))
+    given = parser.parse_args()
+    record = json.loads(given.out.read_text()) if given.out.exists() else {"versions": versions(), "rows": {}}
+    for molecule in given.molecules.split(","):
+        for model in given.models.split(","):
+            for program in given.programs.split(","):
+                name = f"{model} {molecule} {program}"
+                if name in record["rows"]:
+                    continue
+                print(f"{name} ...", flush=True)
+                record["rows"][name] = measure(model, molecule, program, given.target)
+                write_whole(given.out, json.dumps(record, indent=1) + "\n")
+    print_table(record["rows"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""``python -m fusionlab``."""
+
+from fusionlab.cli import main
+
+main(prog_name="fusionlab")

@@ -1,0 +1,45 @@
+"""Byte sizes as people write them: ``2GiB`` is 2^31, ``2GB`` is 2e9, a bare number is bytes."""
+
+from __future__ import annotations
+
+import re
+
+from fusionlab.errors import InputError
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+
+class ByteSize(int):
+    """A number of bytes. Prints in the largest binary unit that is exact, so that printing and parsing round trip."""
+
+    @staticmethod
+    def parse(text: str) -> ByteSize:
+        """The size that ``text`` names; InputError for anything that is not a positive number and a byte unit."""
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+        if match is None or match[2].lower() not in _UNITS:
+            raise InputError(f"{text!r} is not a size; write for example 2GiB, 1.5GB or 800MiB")
+        size = ByteSize(float(match[1]) * _UNITS[match[2].lower()])
+        if size <= 0:
+            raise InputError(f"{text!r}: a size must be positive")
+        return size
+
+    def __str__(self) -> str:
+        for unit in ("TiB", "GiB", "MiB", "KiB"):
+            if self and self % _UNITS[unit.lower()] == 0:
+                return f"{self // _UNITS[unit.lower()]}{unit}"
+        return f"{int(self)}B"
+
+
+UNBOUNDED = ByteSize(0)
+"""No limit, where a ByteSize is an option."""

@@ -1,0 +1,122 @@
+"""The commands that turn a program into facts: launches, roofline, clusters, explain, replays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import _console, _finish, _start, cache_option, output_options, source_options
+from fusionlab.errors import InputError
+
+if TYPE_CHECKING:
+    from fusionlab.commands.facts import Source
+    from fusionlab.study import Circumstances
+
+targets_option = click.option(
+    "--target", "target", help="a100, a5000, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]"
+)
+
+
+def add_to(group: click.Group) -> None:
+    """Add the fact commands to the command line."""
+    for command in (launches, roofline, explain, replays):
+        group.add_command(command)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--by", default="", help="Totals by columns: phase, stage, role, family, name, loop, in_cuda_graph, ...")
+@click.option("--sites", default=15, show_default=True, type=int, help="How many launch sites to list.")
+@cache_option
+@output_options
+def launches(
+    target: str | None, by: str, sites: int, no_cache: bool, as_json: bool, quiet: bool, **source: Any
+) -> None:
+    """Every kernel launch with phase, stage, derivative role, family, FLOPs, bytes and modelled time."""
+    loaded, given, targets = _given(source, target, quiet, no_cache)
+    from fusionlab.commands import launches as command
+
+    columns = [column.strip() for column in by.split(",") if column.strip()]
+    _finish(command.launches(loaded, targets, columns, sites, given, _console(as_json)), as_json)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--out", help="Write the plot here: FILE.svg (several targets: one file each).")
+@click.option("--kernels", default=10, show_default=True, type=int, help="How many kernels to list.")
+@click.option("--peak-tflops", type=float, help="Measured FP32 ceiling in TFLOP/s, in place of the spec's.")
+@click.option("--bandwidth", type=float, help="Measured memory ceiling in GB/s, in place of the spec's.")
+@cache_option
+@output_options
+def roofline(
+    target: str | None,
+    out: str | None,
+    kernels: int,
+    peak_tflops: float | None,
+    bandwidth: float | None,
+    no_cache: bool,
+    as_json: bool,
+    quiet: bool,
+    **source: Any,
+) -> None:
+    """Kernel families and kernels on the roofline of a target, as numbers and as a plot."""
+    loaded, given, targets = _given(source, target, quiet, no_cache)
+    from fusionlab.commands import roofline as command
+
+    options = command.RooflineOptions(out, kernels, peak_tflops, bandwidth)
+    _finish(command.roofline(loaded, targets, options, given, _console(as_json)), as_json)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--kernel", help="What is inside this kernel (its HLO name) and why its neighbours are not.")
+@click.option("--refused", default=10, show_default=True, type=int, help="How many refusals to list.")
+@cache_option
+@output_options
+def explain(
+    target: str | None, kernel: str | None, refused: int, no_cache: bool, as_json: bool, quiet: bool, **source: Any
+) -> None:
+    """Why XLA did not fuse: refusals by cause, with scope, source line and what the boundary costs."""
+    loaded, given, _ = _given(source, target, quiet, no_cache)
+    from fusionlab.commands import explain as command
+
+    _finish(command.explain(loaded, kernel, refused, given, _console(as_json)), as_json)
+
+
+@click.command()
+@source_options
+@targets_option
+@click.option("--rewrites/--no-rewrites", default=True, help="Try each rewrite and say what blocks it.")
+@output_options
+def replays(target: str | None, rewrites: bool, as_json: bool, quiet: bool, **source: Any) -> None:
+    """The inventory of loops: trips, seed, residuals, what is recomputed, and what blocks each rewrite."""
+    loaded, given, _ = _given(source, target, quiet, no_cache=True)
+    from fusionlab.commands import replays as command
+
+    _finish(command.replays(loaded, rewrites, given, _console(as_json)), as_json)
+
+
+def _given(
+    source: dict[str, Any], target: str | None, quiet: bool, no_cache: bool
+) -> tuple[Source, Circumstances, list[Any]]:
+    """Source, circumstances (with the first target) and all targets, from the options."""
+    _start()
+    from fusionlab.codegen.cache import default_cache
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.commands.facts import load_facts_source
+    from fusionlab.commands.source import SourceOptions
+    from fusionlab.hlo.program import Program
+    from fusionlab.study import Circumstances
+
+    loaded = load_facts_source(SourceOptions(**source))
+    default = "cpu" if isinstance(loaded, Program) and loaded.platform == "cpu" else "a100"
+    targets = [load_target(name.strip()) for name in (target or default).split(",") if name.strip()]
+    if not targets:
+        raise InputError("--target names no target")
+    progress = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
+    given = Circumstances(targets[0], cache=None if no_cache else default_cache(), progress=progress)
+    return loaded, given, targets

@@ -1,0 +1,230 @@
+"""Program -> Compiled: for the CPU, the attached GPU, or a GPU that is not there. The only door to compile internals.
+
+Everything that is private to JAX or XLA about compiling is used here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fusionlab import quiet_start
+from fusionlab.codegen.compiled import Compiled, Memory
+from fusionlab.codegen.targets import Target
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
+
+if TYPE_CHECKING:
+    from fusionlab.codegen.cache import CompileCache
+    from fusionlab.codegen.executable import Executable
+
+__all__ = ["CompileError", "Compiled", "Memory", "compile_program", "versions"]
+
+_log = logging.getLogger(__name__)
+
+# Without a device there is no autotuner: Triton GEMMs then abort ("Couldn't find output tile sizes"), and the GEMM
+# algorithms differ from a tuned run, so programs are only comparable when compiled by the same options.
+# The cost-model statistics put XLA's own estimate of every fusion's time into the HLO and change nothing else in it;
+# with the analytical estimator they abort on sm_80.
+_ABSENT_GPU = {
+    "xla_gpu_enable_triton_gemm": False,
+    "xla_gpu_autotune_level": 0,
+    "xla_gpu_collect_cost_model_stats": True,
+    "xla_gpu_enable_analytical_sol_latency_estimator": False,
+}
+# jaxlib 0.10.2's YNN library fusions give silently wrong float32 results on dense forward-Laplacian programs.
+_CPU = {"xla_cpu_experimental_ynn_fusion_type": ""}
+_KEPT_ARTIFACTS = re.compile(
+    r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|memory-usage-report|"
+    r"thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
+)
+
+
+class CompileError(RuntimeError):
+    """XLA could not compile a program; the message is the first line of XLA's."""
+
+
+def compile_program(
+    program: Program,
+    target: Target,
+    *,
+    dump: bool = False,
+    options: Mapping[str, str | int | bool] | None = None,
+    cache: CompileCache | None = None,
+) -> Compiled:
+    """Compile ``program`` for ``target`` with XLA.
+
+    ``options`` are XLA flags for this compile only, on top of the target's own. ``cache`` is used for absent targets
+    (there is nothing to run). InputError: the program was lowered for another platform, the CUDA plugin is missing,
+    XLA rejects the target's spec. CompileError: XLA fails.
+    """
+    if program.platform not in ("any", target.kind):
+        raise InputError(
+            f"{program.name} was lowered for {program.platform}, but target {target.name} needs {target.kind}: "
+            f"lower it with platform {target.kind!r}"
+        )
+    chosen = _options_of(target) | dict(options or {})
+    if cache is None or target.attached:
+        return _compile(program, target, chosen, dump)
+    key = cache.key(program, target, chosen | {"dump": dump}, versions())
+    found = cache.load(key, program, target)
+    if found is None:
+        found = _compile(program, target, chosen, dump)
+        cache.store(key, found)
+    return found
+
+
+def versions() -> str:
+    """The versions that decide what a compile gives, e.g. ``jax 0.10.2, jaxlib 0.10.2, jax-cuda12-plugin 0.10.2``."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for package in ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin"):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def _options_of(target: Target) -> dict[str, str | int | bool]:
+    if target.kind == "cpu":
+        return dict(_CPU)
+    return {} if target.attached else dict(_ABSENT_GPU)
+
+
+def _compile(program: Program, target: Target, options: dict[str, str | int | bool], dump: bool) -> Compiled:
+    quiet_start.load_jax()
+    device = _device(target)
+    with tempfile.TemporaryDirectory(prefix="fusionlab-xla-") as folder:
+        dumped: dict[str, str | int | bool] = {}
+        if target.kind == "cuda" or dump:
+            dumped = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
+        if target.kind == "cuda":
+            dumped["xla_dump_hlo_pass_re"] = "priority-fusion"
+        started = time.perf_counter()
+        xla_executable, kept = _backend_compile(program, target, device, options, dumped)
+        compile_s = time.perf_counter() - started
+        module = xla_executable.hlo_modules()[0]
+        texts = _read_dump(Path(folder), module.name)
+    if target.kind == "cuda" and not texts.get("thunk_sequence.txt"):
+        _log.warning("%s: XLA wrote no thunk sequence; launches will be counted from its HLO", program.name)
+    stats = xla_executable.get_compiled_memory_stats()
+    return Compiled(
+        name=program.name,
+        target=target,
+        optimized_hlo=module.to_string(),
+        thunk_sequence=texts.get("thunk_sequence.txt", ""),
+        thunk_metadata=texts.get("thunk_metadata.txt", ""),
+        memory=Memory(
+            argument_bytes=stats.argument_size_in_bytes,
+            output_bytes=stats.output_size_in_bytes,
+            temp_bytes=stats.temp_size_in_bytes,
+            alias_bytes=stats.alias_size_in_bytes,
+        ),
+        compile_s=compile_s,
+        options=kept,
+        versions=versions(),
+        captured_thunks=texts.get("thunk_sequence_after_thunk_passes.txt", ""),
+        priority_fusion=texts.get("priority_fusion_dump.txt", "").partition("\nhlo_module_before_fusion:")[0],
+        fused_hlo=texts.get("after_priority-fusion.txt", ""),
+        artifacts=texts if dump else {},
+        executable=_executable(xla_executable, device, program) if target.attached else None,
+    )
+
+
+def _backend_compile(
+    program: Program,
+    target: Target,
+    device: Any,
+    options: dict[str, str | int | bool],
+    dumped: dict[str, str | int | bool],
+) -> tuple[Any, dict[str, str | int | bool]]:
+    """XLA's executable, and the options that this version of XLA knew."""
+    import jax
+    import numpy as np
+    from jax._src import compiler
+    from jax._src.lib import _jax
+
+    module = program.parse()
+    kept = dict(options)
+    while True:
+        xla_options = compiler.get_compile_options(
+            num_replicas=1,
+            num_partitions=1,
+            device_assignment=np.array([device], dtype=object),
+            env_options_overrides={**kept, **dumped},
+        )
+        compile_module = device.client.compile_and_load if target.attached else device.client.compile
+        try:
+            with module.context:
+                devices = _jax.DeviceList((device,))
+                return compile_module(module, executable_devices=devices, compile_options=xla_options), kept
+        except jax.errors.JaxRuntimeError as error:
+            message = str(error)
+            gone = re.search(r"No such compile option: '(\w+)'", message)
+            if gone is None or gone[1] not in {**_ABSENT_GPU, **_CPU} or gone[1] not in kept:
+                first = next((line for line in message.splitlines() if line.strip()), type(error).__name__)
+                raise CompileError(f"{program.name} for {target.name}: {first.strip()}") from error
+            _log.info("this XLA has no option %s; compiling without it", gone[1])
+            del kept[gone[1]]
+
+
+def _device(target: Target) -> Any:
+    if not target.attached:
+        return _absent_device(target.spec, target.source)
+    import jax
+
+    if target.kind == "cpu":
+        # LAPACK's kernels are bound when a factorisation is lowered in this process; programs from files need them too.
+        import numpy as np
+        from jaxlib import lapack
+
+        lapack.prepare_lapack_call("getrf_ffi", np.dtype("float32"))
+    return jax.devices(target.kind)[0]
+
+
+@functools.lru_cache(maxsize=8)
+def _absent_device(spec: str, source: str) -> Any:
+    import jax
+    from jax.experimental import topologies
+
+    captured = quiet_start.Captured()
+    try:
+        with quiet_start.captured_stderr() as captured:
+            topology = topologies.get_topology_desc(platform="cuda", topology="1x1x1", target_config=spec)
+    except NotImplementedError:
+        raise InputError(
+            "compiling for a GPU that is not there needs JAX's CUDA plugin: pip install 'fusionlab[targets]'"
+        ) from None
+    except jax.errors.JaxRuntimeError as error:
+        # The field that XLA does not know is only in its log, which TF_CPP_MIN_LOG_LEVEL=3 switches off.
+        cause = re.search(r"Error parsing text-format \S* (.*)", captured.text)
+        raise InputError(f"{source}: not a usable GPU spec: {cause[1] if cause else error}") from None
+    return topology.devices[0]
+
+
+def _executable(loaded: Any, device: Any, program: Program) -> Executable:
+    from fusionlab.codegen.executable import Executable
+
+    return Executable(loaded, device, program.inputs)
+
+
+def _read_dump(folder: Path, module_name: str) -> dict[str, str]:
+    """The texts worth keeping, by the ending of their file name after ``module_NNNN.<module name>.``."""
+    texts: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        _, _, ending = path.name.partition(f".{module_name}.")
+        if ".after_priority-fusion." in path.name:  # one of the HLO texts between passes; its ending has a number
+            ending = "after_priority-fusion.txt"
+        elif not _KEPT_ARTIFACTS.search(path.name):
+            continue
+        if ending:
+            texts[ending] = path.read_text("utf-8", "replace")
+    return texts

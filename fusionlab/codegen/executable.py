@@ -1,0 +1,55 @@
+"""Run a compiled program on the device it was compiled for: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from fusionlab.hlo.program import TensorType
+
+_NUMPY = {
+    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "ui8": "uint8", "ui16": "uint16", "ui32": "uint32", "ui64": "uint64",
+    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+    "complex<f32>": "complex64", "complex<f64>": "complex128",
+}  # fmt: skip
+
+
+def numpy_dtype(type_: TensorType) -> np.dtype[Any]:
+    """The NumPy dtype of an MLIR element type; ValueError for one that NumPy and ml_dtypes do not have."""
+    if type_.dtype not in _NUMPY:
+        raise ValueError(f"no array of element type {type_.dtype} can be made here")
+    name = _NUMPY[type_.dtype]
+    return np.dtype(jax.numpy.bfloat16 if name == "bfloat16" else name)
+
+
+@dataclass(frozen=True, eq=False)
+class Executable:
+    """A loaded XLA executable with the types of the program's arguments. ``device`` is the one it runs on."""
+
+    loaded: Any
+    device: Any
+    inputs: tuple[TensorType, ...]
+
+    def place(self, arrays: Sequence[Any]) -> list[Any]:
+        """Copy host arrays to the device. ValueError names the argument whose shape or dtype is not the program's."""
+        if len(arrays) != len(self.inputs):
+            raise ValueError(f"the program has {len(self.inputs)} arguments, {len(arrays)} were given")
+        placed = []
+        with jax.enable_x64(True):
+            for index, (array, type_) in enumerate(zip(arrays, self.inputs, strict=True)):
+                host = array if isinstance(array, jax.Array) else np.asarray(array)
+                if host.shape != type_.shape or host.dtype != numpy_dtype(type_):
+                    given = f"{host.dtype}{list(host.shape)}"
+                    raise ValueError(f"argument {index}: expected {type_}, got {given}")
+                placed.append(jax.device_put(host, self.device))
+        return placed
+
+    def __call__(self, placed: Sequence[Any]) -> list[Any]:
+        """Run on arrays that are on the device; returns the results there, not waiting for them."""
+        results = self.loaded.execute_sharded(list(placed)).disassemble_into_single_device_arrays()
+        return [shards[0] for shards in results]

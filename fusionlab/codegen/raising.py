@@ -1,0 +1,174 @@
+"""Raise a region of StableHLO to a JAX callable, so that JAX's own rules can batch, transpose or differentiate it.
+
+The callable is also the executor that runs a program lowered for CUDA on a CPU, and with ``widen`` the float64 truth
+of a float32 program. Constants stay concrete NumPy arrays; every op is traced under the scope it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten
+from fusionlab.hlo.program import Program, TensorType
+
+__all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
+
+RULES: dict[str, Rule] = {
+    **elementwise.RULES,
+    **shape.RULES,
+    **indexing.RULES,
+    **contraction.RULES,
+    **reduction.RULES,
+    **control.RULES,
+    **calls.RULES,
+}
+
+_DTYPES: dict[str, Any] = {
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "ui8": np.uint8,
+    "ui16": np.uint16,
+    "ui32": np.uint32,
+    "ui64": np.uint64,
+    "f16": np.float16,
+    "bf16": jnp.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "complex<f32>": np.complex64,
+    "complex<f64>": np.complex128,
+}
+
+
+@dataclass(frozen=True)
+class Raising:
+    """How a region is raised. ``widen`` computes float32 in float64 (complex64 in complex128).
+
+    With ``marks`` given, every op is traced under a mark ``@<id>@`` and its node noted there, so that ``splice`` can
+    give lowered operations the scope and source line of the node they came from.
+    """
+
+    widen: bool = False
+    marks: dict[int, Node] | None = None
+
+    def dtype(self, type_: TensorType) -> Any:
+        """The NumPy dtype that values of ``type_`` have in the raised program; RaiseError for an unknown one."""
+        if type_.dtype not in _DTYPES:
+            raise RaiseError(f"element type {type_.dtype} has no JAX counterpart")
+        dtype = np.dtype(_DTYPES[type_.dtype])
+        return (
+            {"float32": np.dtype("float64"), "complex64": np.dtype("complex128")}.get(dtype.name, dtype)
+            if (self.widen)
+            else dtype
+        )
+
+    def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
+        """Trace or run one operation on the arrays that ``environment`` holds for its operands."""
+        if node.name == "stablehlo.constant":
+            return [np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))]
+        rule = RULES.get(node.name)
+        if rule is None:
+            raise RaiseError(f"{node.name} has no raising rule", node)
+        with self.scope(node):
+            try:
+                return list(rule(node, [environment[value] for value in node.operands], self, environment))
+            except (TypeError, ValueError) as error:  # JAX's counterpart takes fewer element types than StableHLO's op
+                cause = str(error).splitlines()[0]
+                raise RaiseError(f"{node.name} cannot be expressed in JAX: {cause}", node) from error
+
+    def scope(self, node: Node) -> AbstractContextManager[None]:
+        """Mark what is traced inside as coming from ``node``; ``splice`` gives it the node's scope and source line."""
+        if self.marks is None:
+            return nullcontext()
+        self.marks[node.id] = node
+        marked: AbstractContextManager[None] = jax.named_scope(f"@<{node.id}>@")
+        return marked
+
+    def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
+        """A callable of the region's arguments; values it captures come from ``environment``."""
+
+        def call(*arguments: Any) -> tuple[Any, ...]:
+            inner = {**environment, **dict(zip(region.arguments, arguments, strict=True))}
+            self.run(region.nodes, inner)
+            return tuple(inner[value] for value in region.returns)
+
+        return call
+
+    def run(self, nodes: Sequence[Node], environment: dict[Value, Any]) -> None:
+        """Run ``nodes`` in order, adding their results to ``environment``."""
+        for node in nodes:
+            results = self.node(node, environment)
+            for value, result in zip(node.results, results, strict=True):
+                if tuple(np.shape(result)) != value.type.shape:
+                    raise RaiseError(f"raised to shape {np.shape(result)}, expected {value.type}", node)
+                environment[value] = result
+
+
+def raise_nodes(
+    nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], raising: Raising | None = None
+) -> Callable[..., tuple[Any, ...]]:
+    """A JAX callable from arrays for ``inputs`` to a tuple of arrays for ``outputs``, running only what they need.
+
+    ``inputs`` may be any values: what produces them is not run. RaiseError if an output needs a value that is
+    neither an input nor produced by ``nodes``.
+    """
+    needed = live_nodes(nodes, inputs, outputs)
+    raising = raising or Raising()
+
+    def call(*arrays: Any) -> tuple[Any, ...]:
+        environment = dict(zip(inputs, arrays, strict=True))
+        raising.run(needed, environment)
+        return tuple(environment[value] for value in outputs)
+
+    return call
+
+
+def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> list[Node]:
+    """Those of ``nodes`` (in order) that ``outputs`` need when ``inputs`` are given."""
+    available = set(inputs)
+    wanted = {value for value in outputs if value not in available}
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if wanted.isdisjoint(node.results):
+            continue
+        kept.append(node)
+        wanted.difference_update(node.results)
+        wanted.update(value for value in reads(node) if value not in available)
+    if wanted:
+        raise RaiseError(f"{len(wanted)} values come from outside the raised region")
+    return kept[::-1]
+
+
+def reads(node: Node) -> list[Value]:
+    """The values that ``node`` reads: its operands and what its regions capture."""
+    from fusionlab.hlo.flat import free_values
+
+    return [*node.operands, *(value for region in node.regions for value in free_values(region))]
+
+
+def raise_program(program: Program | FlatFunction, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:
+    """The whole public function as a JAX callable (flat arguments to a tuple of flat results)."""
+    flat = flatten(program.parse()) if isinstance(program, Program) else program
+    return raise_nodes(flat.nodes, flat.arguments, flat.returns, raising)
+
+
+def unsupported_nodes(region: Region) -> list[Node]:
+    """Nodes of ``region`` (nested ones too) for which there is no raising rule."""
+    return [n for n in region.walk() if n.name != "stablehlo.constant" and not _supported(n)]
+
+
+def _supported(node: Node) -> bool:
+    if node.name == "stablehlo.custom_call":
+        return calls.call_target(node) in calls.TARGETS
+    return node.name in RULES

@@ -1,0 +1,58 @@
+"""Raising rules for contractions and dense linear algebra that StableHLO has as ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax import lax
+from jaxlib.mlir.dialects import stablehlo
+
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, keyword
+from fusionlab.hlo.flat import Node
+
+
+def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    if "algorithm" in node.attributes:
+        raise RaiseError("dot_general with an explicit algorithm", node)
+    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    contracting = (tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions))
+    batching = (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions))
+    precision = node.attributes.get("precision_config")
+    return [
+        lax.dot_general(
+            operands[0],
+            operands[1],
+            (contracting, batching),
+            precision=None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision),
+            preferred_element_type=raising.dtype(node.results[0].type),
+        )
+    ]
+
+
+def _triangular_solve(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    attributes = node.attributes
+    transpose = keyword(attributes["transpose_a"])
+    return [
+        lax.linalg.triangular_solve(
+            operands[0],
+            operands[1],
+            left_side=attributes["left_side"].value,
+            lower=attributes["lower"].value,
+            transpose_a=transpose != "NO_TRANSPOSE",
+            conjugate_a=transpose == "ADJOINT",
+            unit_diagonal=attributes["unit_diagonal"].value,
+        )
+    ]
+
+
+def _cholesky(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    if "lower" not in node.attributes or not node.attributes["lower"].value:
+        raise RaiseError("upper Cholesky factor", node)
+    return [lax.linalg.cholesky(operands[0], symmetrize_input=False)]
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.cholesky": _cholesky,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.triangular_solve": _triangular_solve,
+}

@@ -1,0 +1,62 @@
+"""Raising rules for ops that move or make values without computing: layout, iota, concatenation, padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.raising_rules.rule import Rule, integers
+from fusionlab.hlo.flat import Node
+
+
+def _broadcast_in_dim(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    dimensions = integers(node.attributes["broadcast_dimensions"])
+    return [lax.broadcast_in_dim(operands[0], node.results[0].type.shape, dimensions)]
+
+
+def _reshape(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    if isinstance(operands[0], np.ndarray):
+        return [operands[0].reshape(node.results[0].type.shape)]
+    return [lax.reshape(operands[0], node.results[0].type.shape)]
+
+
+def _transpose(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    return [lax.transpose(operands[0], integers(node.attributes["permutation"]))]
+
+
+def _concatenate(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    return [lax.concatenate(operands, node.attributes["dimension"].value)]
+
+
+def _iota(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    type_ = node.results[0].type
+    return [lax.broadcasted_iota(raising.dtype(type_), type_.shape, node.attributes["iota_dimension"].value)]
+
+
+def _pad(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    low, high, interior = (
+        integers(node.attributes[name]) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
+    )
+    return [lax.pad(operands[0], operands[1], list(zip(low, high, interior, strict=True)))]
+
+
+def _reverse(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    return [lax.rev(operands[0], integers(node.attributes["dimensions"]))]
+
+
+def _barrier(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    return list(lax.optimization_barrier(tuple(operands)))
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.broadcast_in_dim": _broadcast_in_dim,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.iota": _iota,
+    "stablehlo.optimization_barrier": _barrier,
+    "stablehlo.pad": _pad,
+    "stablehlo.reshape": _reshape,
+    "stablehlo.reverse": _reverse,
+    "stablehlo.transpose": _transpose,
+}

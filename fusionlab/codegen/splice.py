@@ -1,0 +1,152 @@
+"""Put a lowered JAX callable in the place of an operation.
+
+    %r = stablehlo.while(%a, %b) ...   -->   %r = func.call @name(%a, %b)
+
+where ``@name`` is the private function that JAX lowers the callable to. Lowered operations get the scope and source
+line of the node that they were marked with while they were traced (see ``Raising.marks``).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir.dialects import func
+
+from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.flat import Node, location_name
+from fusionlab.hlo.lowering import lower_traced
+from fusionlab.hlo.program import TensorType
+
+_MARK = re.compile(r"@<(\d+)>@")
+
+
+def splice(
+    operation: Any,
+    function: Callable[..., Sequence[Any]],
+    *,
+    name: str,
+    platform: str,
+    operands: Sequence[Any] | None = None,
+    origins: Mapping[int, Node] | None = None,
+    callers: Sequence[str] = (),
+) -> str:
+    """Replace ``operation`` by a call of ``function(*operands)`` lowered for ``platform``; gives the symbol's name.
+
+    ``operands`` are MLIR values that dominate the operation (its own operands by default); ``function`` takes one
+    array per operand and returns one per result, of the same shapes and element types (ValueError otherwise).
+    ``origins`` are the nodes that marks name; ``callers``, the scopes of the calls around ``operation``, are taken off
+    the front of their scopes because they are added again where the function is called.
+    """
+    module = _enclosing_module(operation)
+    operands = list(operation.operands if operands is None else operands)
+    lowered = _lower(function, [TensorType.of(value.type) for value in operands], platform)
+    outer = "/".join(part for part in callers if part)
+    with module.context, ir.Location.unknown():
+        entry, copies = _import(module, ir.Module.parse(lowered), name)
+        for copy in copies:
+            _relocate(copy, {} if origins is None else origins, outer)
+        results = [result.type for result in operation.results]
+        if list(entry.opview.type.results) != results:
+            raise ValueError(f"{name}: lowered to {list(entry.opview.type.results)}, expected {results}")
+        symbol = str(ir.StringAttr(entry.attributes["sym_name"]).value)
+        call = func.CallOp(results, symbol, operands, ip=ir.InsertionPoint(operation))
+        for old, new in zip(operation.results, call.results, strict=True):
+            old.replace_all_uses_with(new)
+        operation.erase()
+    return symbol
+
+
+def drop_dead_functions(module: ir.Module) -> None:
+    """Remove private functions that nothing calls any more."""
+    with module.context:
+        passmanager.PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
+
+
+def _lower(function: Callable[..., Sequence[Any]], types: Sequence[TensorType], platform: str) -> bytes:
+    raising = Raising()
+
+    def spliced(*arrays: Any) -> tuple[Any, ...]:
+        return tuple(function(*arrays))
+
+    with jax.enable_x64(True):
+        abstract = [jax.ShapeDtypeStruct(type_.shape, np.dtype(raising.dtype(type_))) for type_ in types]
+        traced = jax.jit(spliced, keep_unused=True).trace(*abstract)
+        module = lower_traced(traced, "cpu" if platform == "any" else platform, source_lines=0)
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(file=buffer)
+    return buffer.getvalue()
+
+
+def _import(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:
+    """Copy the functions of ``source`` into ``target`` as private ones under fresh names; gives the entry and all."""
+    block = target.regions[0].blocks[0]
+    taken = {ir.StringAttr(op.operation.attributes["sym_name"]).value for op in block.operations if _is_function(op)}
+    entry_name = ""
+    for function in filter(_is_function, list(source.body.operations)):
+        old = function.name.value
+        fresh = next(n for n in _numbered(name if old == "main" else f"{name}_{old}") if n not in taken)
+        taken.add(fresh)
+        entry_name = fresh if old == "main" else entry_name
+        ir.SymbolTable.replace_all_symbol_uses(old, fresh, source.operation)
+        ir.SymbolTable.set_symbol_name(function, fresh)
+        ir.SymbolTable.set_visibility(function, "private")
+        # Argument and result names describe the callable, not the program that it is put into.
+        for attribute in ("arg_attrs", "res_attrs"):
+            if attribute in function.operation.attributes:
+                del function.operation.attributes[attribute]
+    functions = filter(_is_function, list(source.body.operations))
+    copies = [function.operation.clone(ip=ir.InsertionPoint(block)) for function in functions]
+    copies = [getattr(copy, "operation", copy) for copy in copies]
+    entry = next(c for c in copies if ir.StringAttr(c.attributes["sym_name"]).value == entry_name)
+    return entry, copies
+
+
+def _relocate(operation: Any, origins: Mapping[int, Node], outer: str) -> None:
+    """Give every operation below ``operation`` the location of the node it is marked with."""
+    for inner in _below(operation):
+        name = location_name(inner)
+        marks = _MARK.findall(name)
+        last = name.rpartition("/")[2]
+        if marks and int(marks[-1]) in origins:
+            node = origins[int(marks[-1])]
+            loop = node.name == "stablehlo.while"
+            scope = (node.scope if loop else node.scope.rpartition("/")[0]).removeprefix(outer).strip("/")
+            child = getattr(node.operation.location, "child_loc", None)
+            inner.location = ir.Location.name(
+                scope if "@<" in last or (loop and last == "while") else f"{scope}/{last}".strip("/"), child
+            )
+        else:
+            inner.location = ir.Location.name(last) if last and "@<" not in last else ir.Location.unknown()
+
+
+def _below(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _below(inner.operation)
+
+
+def _is_function(operation: Any) -> bool:
+    return bool(operation.operation.name == "func.func")
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 0
+    while True:
+        yield f"{name}_{number}"
+        number += 1
+
+
+def _enclosing_module(operation: Any) -> Any:
+    while operation.name != "builtin.module":
+        operation = operation.parent
+        operation = getattr(operation, "operation", operation)
+    return operation

@@ -1,0 +1,119 @@
+"""Raise the trips of a loop: one trip as a function of its number, all of them at once, or some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.raising import Raising, raise_nodes
+from fusionlab.hlo.flat import Value
+from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
+
+
+@dataclass(frozen=True)
+class Trips:
+    """``outputs(trip, *invariants)`` gives what one trip contributes: the terms of every sum, then stacked updates.
+
+    ``trip`` is an i32 scalar; ``invariants`` are the loop's invariant carried values in order, then ``captured``.
+    """
+
+    loop: Loop
+    captured: tuple[Value, ...]
+    raising: Raising
+    outputs: Callable[..., tuple[Any, ...]]
+
+
+def raise_trips(loop: Loop, captured: Sequence[Value], raising: Raising) -> Trips:
+    """Raise the body of ``loop``, whose roles must all be known (no recurrent value); RaiseError if it cannot be."""
+    body = loop.body
+    invariants = [body.arguments[i] for i in loop.indices(Invariant)]
+    counters = [body.arguments[i] for i in loop.indices(Counter)]
+    terms = [value for _, value in _terms(loop)] + [role.update for role in loop.roles if isinstance(role, Stacked)]
+    trip_body = raise_nodes(body.nodes, [*counters, *invariants, *captured], terms, raising)
+
+    def outputs(trip: Any, *arrays: Any) -> tuple[Any, ...]:
+        starts = [role for role in loop.roles if isinstance(role, Counter)]
+        dtypes = [raising.dtype(value.type) for value in counters]
+        at = [jnp.asarray(c.start + c.step * trip, dtype) for c, dtype in zip(starts, dtypes, strict=True)]
+        return trip_body(*at, *arrays)
+
+    return Trips(loop, tuple(captured), raising, outputs)
+
+
+def batched_loop(trips: Trips, chunk: int) -> Callable[..., tuple[Any, ...]]:
+    """The whole loop as a function of its initial carried values (then captured ones), ``chunk`` trips at a time."""
+    loop = trips.loop
+    count = loop.trips
+    assert count is not None
+    whole, rest = divmod(count, chunk)
+
+    def run(*arrays: Any) -> tuple[Any, ...]:
+        initial, captured = arrays[: len(loop.roles)], arrays[len(loop.roles) :]
+        invariants = [*(initial[i] for i in loop.indices(Invariant)), *captured]
+
+        def take(trip_numbers: Any, carried: tuple[Any, ...]) -> tuple[Any, ...]:
+            batched = jax.vmap(trips.outputs, in_axes=(0, *(None for _ in invariants)))
+            return _accumulate(loop, trip_numbers, batched(trip_numbers, *invariants), carried)
+
+        carried = tuple(initial[i] for i in loop.indices(Sum, Stacked))
+        with trips.raising.scope(loop.node):
+            if whole == 1:
+                carried = take(np.arange(chunk, dtype=np.int32), carried)
+            elif whole:
+                first = np.arange(chunk, dtype=np.int32)
+                carried = lax.fori_loop(0, whole, lambda i, c: take(jnp.int32(i * chunk) + first, c), carried)
+            if rest:
+                carried = take(np.arange(whole * chunk, count, dtype=np.int32), carried)
+        return _results(loop, count, initial, carried)
+
+    return run
+
+
+def _terms(loop: Loop) -> list[tuple[int, Value]]:
+    return [term for role in loop.roles if isinstance(role, Sum) for term in role.terms]
+
+
+def _accumulate(loop: Loop, trip_numbers: Any, outputs: Sequence[Any], carried: tuple[Any, ...]) -> tuple[Any, ...]:
+    remaining, updated = list(outputs), []
+    stacks = remaining[len(_terms(loop)) :]
+    for i, array in zip(loop.indices(Sum, Stacked), carried, strict=True):
+        role = loop.roles[i]
+        if isinstance(role, Sum):
+            for sign, _ in role.terms:
+                total = lax.reduce(remaining.pop(0), np.zeros((), array.dtype), lax.add, (0,))
+                array = array + total if sign > 0 else array - total
+        else:
+            assert isinstance(role, Stacked)
+            array = _place(role, trip_numbers, stacks.pop(0), array)
+        updated.append(array)
+    return tuple(updated)
+
+
+def _place(role: Stacked, trip_numbers: Any, updates: Any, array: Any) -> Any:
+    """Write ``updates`` (trips in front) into their slots of ``array``."""
+    rows = jnp.moveaxis(jnp.squeeze(updates, role.axis + 1), 0, role.axis)
+    if rows.shape == array.shape and role.slots == tuple(range(array.shape[role.axis])):
+        return rows
+    slots = (
+        np.asarray(role.slots, np.int32)[trip_numbers]
+        if isinstance(trip_numbers, np.ndarray)
+        else (jnp.asarray(role.slots, np.int32)[trip_numbers])
+    )
+    return array.at[(*(slice(None),) * role.axis, slots)].set(rows, unique_indices=True)
+
+
+def _results(loop: Loop, count: int, initial: Sequence[Any], carried: Sequence[Any]) -> tuple[Any, ...]:
+    changed = dict(zip(loop.indices(Sum, Stacked), carried, strict=True))
+    results = []
+    for i, (role, array) in enumerate(zip(loop.roles, initial, strict=True)):
+        if isinstance(role, Counter):
+            results.append(jnp.asarray(role.start + role.step * count, array.dtype))
+        else:
+            results.append(changed.get(i, array))
+    return tuple(results)

@@ -1,0 +1,76 @@
+"""``fusionlab apply``: rewrite a program, prove the rewrite equal, and show what it costs before and after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fusionlab.bytesize import ByteSize
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
+from fusionlab.output import require_writable, write_whole
+from fusionlab.passes.contract import Pass
+from fusionlab.passes.pipeline import parse_pipeline
+from fusionlab.report.tables import print_outcome
+from fusionlab.study import Circumstances, Outcome, study, with_memory_budget
+from fusionlab.workload import Workload
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """The options of ``apply`` beside those that name the source."""
+
+    passes: Sequence[str] = ()
+    pipeline: str | None = None
+    memory_budget: str | None = None
+    out: str | None = None
+    unchecked: bool = False
+    require_applied: bool = False
+
+
+def apply(
+    source: Workload | Program, options: ApplyOptions, given: Circumstances, console: Console
+) -> tuple[dict[str, Any], int]:
+    """Run the study; print the table; write ``out`` if the result may be trusted. Gives the document and exit code."""
+    passes = _passes(options)
+    if options.out:
+        require_writable(Path(options.out).resolve().parent)
+    outcome = study(source, passes, given, unchecked=options.unchecked)
+    print_outcome(outcome, console)
+    return outcome.to_json(), _finish(source, options, outcome)
+
+
+def _passes(options: ApplyOptions) -> tuple[Pass, ...]:
+    text = ",".join([*options.passes, *([options.pipeline] if options.pipeline else [])])
+    if not text:
+        raise InputError("name what to apply: --pass NAME (repeatable) or --pipeline 'a,b{x=1}'")
+    passes = parse_pipeline(text)
+    return with_memory_budget(passes, ByteSize.parse(options.memory_budget)) if options.memory_budget else passes
+
+
+def _finish(source: Workload | Program, options: ApplyOptions, outcome: Outcome) -> int:
+    """Write the output and say on stderr what a person must know; the exit code."""
+    verdict = outcome.equivalence
+    if verdict.verdict == "different":
+        _say(f"the rewritten program is different and was not written; worst: {verdict.worst or verdict.reason}")
+        return 1
+    if verdict.verdict == "not-checked" and not options.unchecked:
+        _say(f"not checked, and not written ({verdict.reason}); --unchecked writes it all the same")
+        return 1
+    if not outcome.applied:
+        reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in outcome.events))
+        _say(f"nothing was applied, the output equals the input: {reasons or 'there is no loop in the program'}")
+    if options.out:
+        unchanged_file = isinstance(source, Program) and not outcome.applied
+        content = Path(source.provenance).read_bytes() if unchanged_file else outcome.rewritten.text  # type: ignore[union-attr]
+        write_whole(Path(options.out), content)
+    return 1 if options.require_applied and not outcome.applied else 0
+
+
+def _say(line: str) -> None:
+    print(f"fusionlab: {line}", file=sys.stderr)

@@ -1,0 +1,69 @@
+"""What the fact commands share: a source of any form, and what XLA made of it for each target asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fusionlab.codegen.compile import Compiled, Memory
+from fusionlab.codegen.targets import Target
+from fusionlab.commands.source import SourceOptions, load_source
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.saved import HloFile, load_saved
+from fusionlab.study import Circumstances, compiled, lower
+from fusionlab.workload import Workload
+
+Source = Workload | Program | HloFile
+
+
+@dataclass(frozen=True)
+class Made:
+    """A program and what XLA made of it for one target; ``program`` is None when the source is XLA's own text."""
+
+    program: Program | None
+    compiled: Compiled
+
+
+def load_facts_source(options: SourceOptions) -> Source:
+    """The workload, or the content of the file whatever its form; InputError unless exactly one is named."""
+    if options.file is not None and options.model is None:
+        return load_saved(options.file)
+    return load_source(options)
+
+
+def require_program(source: Source, command: str) -> Workload | Program:
+    """``source``, unless it is optimised HLO text, which has no StableHLO to look at: InputError."""
+    if isinstance(source, HloFile):
+        raise InputError(f"{source.path}: `{command}` reads StableHLO, and this is XLA's optimised HLO")
+    return source
+
+
+def make(source: Source, given: Circumstances) -> Made:
+    """Lower and compile for ``given.target`` (from the cache when it holds it); HLO text is taken as it is."""
+    if isinstance(source, HloFile):
+        return Made(None, _of_text(source, given.target))
+    program = lower(source, given)
+    given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
+    return Made(program, compiled(program, given))
+
+
+def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[Made]:
+    """``make`` for each of ``targets``, in order."""
+    return [make(source, replace(given, target=target)) for target in targets]
+
+
+def _of_text(source: HloFile, target: Target) -> Compiled:
+    record = Compiled(
+        name=source.name,
+        target=target,
+        optimized_hlo=source.text,
+        thunk_sequence="",
+        thunk_metadata="",
+        memory=Memory(0, 0, 0, 0),
+        compile_s=0.0,
+        options={},
+        versions="",
+    )
+    vars(record)["module"] = source.module  # the cached property: it has been parsed already
+    return record

@@ -1,0 +1,131 @@
+"""``fusionlab launches``: the ledger of a compiled program, for one target or several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+
+from fusionlab.codegen.targets import Target
+from fusionlab.commands.facts import Source, make_all
+from fusionlab.measure.launch_rows import LaunchRow, Totals, label, launch_rows, totals, totals_by
+from fusionlab.measure.ledger import count_launches
+from fusionlab.report.tables import print_rows
+from fusionlab.study import Circumstances
+
+DEFAULT_BY = ("phase", "stage", "role")
+_NUMBERS = ("static", "dynamic", "GFLOP", "GiB", "FLOP/byte", "model ms")
+
+
+def launches(
+    source: Source, targets: Sequence[Target], by: Sequence[str], sites: int, given: Circumstances, console: Console
+) -> dict[str, Any]:
+    """Print totals ``by`` columns (default: phase, stage, role) and the ``sites`` slowest launch sites (0: none).
+
+    The document is that of the contract for one target, ``{"targets": [...]}`` of such documents for several.
+    """
+    documents, tables = [], []
+    for made in make_all(source, targets, given):
+        rows = launch_rows(made.compiled)
+        counts = count_launches(made.compiled)
+        found = totals(rows)
+        document = {
+            "name": made.compiled.name,
+            "target": made.compiled.target.name,
+            "launch_source": counts.launch_source,
+            "rows": [row.to_json() for row in rows],
+            "totals": {
+                **found.to_json(),
+                "dynamic_copies": counts.dynamic_copies,
+                "unknown_trip_loops": counts.unknown_trip_loops,
+            },
+        }
+        if by:
+            document["by"] = list(by)
+            document["groups"] = [
+                {**dict(zip(by, key, strict=True)), **group.to_json()} for key, group in totals_by(rows, by).items()
+            ]
+        documents.append(document)
+        tables.append((document, rows, found))
+    if len(tables) == 1:
+        _print_one(*tables[0], tuple(by) or DEFAULT_BY, sites, console)
+    else:
+        _print_several(tables, tuple(by) or DEFAULT_BY, console)
+    return documents[0] if len(documents) == 1 else {"targets": documents}
+
+
+def _print_one(
+    document: dict[str, Any],
+    rows: Sequence[LaunchRow],
+    found: Totals,
+    by: tuple[str, ...],
+    sites: int,
+    console: Console,
+) -> None:
+    title = f"{document['name']} on {document['target']}: launches by {', '.join(by)}"
+    body = [[" ".join(key), *_numbers(group)] for key, group in totals_by(rows, by).items()]
+    print_rows(title, (" ".join(by), *_NUMBERS), [*body, ["all", *_numbers(found)]], console)
+    if sites:
+        slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:sites]
+        print_rows(
+            f"the {len(slowest)} slowest of {len(rows)} launch sites (model)",
+            ("launch", "family", "stage", "role", "source", "trips", "GiB", "ms"),
+            [[*_where(row), str(row.trip_count), *_numbers(row)[3:6:2]] for row in slowest],
+            console,
+        )
+    _notes(document["totals"], document["launch_source"], console)
+
+
+def _print_several(tables: Sequence[tuple[Any, Any, Totals]], by: tuple[str, ...], console: Console) -> None:
+    names = [document["target"] for document, _, _ in tables]
+    grouped = [totals_by(rows, by) for _, rows, _ in tables]
+    keys = list(dict.fromkeys(key for groups in grouped for key in groups))
+    columns = [f"{name} {what}" for name in names for what in ("launches", "model ms")]
+    body = [[" ".join(key), *_pairs([groups.get(key, Totals()) for groups in grouped])] for key in keys]
+    body.append(["all", *_pairs([found for _, _, found in tables])])
+    print_rows(f"{tables[0][0]['name']}: dynamic launches by {', '.join(by)}", (" ".join(by), *columns), body, console)
+    for document, _, _ in tables:
+        console.print(f"{document['target']}:", style="dim")
+        _notes(document["totals"], document["launch_source"], console)
+
+
+def _pairs(found: Sequence[Totals]) -> list[str]:
+    return [cell for one in found for cell in (f"{one.dynamic_launches:,}", f"{one.model_us / 1e3:,.2f}")]
+
+
+def _numbers(found: Totals | LaunchRow) -> list[str]:
+    time = "-" if found.model_us is None else f"{found.model_us / 1e3:,.2f}"
+    return [
+        f"{found.static_launches:,}",
+        f"{found.dynamic_launches:,}",
+        f"{found.flops / 1e9:,.2f}",
+        f"{found.bytes / 2**30:,.3f}",
+        f"{found.intensity_flop_per_byte:,.2f}",
+        time,
+    ]
+
+
+def _where(row: LaunchRow) -> list[str]:
+    return [row.name, row.family, label(row, "stage"), row.role, row.source]
+
+
+def _notes(found: dict[str, Any], launch_source: str, console: Console) -> None:
+    runs = max(1, found["dynamic_launches"])
+    console.print(
+        f"launches: {launch_source}; {found['dynamic_copies']:,} copies and memsets beside them; "
+        f"{found['attributed_launches'] / runs:.1%} of dynamic launches carry phase, stage and role; "
+        f"{found['unmodelled_bytes'] / max(1, found['bytes']):.1%} of bytes have no FLOP rule",
+        style="dim",
+        soft_wrap=True,
+    )
+    console.print(
+        "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
+        "else the target's roofline, plus 1 us per launch",
+        style="dim",
+        soft_wrap=True,
+    )
+    if found["unmodelled_us_launches"]:
+        console.print(f"{found['unmodelled_us_launches']:,} launches have no modelled time", style="dim")
+    if found["unknown_trip_loops"]:
+        console.print(f"{found['unknown_trip_loops']} loops of unknown trip count are taken as one trip", style="dim")

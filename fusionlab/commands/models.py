@@ -1,0 +1,47 @@
+"""``fusionlab models``: what can be lowered by name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.console import Console
+
+from fusionlab.errors import InputError, unknown
+from fusionlab.report.tables import print_rows
+
+
+def models(model: str | None, molecule: str | None, console: Console) -> list[dict[str, Any]]:
+    """List models and molecules with electrons, parameters and programs; models whose package is missing say so."""
+    import jax
+
+    from workloads.catalogue import ANSATZE, PROGRAMS, build
+    from workloads.molecules import MOLECULES
+
+    if model is not None and model not in ANSATZE:
+        raise unknown("model", model, ANSATZE)
+    listed = []
+    for name in [model] if model else ANSATZE:
+        for system in [molecule] if molecule else MOLECULES:
+            entry: dict[str, Any] = {"name": name, "molecule": system, "programs": list(PROGRAMS)}
+            try:
+                workload = build(name, molecule=system, walkers=1)
+            except InputError as error:
+                if model or not name.startswith("deepqmc:"):
+                    raise
+                listed.append({**entry, "electrons": None, "parameters": None, "missing": str(error)})
+                continue
+            parameters = jax.eval_shape(workload.inputs, 0)[workload.argument_names.index("parameters")]
+            count = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters))
+            listed.append({**entry, "electrons": workload.electrons, "parameters": count})
+    rows = [
+        [entry["name"], entry["molecule"], _number(entry["electrons"]), _number(entry["parameters"])]
+        for entry in listed
+    ]
+    print_rows("models", ("model", "molecule", "electrons", "parameters"), rows, console)
+    console.print(f"programs: {', '.join(PROGRAMS)}")
+    return listed
+
+
+def _number(value: int | None) -> str:
+    return "not installed" if value is None else f"{value:,}"

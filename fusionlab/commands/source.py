@@ -1,0 +1,52 @@
+"""What a command works on: a model by name, or a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
+from fusionlab.workload import Workload
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The options that say what to work on, as given on the command line."""
+
+    file: str | None = None
+    model: str | None = None
+    molecule: str = "CH4"
+    walkers: int = 1024
+    program: str = "local-energy"
+    laplacian: str | None = None
+    dtype: str = "float32"
+    size: str = "full"
+    charge: int | None = None
+    spin: int | None = None
+
+
+def load_source(options: SourceOptions) -> Workload | Program:
+    """The workload or the file's program; InputError unless exactly one of the two is named."""
+    if (options.file is None) == (options.model is None):
+        raise InputError("name one thing to work on: either --model NAME or a StableHLO FILE")
+    if options.file is not None:
+        return Program.from_file(options.file)
+    from workloads.catalogue import build
+
+    assert options.model is not None
+    return build(
+        options.model,
+        molecule=options.molecule,
+        program=options.program,
+        walkers=options.walkers,
+        dtype=options.dtype,
+        laplacian=options.laplacian,
+        size=options.size,
+        charge=options.charge,
+        spin=options.spin,
+    )
+
+
+def default_target(source: Workload | Program) -> str:
+    """The paper's reference for what may run on a GPU; the CPU for a file that was lowered for it."""
+    return "cpu" if isinstance(source, Program) and source.platform == "cpu" else "a100"

@@ -1,0 +1,73 @@
+"""Check two program files in a process of its own, under a time and a memory limit.
+
+    python -m fusionlab.equivalence.isolated ORIGINAL REWRITTEN
+
+prints the verdict as JSON. ``check_files`` is the caller's side: whatever happens to that process, it gives a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.hlo.program import Program
+
+TIME_LIMIT_S = 300.0
+
+
+def check_files(original: Program, rewritten: Program, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
+    """Compare two programs at their own shapes; ``not-checked`` with the reason when a limit is exceeded.
+
+    The memory limit is three quarters of the machine's memory, so that a check cannot take the machine down.
+    """
+    with tempfile.TemporaryDirectory(prefix="fusionlab-check-") as directory:
+        paths = []
+        for label, program in (("original", original), ("rewritten", rewritten)):
+            paths.append(Path(directory) / f"{label}.mlirbc")
+            paths[-1].write_bytes(program.bytecode)
+        command = [sys.executable, "-m", "fusionlab.equivalence.isolated", *map(str, paths)]
+        source = str(Path(__file__).resolve().parents[2])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=time_limit_s,
+                env=environment,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict("not-checked", reason=f"the check did not finish within {time_limit_s:.0f} s")
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return Verdict("not-checked", reason=f"the check failed (exit {done.returncode}): {last[:200]}")
+    return Verdict.from_json(json.loads(done.stdout.splitlines()[-1]))
+
+
+def _limit_memory() -> None:
+    """Three quarters of the machine's memory for this process's data."""
+    limit_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+
+
+def main(arguments: list[str]) -> None:
+    """Read the two programs named by ``arguments``, check, print the verdict."""
+    _limit_memory()
+    from fusionlab import quiet_start
+
+    quiet_start.load_jax()
+    from fusionlab.equivalence.check import check_programs
+
+    original, rewritten = (Program.from_file(path) for path in arguments)
+    print(json.dumps(check_programs(original, rewritten).to_json()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

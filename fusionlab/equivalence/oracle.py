@@ -1,0 +1,59 @@
+"""Run programs and workloads on the CPU for comparison: as they are, and in float64.
+
+Every compile here turns the CPU's YNN library fusions off: with them some dense forward-Laplacian programs are
+silently wrong in float32 (jaxlib 0.10.2). Each program runs a few times on few walkers, so compiling is most of the
+cost, and little optimisation halves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from fusionlab.codegen.raising import Raising, raise_program
+from fusionlab.hlo.program import Program
+from fusionlab.workload import Workload
+
+CPU_OPTIONS = {
+    "xla_cpu_experimental_ynn_fusion_type": "",
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+}
+
+Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+def workload_runner(workload: Workload, dtype: str) -> Runner:
+    """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes."""
+    same = workload if workload.dtype == dtype else workload.rebuild(dtype=dtype)
+    structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
+    compiled = jax.jit(same.function, compiler_options=CPU_OPTIONS)
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with jax.enable_x64(dtype == "float64"):
+            arguments = jax.tree.unflatten(structure, [_as(array, dtype) for array in arrays])
+            return [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(*arguments))]
+
+    return run
+
+
+def program_runner(program: Program, *, widen: bool = False, dtype: str | None = None) -> Runner:
+    """The raised program (it may have been lowered for a GPU) on the CPU.
+
+    ``widen`` computes a float32 program in float64; ``dtype`` says what floating inputs are to be converted to.
+    """
+    dtype = "float64" if widen else dtype
+    compiled = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=CPU_OPTIONS)
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with jax.enable_x64(True):
+            return [np.asarray(out) for out in compiled(*(_as(a, dtype) if dtype else a for a in arrays))]
+
+    return run
+
+
+def _as(array: np.ndarray, dtype: str) -> Any:
+    return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array

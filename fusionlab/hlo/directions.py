@@ -1,0 +1,131 @@
+"""Directions made from a loop counter: a row of an identity, or a comparison of the counter with an iota."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from fusionlab.hlo.flat import Node, Region, Value, constant_array
+from fusionlab.hlo.loops import Invariant, Loop
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+@dataclass(frozen=True)
+class Seed:
+    """How the body makes its direction: ``node`` yields ``rows`` unit vectors of ``extent`` per trip."""
+
+    node: Node
+    extent: int
+    rows: int
+    description: str
+
+
+def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]) -> tuple[list[Seed], list[Node]]:
+    """Directions that ``body`` makes from its counters, and the slices at a counter that are of something else.
+
+    ``varying`` are the values that depend on a counter; ``origins`` as ``origins_of`` gives them.
+    """
+    seeds, others = [], []
+    for node in body.nodes:
+        if node.name in ("stablehlo.dynamic_slice", "stablehlo.gather"):
+            table, *at = node.operands
+            if table in varying or varying.isdisjoint(at) or table.type.dtype not in FLOATS:
+                continue
+            seed = _row_of_identity(node, origins)
+            if seed is None:
+                others.append(node)
+            else:
+                seeds.append(seed)
+        elif node.name == "stablehlo.compare" and _comparison(node) == "EQ":
+            seeds += _comparisons_with_iota(node, varying, origins)
+    return seeds, others
+
+
+def _row_of_identity(node: Node, origins: Mapping[Value, Value]) -> Seed | None:
+    extent = _identity_extent(node.operands[0], origins)
+    if not extent:
+        return None
+    rows = math.prod(node.results[0].type.shape) // extent
+    which = "row k" if rows == 1 else f"{rows} rows"
+    op = node.name.removeprefix("stablehlo.")
+    return Seed(node, extent, rows, f"{which} of the {extent} x {extent} identity ({op} at the counter)")
+
+
+def _comparisons_with_iota(node: Node, varying: Set[Value], origins: Mapping[Value, Value]) -> Iterator[Seed]:
+    for counted, index in (node.operands, node.operands[::-1]):
+        axis = _iota_axis(counted, origins)
+        if axis is not None and counted not in varying and index in varying:
+            shape = node.results[0].type.shape
+            rows = math.prod(shape) // shape[axis]
+            yield Seed(node, shape[axis], rows, f"comparison of the counter with an iota of {shape[axis]}")
+
+
+def _identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
+    """n when ``value`` holds the n x n identity, else 0."""
+    value = _peeled(value, origins, ("stablehlo.convert", "stablehlo.reshape"))
+    node, shape = value.producer, value.type.shape
+    if node is None or len(shape) != 2 or shape[0] != shape[1]:
+        return 0
+    if node.name == "stablehlo.constant":
+        return shape[0] if np.array_equal(constant_array(node), np.eye(shape[0])) else 0
+    if node.name == "stablehlo.select":
+        one, zero = (_splat(operand, origins) for operand in node.operands[1:])
+        return _identity_extent(node.operands[0], origins) if (one, zero) == (1.0, 0.0) else 0
+    if node.name != "stablehlo.compare" or _comparison(node) != "EQ":
+        return 0
+    axes = {_iota_axis(operand, origins) for operand in node.operands}
+    return shape[0] if axes == {0, 1} else 0
+
+
+def _iota_axis(value: Value, origins: Mapping[Value, Value]) -> int | None:
+    """The axis along which ``value`` counts 0, 1, 2, ..., or None."""
+    value = _peeled(value, origins, ("stablehlo.convert",))
+    node = value.producer
+    if node is None:
+        return None
+    if node.name == "stablehlo.iota":
+        return int(node.attributes["iota_dimension"].value)
+    if node.name == "stablehlo.add":
+        for this, other in (node.operands, node.operands[::-1]):
+            if _splat(other, origins) == 0:
+                return _iota_axis(this, origins)
+    if node.name == "stablehlo.broadcast_in_dim":
+        axis = _iota_axis(node.operands[0], origins)
+        return None if axis is None else int(node.attributes["broadcast_dimensions"][axis])
+    return None
+
+
+def _splat(value: Value, origins: Mapping[Value, Value]) -> float | None:
+    """The number that every element of ``value`` is, if that is known."""
+    value = _peeled(value, origins, ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"))
+    if value.producer is None or value.producer.name != "stablehlo.constant":
+        return None
+    array = constant_array(value.producer)
+    return float(array.flat[0]) if array.size and (array == array.flat[0]).all() else None
+
+
+def _peeled(value: Value, origins: Mapping[Value, Value], names: tuple[str, ...]) -> Value:
+    """``value`` before ops called ``names`` and before the loops that carry it unchanged."""
+    while True:
+        if value in origins:
+            value = origins[value]
+        elif value.producer is not None and value.producer.name in names:
+            value = value.producer.operands[0]
+        else:
+            return value
+
+
+def origins_of(loops: Iterable[Loop]) -> Iterator[tuple[Value, Value]]:
+    """From a value that a loop carries unchanged (in its regions and results) to the value it was given."""
+    for loop in loops:
+        for i in loop.indices(Invariant):
+            carried = [*(region.arguments[i] for region in loop.node.regions), loop.node.results[i]]
+            yield from ((value, loop.node.operands[i]) for value in carried)
+
+
+def _comparison(node: Node) -> str:
+    return str(node.attributes["comparison_direction"]).rsplit(" ", 1)[-1].rstrip(">")

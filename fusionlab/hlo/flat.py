@@ -1,0 +1,221 @@
+"""A read-only view of a function: private calls inlined, region nesting kept, values and nodes with stable ids.
+
+The view is what analyses and the raising walk over. It never edits the module; a Node keeps the handle of the MLIR
+operation it came from, so that a pass which decided something about a Node can find the operation again. One
+operation of a private function that is called twice gives two Nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxlib.mlir import ir
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import TensorType, public_function
+
+_MAX_CALL_DEPTH = 200
+
+
+@dataclass(eq=False)
+class Value:
+    """One SSA value. ``producer`` is None for an argument of a function or region; ``handle`` is the MLIR value."""
+
+    id: int
+    handle: Any
+    producer: Node | None
+    index: int
+
+    @cached_property
+    def type(self) -> TensorType:
+        """Shape and element type; ValueError for tokens, tuples and dynamic shapes."""
+        return TensorType.of(self.handle.type)
+
+    def __repr__(self) -> str:
+        return f"%{self.id}"
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation. ``name`` is its full name (``stablehlo.add``); ``callers`` are the scopes of inlined calls.
+
+    ``module`` is held because the handles are dangling once the bindings have destroyed it.
+    """
+
+    id: int
+    operation: Any
+    name: str
+    operands: tuple[Value, ...]
+    callers: tuple[str, ...]
+    function: str
+    module: Any
+    results: tuple[Value, ...] = ()
+    regions: tuple[Region, ...] = ()
+
+    @cached_property
+    def scope(self) -> str:
+        """The JAX name stack, call sites first: ``jit(f)/vmap()/while/body/jvp(stage_b)/dot_general``."""
+        return "/".join(part for part in (*self.callers, location_name(self.operation)) if part)
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """MLIR attributes by name."""
+        found = self.operation.attributes
+        return {str(getattr(key, "name", key)): found[getattr(key, "name", key)] for key in found}
+
+    def __repr__(self) -> str:
+        return f"{list(self.results)} = {self.name}{list(self.operands)}"
+
+
+@dataclass(eq=False)
+class Region:
+    """A block: its arguments, its nodes in program order, and what it returns."""
+
+    arguments: tuple[Value, ...]
+    nodes: list[Node] = field(default_factory=list)
+    returns: tuple[Value, ...] = ()
+
+    def walk(self) -> Iterator[Node]:
+        """Every node, those of nested regions after the node that owns them."""
+        for node in self.nodes:
+            yield node
+            for region in node.regions:
+                yield from region.walk()
+
+
+@dataclass(eq=False)
+class FlatFunction(Region):
+    """The view of one function."""
+
+    name: str = ""
+
+
+def flatten(module: ir.Module, function: str | None = None) -> FlatFunction:
+    """View ``function`` (by default the public one) of ``module``; InputError when calls recurse."""
+    return _Flattener(module).flatten(function)
+
+
+def location_name(operation: Any) -> str:
+    """The name stack stored in an operation's location, or the empty string."""
+    location = operation.location
+    name = getattr(location, "name_str", None)
+    return name if isinstance(name, str) else ""
+
+
+def free_values(region: Region) -> list[Value]:
+    """Values that ``region`` reads from outside itself, in the order of first use."""
+    inside = set(region.arguments)
+    for node in region.walk():
+        inside.update(node.results)
+        for inner in node.regions:
+            inside.update(inner.arguments)
+    reads = [value for node in region.walk() for value in node.operands]
+    reads += [value for node in region.walk() for inner in node.regions for value in inner.returns]
+    return list(dict.fromkeys(value for value in [*reads, *region.returns] if value not in inside))
+
+
+def constant_array(node: Node) -> np.ndarray:
+    """The value of a ``stablehlo.constant`` as a NumPy array of the result's shape."""
+    type_ = node.results[0].type
+    if type_.dtype in _FROM_TEXT:
+        return _constant_from_text(node.operation, type_)
+    attribute = node.attributes["value"]
+    if getattr(attribute, "is_splat", False):
+        return np.broadcast_to(np.asarray(_element(attribute.get_splat_value())), node.results[0].type.shape)
+    return np.array(attribute).reshape(node.results[0].type.shape)
+
+
+def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
+    """A constant whose elements the bindings (jaxlib 0.10.2) cannot hand over: read from the operation's text."""
+    text = str(operation)
+    dtype = _FROM_TEXT[type_.dtype]
+    if (packed := re.search(r'dense<"0x([0-9A-Fa-f]*)">', text)) is not None:
+        elements = np.frombuffer(bytes.fromhex(packed[1]), dtype)
+    else:
+        part = np.dtype(dtype) if dtype is jnp.bfloat16 else np.zeros((), dtype).real.dtype
+        found = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.eE+-]*", text.partition("dense<")[2].partition("> : ")[0])
+        elements = np.array([_real(number, part) for number in found], part).view(dtype)
+    return np.broadcast_to(elements, type_.shape) if elements.size == 1 else elements.reshape(type_.shape)
+
+
+_FROM_TEXT: dict[str, Any] = {"bf16": jnp.bfloat16, "complex<f32>": np.complex64, "complex<f64>": np.complex128}
+
+
+def _real(text: str, dtype: np.dtype[Any]) -> Any:
+    """A number as MLIR prints it: decimal, or its bits in hexadecimal where it has no decimal form."""
+    if not text.startswith("0x"):
+        return float(text)
+    return np.frombuffer(int(text, 16).to_bytes(dtype.itemsize, "little"), dtype)[0]
+
+
+def _element(attribute: Any) -> Any:
+    if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr):
+        return attribute.value
+    return np.array(attribute)
+
+
+class _Flattener:
+    def __init__(self, module: ir.Module) -> None:
+        self.module = module
+        self.functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
+        self.next_id = 0
+
+    def flatten(self, name: str | None) -> FlatFunction:
+        function = self.functions[name] if name is not None else public_function(self.module)
+        block = function.body.blocks[0]
+        environment: dict[Any, Value] = {}
+        flat = FlatFunction(self._arguments(block, environment), name=function.name.value)
+        flat.returns = self._block(block, environment, flat.nodes, (), function.name.value)
+        return flat
+
+    def _id(self) -> int:
+        self.next_id += 1
+        return self.next_id - 1
+
+    def _arguments(self, block: Any, environment: dict[Any, Value]) -> tuple[Value, ...]:
+        values = tuple(Value(self._id(), handle, None, i) for i, handle in enumerate(block.arguments))
+        environment.update(zip(block.arguments, values, strict=True))
+        return values
+
+    def _block(
+        self, block: Any, environment: dict[Any, Value], nodes: list[Node], callers: tuple[str, ...], function: str
+    ) -> tuple[Value, ...]:
+        for wrapped in block.operations:
+            operation = wrapped.operation
+            name = operation.name
+            operands = tuple(environment[handle] for handle in operation.operands)
+            if name in ("stablehlo.return", "func.return"):
+                return operands
+            if name == "func.call":
+                results = self._call(operation, operands, nodes, callers)
+                environment.update(zip(operation.results, results, strict=True))
+                continue
+            node = Node(self._id(), operation, name, operands, callers, function, self.module)
+            node.results = tuple(Value(self._id(), handle, node, i) for i, handle in enumerate(operation.results))
+            environment.update(zip(operation.results, node.results, strict=True))
+            nodes.append(node)
+            node.regions = tuple(
+                self._region(inner, environment, callers, function) for region in operation.regions for inner in region
+            )
+        return ()
+
+    def _region(self, block: Any, environment: dict[Any, Value], callers: tuple[str, ...], function: str) -> Region:
+        region = Region(self._arguments(block, environment))
+        region.returns = self._block(block, environment, region.nodes, callers, function)
+        return region
+
+    def _call(
+        self, operation: Any, operands: tuple[Value, ...], nodes: list[Node], callers: tuple[str, ...]
+    ) -> tuple[Value, ...]:
+        callee = self.functions[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value]
+        if len(callers) >= _MAX_CALL_DEPTH:
+            raise InputError(f"calls nest deeper than {_MAX_CALL_DEPTH} at @{callee.name.value}: is the call cyclic?")
+        block = callee.body.blocks[0]
+        environment = dict(zip(block.arguments, operands, strict=True))
+        return self._block(block, environment, nodes, (*callers, location_name(operation)), callee.name.value)

@@ -1,0 +1,136 @@
+"""A read-only networkx view of a Program: operations and dataflow, with what is known of each.
+
+The StableHLO module stays the record; nothing is ever rebuilt from this graph. Private calls are inlined, and the
+regions of loops and branches are nested: their nodes carry the id of the operation they belong to as prefix.
+
+Node ids are paths that depend on the module alone: ``main/argument.0``, ``main/17``, ``main/2533/body/argument.4``,
+``main/2533/body/12``, ``main/return``. The combiner of a reduce, sort or scatter is part of its op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import networkx as nx
+
+from fusionlab.hlo.cost import Cost, node_cost, size_bytes
+from fusionlab.hlo.families import family
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, flatten, free_values
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.replay import CONTROL_FLOW
+from fusionlab.hlo.stages import Attribution, attribute_nodes
+
+_REGION_NAMES = {"stablehlo.while": ("condition", "body"), "stablehlo.if": ("true", "false")}
+
+
+def graph(program: Program | FlatFunction, region: Region | None = None) -> nx.DiGraph:
+    """The graph of ``program``, or of what ``region`` (one of its regions, for example a loop body) contains.
+
+    Node attributes: ``kind`` (``op``, ``argument``, ``return``), ``name`` (``stablehlo.add``), ``type`` (result types,
+    ``1024x30xf32``), ``shape_bytes`` (of the results), ``scope`` (JAX name stack), ``phase``, ``stage``, ``role``
+    (as in ``stages``), ``family``, ``flops``, ``transcendentals``, ``bytes`` (as in ``cost``, one execution; a loop's
+    node holds its body times its trips), ``unmodelled`` (0 or more ops without a rule), ``region`` (path of the
+    region), ``parent`` (id of the op that owns the region, '' at the top), ``order`` (position in program order).
+
+    Edge attributes: ``bytes`` (of the distinct values that flow), ``values`` (how many).
+
+    With ``region``, values from outside of it appear as nodes of kind ``captured``.
+    """
+    flat = flatten(program.parse()) if isinstance(program, Program) else program
+    builder = _Builder(attribute_nodes(flat))
+    builder.add_region(flat, flat.name, "", region)
+    return builder.graph
+
+
+class _Builder:
+    def __init__(self, attributions: dict[Node, Attribution]) -> None:
+        self.graph = nx.DiGraph()
+        self.attributions = attributions
+        self.ids: dict[Value, str] = {}
+        self.outside = 0
+
+    def add_region(self, region: Region, path: str, parent: str, wanted: Region | None) -> None:
+        """Add the nodes and edges of ``region``; while ``wanted`` has not been met, only look for it."""
+        draw = wanted is None or wanted is region
+        if draw:
+            self._nodes(region, path, parent)
+        for position, node in enumerate(region.nodes):
+            if node.name in CONTROL_FLOW:
+                for name, inner in zip(_region_names(node), node.regions, strict=True):
+                    own = f"{path}/{position}"
+                    self.add_region(inner, f"{own}/{name}", own if draw else "", None if draw else wanted)
+
+    def _nodes(self, region: Region, path: str, parent: str) -> None:
+        place: dict[str, object] = {"region": path, "parent": parent}
+        for i, argument in enumerate(region.arguments):
+            self.ids[argument] = f"{path}/argument.{i}"
+            self._add(self.ids[argument], "argument", f"argument.{i}", (argument,), place)
+        for position, node in enumerate(region.nodes):
+            own = f"{path}/{position}"
+            cost = node_cost(node)
+            facts = {**place, **_facts(cost), "family": family(node), "scope": node.scope}
+            attribution = self.attributions[node]
+            facts |= {"phase": attribution.phase, "stage": attribution.stage, "role": attribution.role}
+            self._add(own, "op", node.name, node.results, facts)
+            self.ids.update((value, own) for value in node.results)
+            self._edges(_reads(node), own)
+        self._add(f"{path}/return", "return", "return", (), place)
+        self._edges(region.returns, f"{path}/return")
+
+    def _add(self, own: str, kind: str, name: str, values: tuple[Value, ...], facts: dict[str, object]) -> None:
+        unknown = {"scope": "", "phase": "", "stage": "", "role": "", "family": ""}
+        self.graph.add_node(
+            own,
+            kind=kind,
+            name=name,
+            type=", ".join(_type(value) for value in values),
+            shape_bytes=sum(map(_size, values)),
+            order=self.graph.number_of_nodes(),
+            **{**unknown, **_facts(Cost()), **facts},
+        )
+
+    def _edges(self, values: tuple[Value, ...], target: str) -> None:
+        for value in dict.fromkeys(values):
+            if value not in self.ids:
+                self.ids[value] = f"captured.{self.outside}"
+                self.outside += 1
+                self._add(self.ids[value], "captured", "captured", (value,), {"region": "", "parent": ""})
+            source = self.ids[value]
+            known = self.graph.get_edge_data(source, target, {"bytes": 0, "values": 0})
+            self.graph.add_edge(source, target, bytes=known["bytes"] + _size(value), values=known["values"] + 1)
+
+
+def _reads(node: Node) -> tuple[Value, ...]:
+    """What an op reads, with what its combiner or its regions capture from outside."""
+    if node.name in CONTROL_FLOW:
+        return node.operands  # captures are edges to the ops inside that read them
+    return (*node.operands, *(value for region in node.regions for value in free_values(region)))
+
+
+def _region_names(node: Node) -> Iterator[str]:
+    names = _REGION_NAMES.get(node.name, ())
+    for i in range(len(node.regions)):
+        yield names[i] if i < len(names) else f"region.{i}"
+
+
+def _facts(cost: Cost) -> dict[str, object]:
+    return {
+        "flops": cost.flops,
+        "transcendentals": cost.transcendentals,
+        "bytes": cost.bytes,
+        "unmodelled": sum(cost.unmodelled.values()),
+    }
+
+
+def _type(value: Value) -> str:
+    try:
+        return str(value.type)
+    except ValueError:
+        return str(value.handle.type)
+
+
+def _size(value: Value) -> int:
+    try:
+        return size_bytes(value.type)
+    except ValueError:
+        return 0

@@ -1,0 +1,254 @@
+"""Counted loops: how often a ``stablehlo.while`` runs, and what each value that it carries is.
+
+A carried value is *invariant* (returned unchanged), a *counter* (bumped by a constant), a *sum* (something
+independent of the other carried values is added to it), *stacked* (each trip writes its own slot) or *recurrent*
+(anything else: a true dependence from one trip to the next).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fusionlab.hlo.constants import fold
+from fusionlab.hlo.flat import Node, Region, Value
+
+_MOST_TRIPS = 100_000
+_SUMMABLE = ("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>")
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """Carried unchanged."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """``start + step * trip``; integers known at compile time."""
+
+    start: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Each trip adds ``terms`` (with their signs) to it; no term depends on a sum, stack or recurrent value."""
+
+    terms: tuple[tuple[int, Value], ...]
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Each trip k writes ``update`` (extent 1 on ``axis``) at ``slots[k]``; all slots are different."""
+
+    update: Value
+    axis: int
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """A dependence from one trip to the next; ``reason`` says what it looks like."""
+
+    reason: str
+
+
+Role = Invariant | Counter | Sum | Stacked | Recurrent
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A ``stablehlo.while`` and its facts. ``roles[i]`` belongs to carried value i.
+
+    ``trips`` is None when the count is not known at compile time; then ``trips_reason`` says why.
+    """
+
+    node: Node
+    trips: int | None
+    trips_reason: str
+    roles: tuple[Role, ...]
+
+    @property
+    def body(self) -> Region:
+        """The region that each trip runs."""
+        return self.node.regions[1]
+
+    def indices(self, *kinds: type) -> list[int]:
+        """Positions of the carried values whose role is one of ``kinds``."""
+        return [i for i, role in enumerate(self.roles) if isinstance(role, kinds)]
+
+    def counter_values(self, trip: int | np.ndarray) -> dict[Value, np.ndarray]:
+        """The value of each counter argument of the body in trip ``trip``."""
+        found = {}
+        for i in self.indices(Counter):
+            role, argument = self.roles[i], self.body.arguments[i]
+            assert isinstance(role, Counter)
+            found[argument] = np.asarray(role.start + role.step * np.asarray(trip))
+        return found
+
+
+def find_loops(region: Region) -> list[Loop]:
+    """Every ``stablehlo.while`` below ``region``, outer ones first, with its facts."""
+    return [analyse(node) for node in region.walk() if node.name == "stablehlo.while"]
+
+
+def analyse(node: Node) -> Loop:
+    """The facts of one ``stablehlo.while``."""
+    body = node.regions[1]
+    counters = {i: c for i in range(len(body.arguments)) if (c := _counter(node, i)) is not None}
+    invariants = {i for i, (given, back) in enumerate(zip(body.arguments, body.returns, strict=True)) if given is back}
+    trips, reason = _trips(node, counters, invariants)
+    carried = {a for i, a in enumerate(body.arguments) if i not in counters and i not in invariants}
+    dependent = _dependent(body, carried)
+    roles: list[Role] = []
+    for i in range(len(body.arguments)):
+        if i in invariants:
+            roles.append(Invariant())
+        elif i in counters:
+            roles.append(counters[i])
+        else:
+            roles.append(_role(node, i, dependent, counters, trips))
+    return Loop(node, trips, reason, tuple(roles))
+
+
+def _counter(node: Node, index: int) -> Counter | None:
+    body = node.regions[1]
+    argument, back = body.arguments[index], body.returns[index]
+    try:
+        scalar_integer = argument.type.shape == () and argument.type.dtype in ("i32", "i64", "ui32", "i16", "i8")
+    except ValueError:
+        return None
+    if not scalar_integer or back.producer is None or back.producer.name != "stablehlo.add":
+        return None
+    left, right = back.producer.operands
+    step = fold(right if left is argument else left)
+    start = fold(node.operands[index])
+    if argument not in (left, right) or step is None or start is None:
+        return None
+    return Counter(int(start), int(step))
+
+
+def _trips(node: Node, counters: dict[int, Counter], invariants: Iterable[int]) -> tuple[int | None, str]:
+    """Run the condition on the counters' values until it fails; exact for any condition on counters and constants."""
+    condition = node.regions[0]
+    constants = {}
+    for i in invariants:
+        array = fold(node.operands[i])
+        if array is not None:
+            constants[condition.arguments[i]] = array
+    dtypes = {i: _INTEGERS[condition.arguments[i].type.dtype] for i in counters}
+    if not counters:
+        return None, "no carried value is a counter with a constant start and step"
+    for trip in range(_MOST_TRIPS):
+        known = {
+            condition.arguments[i]: np.asarray(c.start + c.step * trip).astype(dtypes[i]) for i, c in counters.items()
+        }
+        going = fold(condition.returns[0], {**constants, **known})
+        if going is None:
+            return None, "the condition reads more than counters and constants"
+        if not going:
+            return trip, ""
+    return None, f"more than {_MOST_TRIPS} trips"
+
+
+_INTEGERS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui32": "uint32"}
+
+
+def _dependent(body: Region, sources: set[Value]) -> set[Value]:
+    """Values of ``body`` that depend on ``sources``."""
+    reached = set(sources)
+    for node in body.nodes:
+        reads = {*node.operands, *(v for region in node.regions for inner in region.walk() for v in inner.operands)}
+        reads.update(v for region in node.regions for v in region.returns)
+        if not reached.isdisjoint(reads):
+            reached.update(node.results)
+    return reached
+
+
+def _role(node: Node, index: int, dependent: set[Value], counters: dict[int, Counter], trips: int | None) -> Role:
+    body = node.regions[1]
+    argument, back = body.arguments[index], body.returns[index]
+    if back not in dependent:
+        return Recurrent("its value is replaced in every trip (only the last trip's survives)")
+    if not _is_tensor(argument):
+        return Recurrent("it is not a tensor")
+    if argument.type.dtype in _SUMMABLE:
+        terms = _terms(argument, back, dependent)
+        if terms is not None:
+            return _sum_role(body, index, argument, terms)
+    stacked = _stacked(node, index, dependent, counters, trips)
+    if stacked is not None:
+        return stacked
+    return Recurrent("its next value depends on carried values in another way than adding to it")
+
+
+def _is_tensor(value: Value) -> bool:
+    try:
+        return bool(value.type)
+    except ValueError:  # a token or a tuple
+        return False
+
+
+def _terms(argument: Value, back: Value, dependent: set[Value]) -> list[tuple[int, Value]] | None:
+    """Peel additions off ``back`` until ``argument`` is left; None if that does not succeed."""
+    terms: list[tuple[int, Value]] = []
+    while back is not argument:
+        producer = back.producer
+        if producer is not None and producer.name == "stablehlo.convert" and producer.operands[0].type == back.type:
+            back = producer.operands[0]
+            continue
+        if producer is None or producer.name not in ("stablehlo.add", "stablehlo.subtract"):
+            return None
+        left, right = producer.operands
+        if right not in dependent:
+            terms.append((1 if producer.name == "stablehlo.add" else -1, right))
+            back = left
+        elif left not in dependent and producer.name == "stablehlo.add":
+            terms.append((1, left))
+            back = right
+        else:
+            return None
+    return terms[::-1]
+
+
+def _sum_role(body: Region, index: int, argument: Value, terms: list[tuple[int, Value]]) -> Role:
+    uses = _uses(body, argument)
+    if uses > 1:
+        return Recurrent("the accumulator is also used elsewhere in the body")
+    return Sum(tuple(terms)) if terms else Recurrent("nothing is added to it")
+
+
+def _uses(body: Region, value: Value) -> int:
+    nodes = list(body.walk())
+    inner = [region for node in nodes for region in node.regions]
+    reads = sum(node.operands.count(value) for node in nodes)
+    return reads + sum(region.returns.count(value) for region in [body, *inner])
+
+
+def _stacked(
+    node: Node, index: int, dependent: set[Value], counters: dict[int, Counter], trips: int | None
+) -> Stacked | None:
+    body = node.regions[1]
+    argument, back = body.arguments[index], body.returns[index]
+    producer = back.producer
+    if producer is None or producer.name != "stablehlo.dynamic_update_slice" or trips is None:
+        return None
+    target, update, *starts = producer.operands
+    if target is not argument or update in dependent or _uses(body, argument) > 1:
+        return None
+    differing = [a for a, (n, m) in enumerate(zip(argument.type.shape, update.type.shape, strict=True)) if n != m]
+    axes = differing or [a for a, n in enumerate(argument.type.shape) if n == 1][:1]
+    if len(axes) != 1 or update.type.shape[axes[0]] != 1:
+        return None
+    slots = []
+    for trip in range(trips):
+        known = {body.arguments[i]: np.asarray(c.start + c.step * trip, dtype=np.int64) for i, c in counters.items()}
+        at = [fold(start, known) for start in starts]
+        if any(position is None for position in at) or any(int(p) for a, p in enumerate(at) if a != axes[0]):  # type: ignore[arg-type]
+            return None
+        position = at[axes[0]]
+        assert position is not None
+        slots.append(int(np.clip(int(position), 0, argument.type.shape[axes[0]] - 1)))
+    return Stacked(update, axes[0], tuple(slots)) if len(set(slots)) == len(slots) else None

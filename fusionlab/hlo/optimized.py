@@ -1,0 +1,227 @@
+"""XLA's optimised HLO text -> frozen records, and back. The grammar is in optimized.lark (lark, LALR)."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import lark
+
+from fusionlab.hlo.optimized_attributes import parse_json, parse_metadata, parse_names, split_attributes
+from fusionlab.hlo.optimized_shapes import Shape, parse_shape
+
+_CALLEES = ("calls", "to_apply", "condition", "body", "branch_computations", "called_computations",
+            "true_computation", "false_computation", "select", "scatter")  # fmt: skip
+
+
+class HloSyntaxError(ValueError):
+    """Text that is no HLO module. ``line`` and ``column`` count from 1; ``expected`` are the grammar's terminals."""
+
+    def __init__(self, line: int, column: int, expected: tuple[str, ...]) -> None:
+        super().__init__(f"line {line}, column {column}: not HLO text: expected {' or '.join(expected) or 'the end'}")
+        self.line, self.column, self.expected = line, column, expected
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: names without ``%``; shape, operands and attributes are taken apart when asked for."""
+
+    name: str
+    shape_text: str
+    opcode: str
+    operand_text: str
+    attribute_text: str = ""
+    is_root: bool = False
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Shape of the result, with layouts."""
+        return parse_shape(self.shape_text)
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """Names of the operand instructions, in order."""
+        return parse_names(self.operand_text)
+
+    @cached_property
+    def attributes(self) -> Mapping[str, str]:
+        """Attribute name to the raw text of its value."""
+        return split_attributes(self.attribute_text)
+
+    @cached_property
+    def metadata(self) -> Mapping[str, str]:
+        """Fields of ``metadata={...}``: ``op_name`` and, depending on the version, where it comes from."""
+        return parse_metadata(self.attributes.get("metadata", ""))
+
+    @property
+    def op_name(self) -> str:
+        """The scopes and primitive that JAX gave, e.g. ``jit(f)/while/body/tanh``; "" when there is none."""
+        return self.metadata.get("op_name", "")
+
+    @cached_property
+    def backend_config(self) -> Mapping[str, Any]:
+        """``backend_config={...}`` as JSON; empty when there is none or it is another text."""
+        return parse_json(self.attributes.get("backend_config", ""))
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """Names of the computations that it calls, in the order of the text."""
+        return tuple(name for key in _CALLEES if key in self.attributes for name in parse_names(self.attributes[key]))
+
+    @property
+    def known_trip_count(self) -> int | None:
+        """Trips of a ``while`` that XLA knows; None when it does not."""
+        count = self.backend_config.get("known_trip_count")
+        return int(count["n"]) if isinstance(count, dict) and "n" in count else None
+
+    @property
+    def custom_call_target(self) -> str:
+        """The target of a ``custom-call`` without its quotes; "" for other opcodes."""
+        return self.attributes.get("custom_call_target", "").strip('"')
+
+    @property
+    def fusion_kind(self) -> str:
+        """``kLoop``, ``kInput``, ``kCustom``, ...; "" when it is no fusion."""
+        return self.attributes.get("kind", "") if self.opcode == "fusion" else ""
+
+    def __str__(self) -> str:
+        root = "ROOT " if self.is_root else ""
+        return f"{root}%{self.name} = {self.shape_text} {self.opcode}{self.operand_text}{self.attribute_text}"
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A computation: its instructions in the order of the text, which is the schedule in a scheduled module."""
+
+    name: str
+    instructions: tuple[Instruction, ...]
+    signature: str = ""
+    is_entry: bool = False
+    closing: str = "}"
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Instruction]:
+        """Instruction name to instruction."""
+        return {instruction.name: instruction for instruction in self.instructions}
+
+    @cached_property
+    def root(self) -> Instruction:
+        """The instruction marked ROOT (the last one, when none is)."""
+        return next((one for one in self.instructions if one.is_root), self.instructions[-1])
+
+    @cached_property
+    def parameters(self) -> tuple[Instruction, ...]:
+        """The parameters by their number."""
+        found = [one for one in self.instructions if one.opcode == "parameter"]
+        return tuple(sorted(found, key=lambda one: int(one.operand_text.strip("()"))))
+
+    @cached_property
+    def users(self) -> Mapping[str, tuple[Instruction, ...]]:
+        """Instruction name to the instructions of this computation that have it as an operand."""
+        users: dict[str, list[Instruction]] = {one.name: [] for one in self.instructions}
+        for one in self.instructions:
+            for operand in dict.fromkeys(one.operands):
+                users.setdefault(operand, []).append(one)
+        return {name: tuple(found) for name, found in users.items()}
+
+    def __str__(self) -> str:
+        head = ("ENTRY " if self.is_entry else "") + f"%{self.name}" + (f" {self.signature}" if self.signature else "")
+        return "\n".join([head + " {", *(f"  {one}" for one in self.instructions), self.closing])
+
+
+@dataclass(frozen=True)
+class HloModule:
+    """A module: ``header`` is its first line after the name; ``tables`` are source locations as rows of text."""
+
+    name: str
+    header: str
+    tables: Mapping[str, tuple[str, ...]]
+    computations: Mapping[str, Computation]
+
+    @cached_property
+    def entry(self) -> Computation:
+        """The computation marked ENTRY (the last one, when none is)."""
+        every = list(self.computations.values())
+        return next((one for one in every if one.is_entry), every[-1])
+
+    @cached_property
+    def _rows(self) -> Mapping[str, Mapping[str, str]]:
+        return {title: dict(row.split(" ", 1) for row in rows) for title, rows in self.tables.items()}
+
+    def source_of(self, instruction: Instruction) -> tuple[str, int] | None:
+        """File and line of the innermost user frame that made the instruction; None when XLA kept none."""
+        metadata = instruction.metadata
+        if "source_file" in metadata:
+            return metadata["source_file"], int(metadata.get("source_line", "0"))
+        frame = parse_metadata(self._rows.get("StackFrames", {}).get(metadata.get("stack_frame_id", ""), ""))
+        location = parse_metadata(self._rows.get("FileLocations", {}).get(frame.get("file_location_id", ""), ""))
+        file = self._rows.get("FileNames", {}).get(location.get("file_name_id", ""))
+        return (file.strip('"'), int(location.get("line", "0"))) if file else None
+
+    def __str__(self) -> str:
+        tables = ["\n".join([title, *rows]) for title, rows in self.tables.items()]
+        return (
+            "\n\n".join([f"HloModule {self.name}{self.header}", *tables, *map(str, self.computations.values())]) + "\n"
+        )
+
+
+def parse_optimized(text: str) -> HloModule:
+    """Read HLO text as XLA prints it after optimisation. HloSyntaxError says where it is not that."""
+    try:
+        module: HloModule = _parser().parse(text)
+    except lark.exceptions.UnexpectedInput as error:
+        raise _syntax_error(text, error) from None
+    return module
+
+
+@functools.cache
+def _parser() -> lark.Lark:
+    grammar = (Path(__file__).parent / "optimized.lark").read_text("utf-8")
+    return lark.Lark(grammar, start="module", parser="lalr", lexer="contextual", transformer=_Records())
+
+
+@lark.v_args(inline=True)
+class _Records(lark.Transformer):  # type: ignore[misc]  # lark is untyped here
+    def module(self, header: str, *parts: Any) -> HloModule:
+        match = re.match(r"HloModule ([^\s,]+)(.*)", header)
+        assert match is not None  # the terminal guarantees it
+        return HloModule(
+            name=match[1],
+            header=match[2],
+            tables=dict(part for part in parts if isinstance(part, tuple)),
+            computations={part.name: part for part in parts if isinstance(part, Computation)},
+        )
+
+    def table(self, title: str, *rows: str) -> tuple[str, tuple[str, ...]]:
+        return str(title), tuple(map(str, rows))
+
+    def computation(self, *parts: Any) -> Computation:
+        tokens = {part.type: str(part) for part in parts if isinstance(part, lark.Token)}
+        return Computation(
+            name=tokens["NAME"][1:],
+            instructions=tuple(part for part in parts if isinstance(part, Instruction)),
+            signature=tokens.get("SIGNATURE", ""),
+            is_entry="ENTRY" in tokens,
+            closing=tokens["CLOSE"].rstrip(),
+        )
+
+    def instruction(self, *tokens: Any) -> Instruction:
+        is_root = tokens[0].type == "ROOT"
+        name, shape, opcode, operands, *attributes = tokens[1:] if is_root else tokens
+        attribute_text = str(attributes[0]).rstrip() if attributes else ""
+        return Instruction(str(name)[1:], str(shape), str(opcode), str(operands), attribute_text, is_root)
+
+
+def _syntax_error(text: str, error: Any) -> HloSyntaxError:
+    expected = getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
+    names = tuple(sorted(name for name in expected if name != "WHITESPACE"))
+    line, column = error.line, error.column
+    if line is None or line < 1:  # the text ended too early
+        lines = text.splitlines() or [""]
+        line, column = len(lines), len(lines[-1]) + 1
+    return HloSyntaxError(line, column, names)

@@ -1,0 +1,61 @@
+"""Files that hold a program in another form than StableHLO: XLA's optimised HLO text, and a saved ``jax.export``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxlib.mlir import ir
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
+from fusionlab.hlo.program import Program
+
+
+@dataclass(frozen=True)
+class HloFile:
+    """Optimised HLO text from a file: what some XLA made of a program, with nothing else known of it."""
+
+    name: str
+    path: str
+    text: str
+    module: HloModule
+
+
+def load_saved(path: str | Path) -> HloFile | Program:
+    """The content of a file of any known form: HLO text, StableHLO text or bytecode, a saved ``jax.export``.
+
+    InputError names the file and, for HLO text, the line and column where it stops being that.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if content.lstrip().startswith(b"HloModule"):
+        text = content.decode("utf-8", "replace")
+        try:
+            return HloFile(path.stem, str(path), text, parse_optimized(text))
+        except HloSyntaxError as error:
+            raise InputError(f"{path}: {error}") from None
+    return _exported(path, content) or Program.from_file(path)
+
+
+def _exported(path: Path, content: bytes) -> Program | None:
+    """The program of a ``jax.export`` artifact (a flat buffer: neither text nor MLIR bytecode); None for others."""
+    if content.startswith(b"ML\xefR") or b"\0" not in content[:64]:
+        return None
+    from jax import export
+    from jax._src.interpreters.mlir import make_ir_context
+
+    try:
+        exported = export.deserialize(bytearray(content))
+    except Exception:  # the flat buffer reader has no error of its own: any of struct, index, value, key
+        return None
+    if len(exported.platforms) != 1:
+        named = ", ".join(exported.platforms)
+        raise InputError(f"{path}: exported for several platforms ({named}); export it for one of them")
+    with make_ir_context():
+        module = ir.Module.parse(exported.mlir_module())
+        platform = exported.platforms[0]
+        return Program.from_module(module, name=exported.fun_name, provenance=str(path), platform=platform)

@@ -1,0 +1,167 @@
+"""Where an operation comes from: phase, stage A to E, and role, read from its JAX name stack and from dataflow.
+
+A name stack is a path of nested calls: in ``jit(f)/vmap(stage_e)/while/body/closed_call/jvp(transpose(jvp(stage_b)))``
+each part is a scope wrapped in the transformations that were open when it was entered, outermost first. What
+JAX 0.10 writes for the programs studied here:
+
+- ``linearize(grad(f))`` marks the value of f and its derivative alike with ``jvp(jvp(s))``, and the reverse pass and
+  its derivative alike with ``jvp(transpose(jvp(s)))``. Which of the two an operation is, the name does not say. The
+  derivatives are what the replay loop runs, so inside a loop these names mean *tangent* and *tangent-of-cotangent*,
+  outside of it *primal* and *cotangent*. The loop is recognised by a ``while`` in front of the markers; it stays in
+  the name when the loop is batched. A ``while`` behind the markers is the primal's own (LU pivots on the CPU).
+- ``jvp(grad(f))`` inside the loop uses the same names for the values it recomputes in every trip. There only dataflow
+  can tell; ``attribute_nodes`` knows it, and a kernel's name alone reads as a tangent.
+- ``grad(f)`` alone marks f's value ``jvp(s)`` and the reverse pass ``transpose(jvp(s))``.
+- ``jit(slogdet)/jit(solve)/vmap(vmap(jvp(transpose())))``: markers behind a library function's ``jit`` belong to its
+  own differentiation rule and say nothing of the program.
+- A forward Laplacian (folx) re-traces the wavefunction and drops its scopes: all of it but ``slogdet`` is stage E, and
+  with differentiation markers outside any loop it reads as primal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fusionlab.hlo.flat import Node, Region
+from fusionlab.hlo.replay import Replay, find_replays
+
+PHASES = ("mcmc", "laplacian", "potential", "wavefunction", "optimiser")
+STAGES = ("A", "B", "C", "D", "E")
+ROLES = ("primal", "tangent", "cotangent", "tangent-of-cotangent")
+
+PHASE_SCOPES: dict[str, str] = {
+    "mcmc": "mcmc",
+    "metropolis": "mcmc",
+    "sampling": "mcmc",
+    "optimiser": "optimiser",
+    "optimizer": "optimiser",
+    "potential": "potential",
+    "stage_e": "laplacian",
+    "laplacian": "laplacian",
+}
+"""Scope name to phase. The outermost phase wins: sampling inside a training step is sampling."""
+
+MODULE_STAGES: tuple[tuple[str, str], ...] = (
+    (r"(edge|node)_factory|electron_embedding|nuclear_embedding", "A"),
+    (r"electron_gnn_layer(_\d+)?", "B"),
+    (r"Backflow(_\d+)?|_?backflow_op|Jastrow|exponential_envelopes|nuclear_cusp_asymptotic", "C"),
+    (r"slogdet|conf_coeff|electronic_cusp_asymptotic", "D"),
+)
+"""Modules of DeepQMC 1.2.0 (``wf/nn_wave_function``, ``gnn``) that stand for a stage where no stage scope is open;
+the assignment follows the characterisation's Section II and our own ansätze (electronic cusps enter log|psi| in D)."""
+
+_MARKERS = ("jvp", "transpose")
+_CALL = re.compile(r"([A-Za-z_]\w*)\((.*)\)")
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """``phase`` of PHASES, ``stage`` of STAGES, each or '' when unknown; ``role`` of ROLES."""
+
+    phase: str
+    stage: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One part of a name stack: scope ``name`` inside ``markers``, outermost first (``jvp(jit(f))``: jvp, jit, f)."""
+
+    markers: tuple[str, ...]
+    name: str
+
+
+def frames(op_name: str) -> tuple[Frame, ...]:
+    """The parts of a name stack; slashes inside parentheses do not separate."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(op_name):
+        depth += (character == "(") - (character == ")")
+        if character == "/" and depth == 0:
+            parts.append(op_name[start:position])
+            start = position + 1
+    return tuple(_frame(part) for part in [*parts, op_name[start:]] if part)
+
+
+def attribute(op_name: str, *, replayed: bool | None = None) -> Attribution:
+    """The attribution of an operation or kernel with name stack ``op_name``.
+
+    ``replayed`` says whether it belongs to what a replay loop pushes a direction through; None: decide by the name.
+    """
+    path = frames(op_name)
+    at, stage = _stage(path)
+    phase = _phase(path)
+    markers, looped = _markers(path, at)
+    if replayed is None:
+        replayed = looped and (len(markers) > 1 or (not markers and phase == "laplacian"))
+    if not phase and (replayed or (len(markers) > 1 and markers[0] == "jvp")):
+        phase = "laplacian"  # only the Laplacian differentiates twice
+    if not phase and (stage or any("wave_function" in frame.name for frame in path)):
+        phase = "wavefunction"
+    if not stage and phase == "laplacian" and (_names(path, "stage_e") or (replayed and not markers)):
+        stage = "E"
+    return Attribution(phase, stage, _role(markers, replayed))
+
+
+def attribute_nodes(region: Region, replays: Iterable[Replay] | None = None) -> dict[Node, Attribution]:
+    """The attribution of every node below ``region``; dataflow decides inside the loops of ``replays``.
+
+    By default these are the replays that ``find_replays`` finds in ``region``.
+    """
+    known: dict[Node, bool] = {}
+    for replay in find_replays(region) if replays is None else replays:
+        for node in replay.loop.body.walk():
+            known[node] = node not in replay.recomputed
+    return {node: attribute(node.scope, replayed=known.get(node)) for node in region.walk()}
+
+
+def _frame(part: str) -> Frame:
+    markers = []
+    while (match := _CALL.fullmatch(part)) is not None:
+        markers.append(match[1])
+        part = match[2]
+    return Frame(tuple(markers), part)
+
+
+def _stage(path: tuple[Frame, ...]) -> tuple[int, str]:
+    """Position and letter of the innermost scope of stage A to D, else those of a known module, else (-1, '')."""
+    for position in range(len(path) - 1, -1, -1):
+        if (match := re.fullmatch(r"stage_([a-d])", path[position].name)) is not None:
+            return position, match[1].upper()
+    for position in range(len(path) - 1, -1, -1):
+        for pattern, stage in MODULE_STAGES:
+            if re.fullmatch(pattern, path[position].name):
+                return position, stage
+    return -1, ""
+
+
+def _phase(path: tuple[Frame, ...]) -> str:
+    return next((PHASE_SCOPES[frame.name] for frame in path if frame.name in PHASE_SCOPES), "")
+
+
+def _markers(path: tuple[Frame, ...], stage_at: int) -> tuple[list[str], bool]:
+    """The differentiation markers that belong to the program, outermost first, and whether a loop encloses them.
+
+    Where there are no markers at all, only a loop outside of library functions counts.
+    """
+    markers: list[str] = []
+    looped = library_loop = False
+    for position, frame in enumerate(path):
+        if markers and "jit" in frame.markers and position > stage_at:
+            break
+        if frame.name == "while" and not markers:
+            looped = True
+            library_loop = any("jit" in outer.markers for outer in path[1:position])
+        markers += [marker for marker in frame.markers if marker in _MARKERS]
+    return markers, looped and (bool(markers) or not library_loop)
+
+
+def _role(markers: list[str], replayed: bool) -> str:
+    if "transpose" in markers:
+        return "tangent-of-cotangent" if replayed else "cotangent"
+    return "tangent" if replayed else "primal"
+
+
+def _names(path: tuple[Frame, ...], name: str) -> bool:
+    return any(frame.name == name for frame in path)

@@ -1,0 +1,74 @@
+"""Footprint: what one compiled program costs before it runs; the record of ``dump`` and of each side of ``apply``."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from fusionlab.codegen.compile import Compiled
+from fusionlab.hlo.program import Program
+from fusionlab.measure.ledger import bytes_accessed, count_launches
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Launches, memory and work of one program on one target.
+
+    Launches are XLA's (``launch_source`` says from which of its lists), memory is XLA's buffer assignment;
+    ``flops`` (None when not computed) and ``bytes_accessed`` are models, trips multiplied. Loops of unknown trip
+    count are taken as one trip and counted in ``unknown_trip_loops``; ``walkers`` is None for a file.
+    """
+
+    name: str
+    target: str
+    walkers: int | None
+    static_launches: int
+    dynamic_launches: int
+    dynamic_copies: int
+    temp_bytes: int
+    argument_bytes: int
+    flops: float | None
+    bytes_accessed: int
+    compile_s: float
+    stablehlo_ops: int
+    unknown_trip_loops: int = 0
+    launch_source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name, ready for ``json.dumps``."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> Footprint:
+        """The inverse of ``to_json``; fields that this version does not know are ignored. KeyError: one is missing."""
+        fields = dataclasses.fields(Footprint)
+        return Footprint(
+            **{
+                one.name: record[one.name] if one.default is dataclasses.MISSING else record.get(one.name, one.default)
+                for one in fields
+            }
+        )
+
+
+def footprint(
+    program: Program, compiled: Compiled, flops: float | None = None, walkers: int | None = None
+) -> Footprint:
+    """The footprint of ``compiled``, which was compiled from ``program``; ``flops`` come from fusionlab's rules."""
+    counts = count_launches(compiled)
+    return Footprint(
+        name=program.name,
+        target=compiled.target.name,
+        walkers=walkers,
+        static_launches=counts.static_launches,
+        dynamic_launches=counts.dynamic_launches,
+        dynamic_copies=counts.dynamic_copies,
+        temp_bytes=compiled.memory.temp_bytes,
+        argument_bytes=compiled.memory.argument_bytes,
+        flops=flops,
+        bytes_accessed=bytes_accessed(compiled),
+        compile_s=compiled.compile_s,
+        stablehlo_ops=program.ops,
+        unknown_trip_loops=counts.unknown_trip_loops,
+        launch_source=counts.launch_source,
+    )

@@ -1,0 +1,227 @@
+"""The ledger as a table: one row per launch site with where it comes from, what it is, and what it costs; totals.
+
+Rows sum to XLA's launch counts. ``flops``, ``bytes`` and ``model_us`` of a row are those of all its runs (trips
+multiplied). Launches are XLA's; FLOPs and bytes are fusionlab's rules; time is a model (``model_time``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fusionlab.codegen.compile import Compiled
+from fusionlab.errors import unknown
+from fusionlab.hlo.families import family_of_kernel
+from fusionlab.hlo.kernel_cost import Work, work_of
+from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.measure.cuda_graphs import captured_thunks
+from fusionlab.measure.ledger import LaunchSite, launches
+from fusionlab.measure.model_time import ModelTime, model_time
+from fusionlab.measure.origins import Origin, members, origin_of
+
+COLUMNS = ("phase", "stage", "role", "family", "name", "loop", "in_cuda_graph", "model_source")
+"""The columns that ``--by`` can total."""
+UNATTRIBUTED = "unattributed"
+
+
+@dataclass(frozen=True)
+class LaunchRow:
+    """One launch site.
+
+    ``stage_share`` is the part of what was fused that agrees with phase, stage and role; ``loop`` names the loops
+    around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names what
+    of it has no FLOP rule. ``model_us`` is None when nothing says how long it takes; ``model_source`` says whose
+    estimate it is (``xla`` or ``roofline``).
+    """
+
+    phase: str
+    stage: str
+    role: str
+    family: str
+    name: str
+    kind: str
+    loop: str
+    trip_count: int
+    static_launches: int
+    dynamic_launches: int
+    in_cuda_graph: bool | None
+    flops: int
+    bytes: int
+    model_us: float | None
+    model_source: str
+    stage_share: float
+    op_name: str
+    source: str
+    unmodelled: tuple[str, ...] = ()
+
+    @property
+    def intensity_flop_per_byte(self) -> float:
+        """FLOPs per byte; 0 when it moves nothing."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether phase, stage and role are known; a phase that has no stages (potential, mcmc) needs none."""
+        return bool(self.phase and self.role and (self.stage or self.phase not in ("laplacian", "wavefunction")))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name, with the intensity, ready for ``json.dumps``."""
+        return {**dataclasses.asdict(self), "intensity_flop_per_byte": self.intensity_flop_per_byte}
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over rows. ``unmodelled_bytes`` are bytes of launches with something in them that has no FLOP rule."""
+
+    static_launches: int = 0
+    dynamic_launches: int = 0
+    flops: int = 0
+    bytes: int = 0
+    model_us: float = 0.0
+    attributed_launches: int = 0
+    unmodelled_bytes: int = 0
+    unmodelled_us_launches: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        fields = (one.name for one in dataclasses.fields(self))
+        return Totals(**{name: getattr(self, name) + getattr(other, name) for name in fields})
+
+    @property
+    def intensity_flop_per_byte(self) -> float:
+        """FLOPs per byte; 0 when nothing moves."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name, with the intensity."""
+        return {**dataclasses.asdict(self), "intensity_flop_per_byte": self.intensity_flop_per_byte}
+
+
+def launch_rows(compiled: Compiled) -> tuple[LaunchRow, ...]:
+    """Every launch site of ``compiled`` in XLA's order, those that never run included; copies are no launches."""
+    graphs = captured_thunks(compiled)
+    places = _Places(compiled.module)
+    peaks = compiled.target.peaks
+    rows = []
+    for site in launches(compiled):
+        if site.is_copy:
+            continue
+        found = places.facts_of(site)
+        time = model_time(found.instruction, found.work.flops, _moved(site), peaks) if found.instruction else None
+        rows.append(_row(site, found, time, graphs.get(site.thunk_id)))
+    return tuple(rows)
+
+
+def totals(rows: Iterable[LaunchRow]) -> Totals:
+    """The sums over ``rows``."""
+    return sum((_totals_of(row) for row in rows), Totals())
+
+
+def totals_by(rows: Iterable[LaunchRow], columns: Sequence[str]) -> dict[tuple[str, ...], Totals]:
+    """Sums per combination of ``columns``, the slowest first (by launches where there is no time).
+
+    InputError for a name that is not one of COLUMNS.
+    """
+    for column in columns:
+        if column not in COLUMNS:
+            raise unknown("column", column, COLUMNS)
+    groups: dict[tuple[str, ...], Totals] = {}
+    for row in rows:
+        key = tuple(label(row, column) for column in columns)
+        groups[key] = groups.get(key, Totals()) + _totals_of(row)
+    return dict(sorted(groups.items(), key=lambda item: (-item[1].model_us, -item[1].dynamic_launches, item[0])))
+
+
+def label(row: LaunchRow, column: str) -> str:
+    """What a table shows in ``column``: an unknown origin is said to be one."""
+    value = getattr(row, column)
+    if column == "in_cuda_graph":
+        return {True: "graph", False: "alone", None: "unknown"}[value]
+    if column == "loop":
+        return str(value) or "outside"
+    if column == "stage" and not value and row.is_attributed:
+        return "-"
+    return str(value) or UNATTRIBUTED
+
+
+@dataclass(frozen=True)
+class _Facts:
+    instruction: Instruction | None = None
+    work: Work = field(default_factory=Work)
+    origin: Origin = field(default_factory=Origin)
+    family: str = "unknown"
+
+
+class _Places:
+    """Facts of the instructions of a module, each computed once."""
+
+    def __init__(self, module: HloModule) -> None:
+        self._module = module
+        self._known: dict[tuple[str, str], _Facts] = {}
+
+    def facts_of(self, site: LaunchSite) -> _Facts:
+        key = (site.computation, site.hlo_name)
+        if key not in self._known:
+            computation = self._module.computations.get(site.computation)
+            one = computation.by_name.get(site.hlo_name) if computation else None
+            self._known[key] = self._facts(computation, one) if computation and one else _Facts()
+        return self._known[key]
+
+    def _facts(self, computation: Computation, one: Instruction) -> _Facts:
+        work = work_of(self._module, computation, one)
+        family = self._family(one, work)
+        return _Facts(one, work, origin_of(self._module, one), family)
+
+    def _family(self, one: Instruction, work: Work) -> str:
+        """By name; a fusion that XLA named after data movement alone and that computes all the same is elementwise."""
+        family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
+        if one.opcode == "fusion" and family in ("layout", "constant", "unknown"):
+            inside = {family_of_kernel(member.name, member.opcode) for member in members(self._module, one)}
+            if work.flops:
+                return "elementwise"
+            if family == "unknown":
+                return next((name for name in ("elementwise", "gather-scatter", "layout") if name in inside), "layout")
+        return family
+
+
+def _row(site: LaunchSite, found: _Facts, time: ModelTime | None, in_graph: bool | None) -> LaunchRow:
+    origin = found.origin
+    return LaunchRow(
+        phase=origin.phase,
+        stage=origin.stage,
+        role=origin.role,
+        family=found.family,
+        name=site.hlo_name or site.kind,
+        kind=site.kind,
+        loop="/".join(site.path),
+        trip_count=site.trip_count,
+        static_launches=site.static,
+        dynamic_launches=site.dynamic,
+        in_cuda_graph=in_graph,
+        flops=found.work.flops * site.dynamic,
+        bytes=_moved(site) * site.dynamic,
+        model_us=time.us * site.dynamic if time else None,
+        model_source=time.source if time else "",
+        stage_share=origin.share,
+        op_name=origin.op_name,
+        source=origin.source,
+        unmodelled=found.work.unmodelled if found.instruction else ("no HLO instruction",),
+    )
+
+
+def _moved(site: LaunchSite) -> int:
+    return site.operand_bytes + site.result_bytes
+
+
+def _totals_of(row: LaunchRow) -> Totals:
+    return Totals(
+        static_launches=row.static_launches,
+        dynamic_launches=row.dynamic_launches,
+        flops=row.flops,
+        bytes=row.bytes,
+        model_us=row.model_us or 0.0,
+        attributed_launches=row.dynamic_launches if row.is_attributed else 0,
+        unmodelled_bytes=row.bytes if row.unmodelled else 0,
+        unmodelled_us_launches=row.dynamic_launches if row.model_us is None else 0,
+    )

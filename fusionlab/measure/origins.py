@@ -1,0 +1,92 @@
+"""Where a launch comes from: phase, stage, role and source line, by vote of everything that was fused into it.
+
+XLA leaves one op_name on a fusion, that of its root. Its members keep theirs, so a fusion is attributed to what most
+of its work comes from: every computing member votes with the elements of its result (a matrix product, which is a
+kernel of its own, is its own vote). Members that only move data are asked when none computes. A kernel of which no
+member has a name of JAX's (XLA made it: zero fills, concatenated weights) is unattributed: all fields are empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fusionlab.hlo.families import family_of_kernel
+from fusionlab.hlo.optimized import HloModule, Instruction
+from fusionlab.hlo.stages import Attribution, attribute
+
+_NOT_A_VOTER = ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "iota")
+_MOVES_DATA = ("layout", "constant", "control")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Phase, stage and role as in ``hlo.stages``, each "" when unknown.
+
+    ``share`` is the part of the votes that agree with all three (1.0 when everything fused comes from one place);
+    ``op_name`` and ``source`` ("file.py:12") are those of the weightiest member that agrees.
+    """
+
+    phase: str = ""
+    stage: str = ""
+    role: str = ""
+    share: float = 0.0
+    op_name: str = ""
+    source: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of where it comes from."""
+        return bool(self.phase or self.stage)
+
+
+def origin_of(module: HloModule, instruction: Instruction) -> Origin:
+    """The origin of the kernel that ``instruction`` of ``module`` is launched as."""
+    named = [one for one in members(module, instruction) if _is_of_jax(one.op_name)]
+    voters = [one for one in named if one.opcode not in _NOT_A_VOTER] or named
+    computing = [one for one in voters if family_of_kernel(one.name, one.opcode) not in _MOVES_DATA]
+    votes: Counter[Attribution] = Counter()
+    weightiest: dict[Attribution, Instruction] = {}
+    for one in computing or voters:
+        found = attribute(one.op_name)
+        votes[found] += _weight(one)
+        if found not in weightiest or _weight(one) > _weight(weightiest[found]):
+            weightiest[found] = one
+    known = Counter({found: weight for found, weight in votes.items() if found.phase or found.stage})
+    if not known:
+        return Origin()
+    (winner, weight), one = known.most_common(1)[0], weightiest[known.most_common(1)[0][0]]
+    place = module.source_of(one)
+    return Origin(
+        winner.phase,
+        winner.stage,
+        winner.role,
+        share=weight / votes.total(),
+        op_name=one.op_name,
+        source=f"{place[0].rpartition('/')[2]}:{place[1]}" if place else "",
+    )
+
+
+def members(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:
+    """What runs when ``instruction`` is launched: itself, or the members of the fusion or call that it is."""
+    if instruction.opcode in ("fusion", "call", "async-start") and instruction.called:
+        for name in instruction.called:
+            for member in module.computations[name].instructions:
+                yield from members(module, member)
+        if instruction.opcode == "fusion" and not any(
+            one.op_name for name in instruction.called for one in module.computations[name].instructions
+        ):
+            yield instruction
+    else:
+        yield instruction
+
+
+def _is_of_jax(op_name: str) -> bool:
+    """Whether a name is a name stack; arguments are named after themselves (``args[0]['weight']``)."""
+    return op_name.startswith("jit(") or "/" in op_name.partition("[")[0]
+
+
+def _weight(one: Instruction) -> int:
+    shape = one.shape
+    return max(1, shape.size if not shape.is_tuple else max((part.size for part in shape.elements), default=1))

@@ -1,0 +1,124 @@
+"""Families of work and kernels on the roofline of a target: FLOPs over bytes against its two ceilings.
+
+The roofline model (Williams, Waterman, Patterson, CACM 52(4), 2009): a kernel of intensity I FLOP/byte can reach at
+most min(peak FLOP/s, I x peak byte/s). FLOPs and bytes are fusionlab's rules; time is the model of ``model_time``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fusionlab.hlo.cost import Cost, node_cost
+from fusionlab.hlo.families import family
+from fusionlab.hlo.flat import Region, flatten
+from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.program import Program
+from fusionlab.measure.launch_rows import LaunchRow, Totals, totals, totals_by
+from fusionlab.measure.model_time import LAUNCH_US
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The two roofs, and where they come from (``spec of a100``, ``measured``)."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    source: str
+
+    @property
+    def ridge_flop_per_byte(self) -> float:
+        """The intensity at which the roofs meet."""
+        return self.flops_per_s / self.bytes_per_s
+
+    def attainable_flops_per_s(self, intensity_flop_per_byte: float) -> float:
+        """The roof at that intensity."""
+        return min(self.flops_per_s, intensity_flop_per_byte * self.bytes_per_s)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One family, kernel or the whole program on the roofline; None where there are no ceilings or no time.
+
+    ``bound`` is what the model says limits it: ``launch`` when launches are more than half of its time, else
+    ``memory`` or ``compute`` by the side of the ridge that it is on. ``roof_share`` is modelled over attainable FLOP/s.
+    """
+
+    name: str
+    dynamic_launches: int
+    flops: int
+    bytes: int
+    intensity_flop_per_byte: float
+    model_us: float
+    model_share: float
+    model_flops_per_s: float | None
+    attainable_flops_per_s: float | None
+    roof_share: float | None
+    bound: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+def family_points(rows: Iterable[LaunchRow], ceilings: Ceilings | None) -> list[Point]:
+    """A point per kernel family, the slowest first, and the whole program last (``all``)."""
+    rows = tuple(rows)
+    whole = totals(rows)
+    points = [_point(key[0], found, whole, ceilings) for key, found in totals_by(rows, ("family",)).items()]
+    return [*points, _point("all", whole, whole, ceilings)]
+
+
+def kernel_points(rows: Iterable[LaunchRow], ceilings: Ceilings | None) -> list[Point]:
+    """A point per kernel that runs, the slowest first."""
+    rows = tuple(row for row in rows if row.dynamic_launches)
+    whole = totals(rows)
+    return [_point(key[0], found, whole, ceilings) for key, found in totals_by(rows, ("name",)).items()]
+
+
+def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Cost]:
+    """Cost of every family of StableHLO ops as if nothing were fused, loops multiplied by their trips.
+
+    A loop of unknown trips counts once and a branch as both its sides.
+    """
+    found: dict[str, Cost] = {}
+    region = flatten(program.parse()) if isinstance(program, Program) else program
+    for node in region.nodes:
+        if node.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+            trips = analyse(node).trips if node.name == "stablehlo.while" else 1
+            inner_costs = [op_family_costs(inner, runs * (1 if trips is None else trips)) for inner in node.regions]
+        else:
+            inner_costs = [{family(node): node_cost(node).times(runs)}]
+        for costs in inner_costs:
+            for name, cost in costs.items():
+                found[name] = found.get(name, Cost()) + cost
+    return dict(sorted(found.items(), key=lambda item: -item[1].bytes))
+
+
+def _point(name: str, found: Totals, whole: Totals, ceilings: Ceilings | None) -> Point:
+    intensity = found.intensity_flop_per_byte
+    modelled = found.flops / (found.model_us * 1e-6) if found.model_us else None
+    attainable = ceilings.attainable_flops_per_s(intensity) if ceilings else None
+    return Point(
+        name=name,
+        dynamic_launches=found.dynamic_launches,
+        flops=found.flops,
+        bytes=found.bytes,
+        intensity_flop_per_byte=intensity,
+        model_us=found.model_us,
+        model_share=found.model_us / whole.model_us if whole.model_us else 0.0,
+        model_flops_per_s=modelled,
+        attainable_flops_per_s=attainable,
+        roof_share=modelled / attainable if modelled and attainable else None,
+        bound=_bound(found, ceilings),
+    )
+
+
+def _bound(found: Totals, ceilings: Ceilings | None) -> str:
+    if found.model_us and found.dynamic_launches * LAUNCH_US > found.model_us / 2:
+        return "launch"
+    if ceilings is None:
+        return "unknown"
+    return "compute" if found.intensity_flop_per_byte >= ceilings.ridge_flop_per_byte else "memory"

@@ -1,0 +1,134 @@
+"""What XLA runs, as a tree: from its thunk list where it writes one (GPUs), else from the scheduled HLO (the CPU).
+
+A line of ``*.thunk_sequence.txt`` is ``007: kCustomKernel [prev=.. | next=..] wrapped_tanh grid: ..``. Nesting shows in
+the indentation, with three oddities of the printer: ``condition:`` is never indented, the first thunk inside a
+``kSequential`` stands on its parent's line, and a ``kWhile`` carries neither its HLO name nor its trip count.
+``thunk_metadata.txt`` has the names by thunk id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+
+_ENTRY = re.compile(r"(\d+): (k\w+)\s*\[[^\]]*\](.*?)(?=\s\d+: k\w+\s*\[|$)")
+_SECTION = re.compile(r"(condition|body|branch_\d+|true|false):\s*$")
+_BLOCK = re.compile(r"^thunk_metadata \{$", re.MULTILINE)
+
+# Opcodes of scheduled HLO that run nothing.
+_NOTHING = frozenset(
+    ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "after-all", "add-dependency", "opt-barrier",
+     "optimization-barrier", "partition-id", "replica-id", "copy-done", "async-done", "domain")
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Section:
+    """The thunks of one part of a container: ``condition``, ``body``, ``branch_0``, ... or "" for a plain sequence."""
+
+    name: str
+    thunks: tuple[Thunk, ...]
+
+
+@dataclass(frozen=True)
+class Thunk:
+    """One step of the program. ``hlo_name`` is the HLO instruction that it comes from ("" for plain sequences)."""
+
+    id: int
+    kind: str
+    hlo_name: str
+    description: str
+    sections: tuple[Section, ...] = ()
+
+    def walk(self) -> Iterator[Thunk]:
+        """The thunk and all those inside it, in order."""
+        yield self
+        for section in self.sections:
+            for thunk in section.thunks:
+                yield from thunk.walk()
+
+
+@dataclass
+class _Open:
+    """A thunk that is being read, with its indentation and its sections so far."""
+
+    indent: int
+    id: int = 0
+    kind: str = ""
+    description: str = ""
+    section: str = ""
+    children: list[tuple[str, _Open]] = field(default_factory=list)
+
+
+def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
+    """The tree in the text of ``thunk_sequence.txt``, with names from ``thunk_metadata.txt``.
+
+    ValueError names the first line that is none of what XLA prints.
+    """
+    names = parse_names_by_id(metadata)
+    top = _Open(indent=-1)
+    stack = [top]
+    for number, line in enumerate(sequence.splitlines(), 1):
+        if not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        if section := _SECTION.fullmatch(line.strip()):
+            while section[1] != "condition" and stack[-1].indent >= indent:
+                stack.pop()
+            stack[-1].section = section[1]
+            continue
+        entries = list(_ENTRY.finditer(line))
+        if not entries or line[: entries[0].start()].strip():
+            raise ValueError(f"thunk sequence, line {number}: expected 'NNN: kKind [..]', found {line.strip()[:60]!r}")
+        while stack[-1].indent >= indent:
+            stack.pop()
+        for depth, entry in enumerate(entries):
+            opened = _Open(indent + 2 * depth, int(entry[1]), entry[2], entry[3].strip())
+            stack[-1].children.append((stack[-1].section, opened))
+            stack.append(opened)
+    return tuple(_close(child, names) for _, child in top.children)
+
+
+def parse_names_by_id(metadata: str) -> Mapping[int, str]:
+    """Thunk id to HLO instruction name, from the text of ``thunk_metadata.txt``."""
+    names: dict[int, str] = {}
+    for block in _BLOCK.split(metadata)[1:]:
+        name = re.search(r'profile_annotation: "([^"]*)"', block)
+        id_ = re.search(r"thunk_id: (\d+)", block)
+        if name and id_:
+            names[int(id_[1])] = name[1]
+    return names
+
+
+def _close(opened: _Open, names: Mapping[int, str]) -> Thunk:
+    sections = tuple(
+        Section(name, tuple(_close(child, names) for section, child in opened.children if section == name))
+        for name in dict.fromkeys(section for section, _ in opened.children)
+    )
+    return Thunk(opened.id, opened.kind, names.get(opened.id, ""), opened.description, sections)
+
+
+def scheduled_thunks(module: HloModule) -> tuple[Thunk, ...]:
+    """The same tree read off a scheduled module: one leaf per instruction of its sequences that runs something."""
+    return _sequence(module, module.entry)
+
+
+def _sequence(module: HloModule, computation: Computation) -> tuple[Thunk, ...]:
+    return tuple(_of(module, one) for one in computation.instructions if one.opcode not in _NOTHING)
+
+
+def _of(module: HloModule, one: Instruction) -> Thunk:
+    if one.opcode == "while":
+        labelled = (("condition", one.attributes["condition"]), ("body", one.attributes["body"]))
+        kind, parts = "kWhile", [(label, name.strip().lstrip("%")) for label, name in labelled]
+    elif one.opcode == "conditional":
+        kind, parts = "kConditional", [(f"branch_{index}", name) for index, name in enumerate(one.called)]
+    elif one.opcode in ("call", "async-start"):
+        kind, parts = "kSequential", [("", name) for name in one.called]
+    else:
+        return Thunk(0, "kCopy" if one.opcode in ("copy", "copy-start") else one.opcode, one.name, one.opcode)
+    sections = tuple(Section(label, _sequence(module, module.computations[name])) for label, name in parts)
+    return Thunk(0, kind, one.name, one.opcode, sections)

@@ -1,0 +1,99 @@
+"""Bytes that one run of an HLO instruction reads and writes: a model (XLA does not say), by the shapes alone.
+
+Operands are read whole and results are written whole, except that
+
+- ``slice``, ``dynamic-slice`` and ``gather`` read what they return, also when a fusion's parameter is only used by
+  them (through ``bitcast``);
+- ``dynamic-update-slice`` and ``scatter`` work in place: they touch what they update;
+- the scratch of a library call (the ``s8`` elements of its result tuple) is not data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimized_shapes import Shape
+
+_READ_A_PART = ("slice", "dynamic-slice", "gather")
+_UPDATE_A_PART = {"dynamic-update-slice": 1, "scatter": 2}  # opcode -> operand that holds the update, of one operand
+_VIEWS = ("bitcast", "reshape")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes read and written by one run."""
+
+    operand_bytes: int
+    result_bytes: int
+
+
+def traffic_of(module: HloModule, computation: Computation, instruction: Instruction) -> Traffic:
+    """Bytes of one run of ``instruction``, which stands in ``computation``."""
+    if instruction.opcode == "fusion":
+        return _of_fusion(module, computation, instruction)
+    operands = [computation.by_name[name] for name in instruction.operands if name in computation.by_name]
+    result = data_bytes(instruction)
+    if instruction.opcode in _READ_A_PART and operands:
+        indices = sum(one.shape.byte_size for one in operands[1:])
+        return Traffic(result + indices, result)
+    if instruction.opcode in _UPDATE_A_PART and operands:
+        touched = _update_bytes(computation, instruction)
+        return Traffic(sum(one.shape.byte_size for one in operands[_updated_operands(instruction) :]), touched)
+    distinct = {one.name: one.shape.byte_size for one in operands}
+    return Traffic(sum(distinct.values()), result)
+
+
+def _of_fusion(module: HloModule, computation: Computation, fusion: Instruction) -> Traffic:
+    inside = module.computations[fusion.called[0]]
+    read: dict[str, int] = {}
+    for parameter, operand in zip(inside.parameters, fusion.operands, strict=True):
+        read[operand] = max(read.get(operand, 0), _read_of_parameter(inside, parameter))
+    roots = [inside.by_name[name] for name in inside.root.operands] if inside.root.opcode == "tuple" else [inside.root]
+    return Traffic(sum(read.values()), sum(_written_by_root(inside, root) for root in roots))
+
+
+def _read_of_parameter(inside: Computation, parameter: Instruction) -> int:
+    whole = parameter.shape.byte_size
+    parts = 0
+    pending = [parameter]
+    while pending:
+        value = pending.pop()
+        if value.is_root:
+            return whole
+        for user in inside.users[value.name]:
+            if user.opcode in _VIEWS:
+                pending.append(user)
+            elif user.opcode in _READ_A_PART and user.operands[0] == value.name and value.name not in user.operands[1:]:
+                parts += user.shape.byte_size
+            elif user.opcode in _UPDATE_A_PART and value.name not in user.operands[_updated_operands(user) :]:
+                continue
+            else:
+                return whole
+    return min(whole, parts)
+
+
+def _written_by_root(inside: Computation, root: Instruction) -> int:
+    while root.opcode in _VIEWS:
+        root = inside.by_name[root.operands[0]]
+    return _update_bytes(inside, root) if root.opcode in _UPDATE_A_PART else root.shape.byte_size
+
+
+def _updated_operands(instruction: Instruction) -> int:
+    """How many leading operands are the arrays that are updated (a scatter may update several at once)."""
+    return 1 if instruction.opcode == "dynamic-update-slice" else (len(instruction.operands) - 1) // 2
+
+
+def _update_bytes(computation: Computation, instruction: Instruction) -> int:
+    arrays = _updated_operands(instruction)
+    first = 1 if instruction.opcode == "dynamic-update-slice" else arrays + 1
+    updates = instruction.operands[first : first + arrays]
+    return sum(computation.by_name[name].shape.byte_size for name in updates)
+
+
+def data_bytes(instruction: Instruction) -> int:
+    """Bytes of the result of ``instruction``, without the scratch space of a library call."""
+    shape = instruction.shape
+    if instruction.opcode == "custom-call" and shape.is_tuple:
+        shape = Shape("tuple", elements=tuple(one for one in shape.elements if one.dtype != "s8"))
+    return shape.byte_size

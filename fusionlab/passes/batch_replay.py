@@ -1,0 +1,125 @@
+"""batch-replay: run the trips of a counted reduction loop at once.
+
+rewrite:
+    acc = init                               k = iota(trips)
+    for k in range(trips):            -->    terms = vmap(g)(k, invariants)
+        acc = acc + g(k, invariants)         acc = init + sum(terms, axis=0)
+
+and the same for values that each trip writes into its own slot (``scan``'s outputs). With ``chunk=c`` the loop stays
+but takes c trips at a time; ``memory_budget`` chooses the largest c whose temp bytes, as XLA reports them for the
+study's target, stay within it.
+
+requires: a trip count known at compile time; every carried value an invariant, a counter, a sum or stacked (so that
+    no trip reads what another wrote); a body that raises to JAX, without effects. Linearity is not needed.
+exact: reassociates (the sum over trips, and contractions whose tiling changes with the batch).
+hopes: one launch per op of the body instead of one per op and trip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from fusionlab.bytesize import UNBOUNDED, ByteSize
+from fusionlab.codegen.trips import batched_loop, raise_trips
+from fusionlab.errors import InputError
+from fusionlab.hlo.loops import Stacked, Sum
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Declined, Pass, Result, Setting
+from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, chunk_mark, require_reduction, rewrite_loops
+
+CHUNK_MARK = "fusionlab_chunk"
+"""Frontend attribute of a loop that this pass made, holding its chunk: such a loop is not batched again."""
+
+
+@dataclass(frozen=True)
+class BatchReplay(Pass):
+    """``chunk`` trips at a time (0: all of them); ``memory_budget`` bounds XLA's temp bytes by choosing the chunk."""
+
+    chunk: int = 0
+    memory_budget: ByteSize = UNBOUNDED
+
+    name: ClassVar[str] = "batch-replay"
+
+    def __post_init__(self) -> None:
+        if self.chunk < 0:
+            raise InputError(f"{self.name}: chunk must be at least 1 (or 0 for all trips), not {self.chunk}")
+
+    def run(self, program: Program, setting: Setting) -> Result:
+        """Batch every loop that allows it; see the module's docstring."""
+        if self.memory_budget and not self.chunk:
+            return _within_budget(program, setting, self.memory_budget)
+        return rewrite_loops(program, self.name, self._decide)
+
+    def _decide(self, site: Site) -> Rewrite:
+        loop = site.loop
+        mark = chunk_mark(loop.node.operation, CHUNK_MARK)
+        if mark:
+            raise Refusal("unprofitable", f"already batched, {mark} trips at a time")
+        require_reduction(loop)
+        assert loop.trips is not None
+        if loop.trips < 2:
+            raise Refusal("unprofitable", f"the loop runs {loop.trips} trips")
+        chunk = min(self.chunk or loop.trips, loop.trips)
+        return Rewrite(
+            batched_loop(raise_trips(loop, site.captured, site.raising), chunk),
+            what=_describe(site, chunk),
+            resolved=str(BatchReplay(chunk=0 if chunk == loop.trips else chunk)),
+            mark_loops=((CHUNK_MARK, str(chunk)),) if chunk < loop.trips else (),
+        )
+
+
+def _describe(site: Site, chunk: int) -> str:
+    loop = site.loop
+    kinds = [
+        f"{len(found)} {name}"
+        for kind, name in ((Sum, "sums"), (Stacked, "stacked values"))
+        if (found := loop.indices(kind))
+    ]
+    size = "at once" if chunk == loop.trips else f"in chunks of {chunk}"
+    return f"{loop.trips} trips batched {size} ({', '.join(kinds)}, {len(site.captured)} captured values)".replace(
+        ", 0 captured values", ""
+    )
+
+
+def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Result:
+    """Try chunks from the largest that a line through (all trips, replay) predicts to fit, downwards.
+
+    The chunk is chosen by XLA's own buffer assignment, so a candidate is compiled before it is accepted.
+    """
+    if setting.temp_bytes is None:
+        raise InputError("memory_budget needs a target to compile for; give a target or an explicit chunk")
+    whole = rewrite_loops(program, BatchReplay.name, BatchReplay()._decide)
+    if not whole.applied:
+        return whole
+    tried = {}
+    most = setting.temp_bytes(whole.program)
+    if most <= budget:
+        return _with_reason(whole, f"{_mib(most)} temp fit the budget of {budget}")
+    trips = max(int(event.what.split()[0]) for event in whole.applied)
+    least = setting.temp_bytes(program)
+    slope = max(most - least, 1) / max(trips - 1, 1)
+    divisors = [chunk for chunk in range(trips - 1, 0, -1) if trips % chunk == 0]
+    hopeful = [chunk for chunk in divisors if least + slope * (chunk - 1) <= 1.15 * budget] or divisors[-1:]
+    for chunk in hopeful:
+        result = rewrite_loops(program, BatchReplay.name, BatchReplay(chunk=chunk)._decide)
+        tried[chunk] = setting.temp_bytes(result.program)
+        if tried[chunk] <= budget:
+            figures = ", ".join(f"chunk {c}: {_mib(size)}" for c, size in {trips: most, **tried}.items())
+            return _with_reason(result, f"chosen for the budget of {budget} from XLA's temp bytes ({figures})")
+    smallest = f"{_mib(tried[hopeful[-1]])} temp with chunk {hopeful[-1]}"
+    declined = [
+        Declined(BatchReplay.name, "unprofitable", f"the budget of {budget} is too small: {smallest}", event.location)
+        for event in whole.applied
+    ]
+    return Result(program, (*declined, *(event for event in whole.events if isinstance(event, Declined))))
+
+
+def _with_reason(result: Result, reason: str) -> Result:
+    applied = set(result.applied)
+    events = [replace(event, what=f"{event.what}; {reason}") if event in applied else event for event in result.events]
+    return Result(result.program, tuple(events))
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB"

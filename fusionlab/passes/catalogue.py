@@ -1,0 +1,26 @@
+"""The passes by name: one literal table, imported only when a pass is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from fusionlab.errors import unknown
+
+if TYPE_CHECKING:
+    from fusionlab.passes.contract import Pass
+
+PASSES: dict[str, tuple[str, str]] = {
+    "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),
+    "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),
+    "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
+}
+
+
+def find_pass(name: str) -> type[Pass]:
+    """The pass class called ``name``; InputError with the nearest names when there is none."""
+    if name not in PASSES:
+        raise unknown("pass", name, PASSES)
+    module, attribute = PASSES[name]
+    found: type[Pass] = getattr(importlib.import_module(module), attribute)
+    return found

@@ -1,0 +1,119 @@
+"""What a pass is: a frozen value that takes a Program and gives a Program and events, and leaves its input alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+from fusionlab.hlo.program import Program
+
+Kind = Literal["unsafe", "unsupported", "unprofitable"]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The pass rewrote something: ``what`` in words, at ``location`` (a JAX name stack).
+
+    ``resolved`` is the pass with its choices made explicit (a chunk size instead of a memory budget), so that the
+    same rewrite can be repeated on the same program at another number of walkers.
+    """
+
+    pass_name: str
+    what: str
+    location: str
+    resolved: str
+
+    def to_json(self) -> dict[str, str | None]:
+        """The event as the ``--json`` contract has it."""
+        return {
+            "pass": self.pass_name,
+            "applied": self.what,
+            "kind": None,
+            "reason": None,
+            "location": self.location,
+            "resolved": self.resolved,
+        }
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The pass left something alone, and why: it would be wrong, it cannot be expressed, or it does not pay."""
+
+    pass_name: str
+    kind: Kind
+    reason: str
+    location: str
+
+    def to_json(self) -> dict[str, str | None]:
+        """The event as the ``--json`` contract has it."""
+        return {
+            "pass": self.pass_name,
+            "declined": self.reason,
+            "kind": self.kind,
+            "reason": self.reason,
+            "location": self.location,
+        }
+
+
+Event = Applied | Declined
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a pass may ask about the world: ``temp_bytes(program)`` is XLA's figure on the target of the study."""
+
+    temp_bytes: Callable[[Program], int] | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The program after a pass (the very same object when nothing was applied) and what happened."""
+
+    program: Program
+    events: tuple[Event, ...]
+
+    @property
+    def applied(self) -> tuple[Applied, ...]:
+        """The events that changed the program."""
+        return tuple(event for event in self.events if isinstance(event, Applied))
+
+
+class Pass(ABC):
+    """A rewrite. Subclasses are frozen dataclasses whose fields, all with defaults, are the options."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def run(self, program: Program, setting: Setting) -> Result:
+        """Rewrite ``program``. The result verifies; nothing happening has a Declined event that says why."""
+
+    def with_options(self, **changes: Any) -> Self:
+        """The same pass with other options; InputError for a value that the pass does not take."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def __str__(self) -> str:
+        """``name`` or ``name{option=value,...}`` with the options that are not at their default."""
+        changed = [
+            f"{f.name}={getattr(self, f.name)}"
+            for f in dataclasses.fields(self)  # type: ignore[arg-type]
+            if getattr(self, f.name) != f.default
+        ]
+        return f"{self.name}{{{','.join(changed)}}}" if changed else self.name
+
+
+class VerificationError(Exception):
+    """A pass produced a module that does not verify: a bug of the pass, which the message names."""
+
+
+def verified(program: Program, pass_name: str) -> Program:
+    """``program`` if its module verifies and keeps a public function; VerificationError naming the pass if not."""
+    try:
+        module = program.parse()
+        with module.context:
+            module.operation.verify()
+    except Exception as error:
+        raise VerificationError(f"pass {pass_name} produced an invalid module: {str(error).splitlines()[0]}") from error
+    return program

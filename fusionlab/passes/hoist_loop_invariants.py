@@ -1,0 +1,147 @@
+"""hoist-loop-invariants: compute once, before the loop, what every trip computes again.
+
+rewrite:
+    while cond(k):                        t = f(w)
+        t = f(w)  (w invariant)    -->    while cond(k):
+        x = g(x, t, k)                        x = g(x, t, k)
+
+XLA:GPU runs no such pass; with ``jvp`` of ``grad`` inside the loop even the LU factorisation is replayed.
+
+requires: a body that raises to JAX; hoisted ops have no effect (so running them when the loop would not is safe).
+    Ops that only make or view data (constants, iota, broadcasts, reshapes, converts) stay in the loop: hoisting
+    them would materialise what XLA fuses for nothing.
+exact: bitwise per op (XLA may fuse the hoisted ops in another way).
+hopes: the launches and FLOPs of the invariant ops, times trips - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jax import lax
+
+from fusionlab.codegen.raising import live_nodes, raise_nodes, reads, unsupported_nodes
+from fusionlab.hlo.flat import Node, Value, free_values
+from fusionlab.hlo.loops import Invariant, Loop
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, describe, rewrite_loops
+
+VIEWS = frozenset(
+    f"stablehlo.{name}" for name in ("constant", "iota", "broadcast_in_dim", "reshape", "convert", "transpose", "slice")
+)
+
+_SOURCES = ("stablehlo.constant", "stablehlo.iota")
+
+
+@dataclass(frozen=True)
+class HoistLoopInvariants(Pass):
+    """No options."""
+
+    name: ClassVar[str] = "hoist-loop-invariants"
+
+    def run(self, program: Program, setting: Setting) -> Result:
+        """Hoist out of every loop; see the module's docstring."""
+        return rewrite_loops(program, self.name, _decide)
+
+
+def _decide(site: Site) -> Rewrite:
+    loop = site.loop
+    hoisted = invariant_nodes(loop)
+    if not hoisted:
+        raise Refusal("unprofitable", "nothing that a trip computes is invariant")
+    opaque = [node for region in loop.node.regions for node in unsupported_nodes(region)]
+    if opaque:
+        raise Refusal("unsupported", f"{describe(opaque[0])} in the loop cannot be raised")
+    return Rewrite(
+        _hoisted_loop(site, hoisted),
+        what=f"{len(hoisted)} invariant ops hoisted out of the loop",
+        resolved=HoistLoopInvariants.name,
+    )
+
+
+def invariant_nodes(loop: Loop) -> list[Node]:
+    """Nodes of the body that compute something from invariant values only, and the views that these need."""
+    body = loop.body
+    varying = {a for i, a in enumerate(body.arguments) if not isinstance(loop.roles[i], Invariant)}
+    invariant = []
+    for node in body.nodes:
+        if varying.isdisjoint(reads(node)) and not _has_effect(node):
+            invariant.append(node)
+        else:
+            varying.update(node.results)
+    computing = [node for node in invariant if not _only_makes_data(node)]
+    outputs = [value for node in computing for value in node.results]
+    inputs = [*body.arguments]
+    outside = set(invariant)
+    return [n for n in live_nodes(invariant, [*inputs, *_captured(loop)], outputs) if n in outside] if computing else []
+
+
+def _only_makes_data(node: Node) -> bool:
+    """Views, and anything computed from constants alone (XLA folds it, or makes it inside a fusion)."""
+    return node.name in VIEWS or all(_constant(value) for value in reads(node))
+
+
+def _constant(value: Value) -> bool:
+    node = value.producer
+    if node is None:
+        return False
+    return node.name in _SOURCES or (bool(node.operands) and all(map(_constant, node.operands)))
+
+
+def _has_effect(node: Node) -> bool:
+    if node.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+        return any(_has_effect(inner) for region in node.regions for inner in region.walk())
+    if node.name == "stablehlo.custom_call" and "has_side_effect" in node.attributes:
+        return bool(node.attributes["has_side_effect"].value)
+    return node.name in ("stablehlo.rng", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
+
+
+def _captured(loop: Loop) -> list[Value]:
+    return [value for region in loop.node.regions for value in free_values(region)]
+
+
+def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, ...]]:
+    """The loop with the hoisted values computed in front of it and captured by its body."""
+    loop, raising, captured_values = site.loop, site.raising, site.captured
+    body, condition = loop.body, loop.node.regions[0]
+    in_loop = _stay(loop, hoisted)
+    read = {value for node in in_loop for value in reads(node)} | set(body.returns)
+    frontier = [v for node in hoisted for v in node.results if v in read and node not in set(in_loop)]
+    fixed = loop.indices(Invariant)
+    moving = [i for i in range(len(loop.roles)) if i not in set(fixed)]
+    before = raise_nodes(hoisted, [*(body.arguments[i] for i in fixed), *captured_values], frontier, raising)
+    returned = [body.returns[i] for i in moving]
+    trip = raise_nodes(in_loop, [*body.arguments, *captured_values, *frontier], returned, raising)
+    going = raise_nodes(condition.nodes, [*condition.arguments, *captured_values], condition.returns, raising)
+
+    def run(*arrays: Any) -> tuple[Any, ...]:
+        initial, captured = arrays[: len(loop.roles)], arrays[len(loop.roles) :]
+        made = before(*(initial[i] for i in fixed), *captured)
+
+        def all_carried(carried: tuple[Any, ...]) -> list[Any]:
+            changed = dict(zip(moving, carried, strict=True))
+            return [changed.get(i, array) for i, array in enumerate(initial)]
+
+        with raising.scope(loop.node):
+            final = lax.while_loop(
+                lambda carried: going(*all_carried(carried), *captured)[0],
+                lambda carried: trip(*all_carried(carried), *captured, *made),
+                tuple(initial[i] for i in moving),
+            )
+        return tuple(all_carried(final))
+
+    return run
+
+
+def _stay(loop: Loop, hoisted: list[Node]) -> list[Node]:
+    """The nodes that each trip still runs: what varies, and views of hoisted values (cheaper to repeat)."""
+    front = set(hoisted)
+    wanted = {v for node in loop.body.nodes if node not in front for v in reads(node)} | set(loop.body.returns)
+    for node in reversed(hoisted):
+        if _only_makes_data(node) and not wanted.isdisjoint(node.results):
+            front.discard(node)
+            wanted.update(reads(node))
+    return [node for node in loop.body.nodes if node not in front]

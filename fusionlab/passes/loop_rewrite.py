@@ -1,0 +1,156 @@
+"""The walk that loop passes share: decide per loop, replace one loop at a time, look again until nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
+from fusionlab.codegen.splice import drop_dead_functions, splice
+from fusionlab.hlo.flat import Value, flatten, free_values
+from fusionlab.hlo.loops import Loop, Recurrent, find_loops
+from fusionlab.hlo.program import Program, public_function
+from fusionlab.passes.contract import Applied, Declined, Event, Kind, Result, verified
+
+_MOST_SWEEPS = 200
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What to put in a loop's place: ``function(*initial carried values, *captured) -> results``, and how to say it."""
+
+    function: Callable[..., Sequence[Any]]
+    what: str
+    resolved: str
+    mark_loops: tuple[tuple[str, str], ...] = ()
+
+
+class Refusal(Exception):
+    """Raised by a decision to leave the loop alone."""
+
+    def __init__(self, kind: Kind, reason: str) -> None:
+        super().__init__(reason)
+        self.kind, self.reason = kind, reason
+
+
+@dataclass(frozen=True)
+class Site:
+    """A loop that may be rewritten, with the values its regions capture and how its body is to be raised."""
+
+    loop: Loop
+    captured: tuple[Value, ...]
+    raising: Raising
+
+
+Decision = Callable[[Site], Rewrite]
+
+
+def rewrite_loops(program: Program, pass_name: str, decide: Decision) -> Result:
+    """Apply ``decide`` to every loop, outer ones first; a Refusal, or an op that does not raise, leaves one alone."""
+    applied: list[Event] = []
+    for _ in range(_MOST_SWEEPS):
+        module = program.parse()
+        found, declined = _sweep(module, program.platform, pass_name, decide)
+        if found is None:
+            places = {event.location for event in applied}
+            return Result(program, (*applied, *(event for event in declined if event.location not in places)))
+        applied.append(found)
+        drop_dead_functions(module)
+        rewritten = Program.from_module(
+            module, name=program.name, provenance=program.provenance, platform=program.platform
+        )
+        program = verified(rewritten, pass_name)
+    raise AssertionError(f"pass {pass_name} did not come to rest after {_MOST_SWEEPS} rewrites")
+
+
+def _sweep(module: ir.Module, platform: str, pass_name: str, decide: Decision) -> tuple[Applied | None, list[Declined]]:
+    flat = flatten(module)
+    entry = public_function(module).name.value
+    declined = []
+    seen: dict[Any, Loop] = {}
+    loops = find_loops(flat)
+    for loop in loops:
+        operation = loop.node.operation
+        if operation in seen:
+            continue
+        seen[operation] = loop
+        place = loop.node.scope
+        try:
+            site = _site(loop, [other for other in loops if other.node.operation == operation], entry)
+            rewrite = decide(site)
+            symbol = splice(
+                operation,
+                rewrite.function,
+                name=pass_name.replace("-", "_"),
+                origins=site.raising.marks,
+                callers=loop.node.callers,
+                platform=platform,
+                operands=[*operation.operands, *(value.handle for value in site.captured)],
+            )
+        except Refusal as refusal:
+            declined.append(Declined(pass_name, refusal.kind, refusal.reason, place))
+            continue
+        except (RaiseError, NotImplementedError) as error:
+            declined.append(Declined(pass_name, "unsupported", str(error), place))
+            continue
+        _mark(module, symbol, rewrite.mark_loops)
+        return Applied(pass_name, rewrite.what, place, rewrite.resolved), declined
+    return None, declined
+
+
+def _site(loop: Loop, occurrences: Sequence[Loop], entry: str) -> Site:
+    """The loop as one thing to rewrite; Refusal when its call sites differ or its captures cannot be named."""
+    captured = tuple(dict.fromkeys(v for region in loop.node.regions for v in free_values(region)))
+    if captured and loop.node.function != entry:
+        raise Refusal("unsupported", f"the loop captures values inside the private function @{loop.node.function}")
+    shapes = {(other.trips, tuple(map(_shape_of_role, other.roles))) for other in occurrences}
+    if len(shapes) > 1:
+        raise Refusal("unsupported", f"@{loop.node.function} is called with different trip counts or constants")
+    return Site(loop, captured, Raising(marks={}))
+
+
+def _shape_of_role(role: Any) -> Any:
+    return role if type(role).__name__ == "Counter" else type(role).__name__
+
+
+def require_reduction(loop: Loop) -> None:
+    """Refusal unless ``loop`` runs a known number of trips, each of which only adds to or writes its own results."""
+    if loop.trips is None:
+        raise Refusal("unsafe", f"the trip count is not known at compile time: {loop.trips_reason}")
+    for i in loop.indices(Recurrent):
+        role = loop.roles[i]
+        assert isinstance(role, Recurrent)
+        type_ = loop.body.arguments[i].handle.type
+        raise Refusal("unsafe", f"carried value {i} ({type_}) is neither a sum nor stacked: {role.reason}")
+    opaque = unsupported_nodes(loop.body)
+    if opaque:
+        raise Refusal("unsupported", f"{describe(opaque[0])} in the body cannot be raised")
+
+
+def describe(node: Any) -> str:
+    """An op for a reason: ``custom call @target`` or its name."""
+    if node.name == "stablehlo.custom_call":
+        return f"custom call @{node.attributes['call_target_name'].value}"
+    return str(node.name)
+
+
+def chunk_mark(operation: Any, mark: str) -> str:
+    """The value of frontend attribute ``mark`` of ``operation``, or the empty string."""
+    if "mhlo.frontend_attributes" not in operation.attributes:
+        return ""
+    attributes = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
+    return str(ir.StringAttr(attributes[mark]).value) if mark in attributes else ""
+
+
+def _mark(module: ir.Module, symbol: str, marks: Sequence[tuple[str, str]]) -> None:
+    if not marks:
+        return
+    with module.context:
+        block = ir.SymbolTable(module.operation)[symbol].regions[0].blocks[0]
+        attribute = ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in marks})
+        for operation in block.operations:
+            if operation.operation.name == "stablehlo.while":
+                operation.operation.attributes["mhlo.frontend_attributes"] = attribute

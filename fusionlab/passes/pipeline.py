@@ -1,0 +1,96 @@
+"""Pipelines as text and as passes: ``"hoist-loop-invariants,batch-replay{chunk=10}"``, and how one is run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fusionlab.bytesize import ByteSize
+from fusionlab.errors import InputError, unknown
+from fusionlab.hlo.program import Program
+from fusionlab.passes.catalogue import find_pass
+from fusionlab.passes.contract import Event, Pass, Result, Setting
+
+Observer = Callable[[Pass, Result, float], None]
+"""Called after each pass with the pass, its result and the seconds it took."""
+
+_ITEM = re.compile(r"\s*([A-Za-z0-9_.:/-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+
+
+def parse_pipeline(text: str) -> tuple[Pass, ...]:
+    """The passes that ``text`` names; InputError for an unknown pass or option, a bad value, or bad punctuation."""
+    passes, position = [], 0
+    while position < len(text):
+        match = _ITEM.match(text, position)
+        if match is None:
+            raise InputError(f"pipeline {text!r}: cannot read {text[position:]!r}; write a,b{{option=value}}")
+        passes.append(_make(match[1], match[2] or ""))
+        position = match.end()
+        if match[3] == "," and position >= len(text):
+            raise InputError(f"pipeline {text!r} ends with a comma")
+    if not passes:
+        raise InputError("the pipeline is empty; name at least one pass")
+    return tuple(passes)
+
+
+def print_pipeline(passes: Sequence[Pass]) -> str:
+    """The text that ``parse_pipeline`` reads back."""
+    return ",".join(map(str, passes))
+
+
+def run_pipeline(
+    program: Program, passes: Sequence[Pass], setting: Setting, observer: Observer | None = None
+) -> Result:
+    """Run the passes in order; the events of all of them."""
+    import time
+
+    events: list[Event] = []
+    for pass_ in passes:
+        started = time.perf_counter()
+        result = pass_.run(program, setting)
+        if observer is not None:
+            observer(pass_, result, time.perf_counter() - started)
+        program = result.program
+        events += result.events
+    return Result(program, tuple(events))
+
+
+def resolved_pipeline(events: Sequence[Event]) -> str:
+    """The pipeline with every choice made explicit, so that it can be repeated at another number of walkers."""
+    return ",".join(dict.fromkeys(event.resolved for event in events if hasattr(event, "resolved")))
+
+
+def _make(name: str, options: str) -> Pass:
+    class_ = find_pass(name)
+    fields = {field.name: field for field in dataclasses.fields(class_)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for item in filter(None, (part.strip() for part in options.split(","))):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        key = key.replace("-", "_")
+        if key not in fields:
+            raise unknown(f"option of {name}", key, fields) if fields else InputError(f"{name} has no options")
+        if not equals or not value:
+            raise InputError(f"{name}: option {key} needs a value, {key}=...")
+        values[key] = _convert(f"{name}: option {key}", fields[key].default, value)
+    return class_(**values)
+
+
+def _convert(where: str, default: Any, text: str) -> Any:
+    if isinstance(default, ByteSize):
+        return ByteSize.parse(text)
+    if isinstance(default, bool):
+        if text not in ("true", "false"):
+            raise InputError(f"{where}: {text!r} is neither true nor false")
+        return text == "true"
+    if isinstance(default, int):
+        if not re.fullmatch(r"-?\d+", text):
+            raise InputError(f"{where}: {text!r} is not a whole number")
+        return int(text)
+    if isinstance(default, float):
+        try:
+            return float(text)
+        except ValueError:
+            raise InputError(f"{where}: {text!r} is not a number") from None
+    return text

@@ -1,0 +1,79 @@
+"""What must happen before JAX starts: three environment variables, and a start that prints no native log noise.
+
+Importing this module is cheap (no JAX) and sets the variables, unless the user has set them:
+
+- ``JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1``: without it the CUDA plugin raises where there is no GPU, and JAX prints the
+  traceback. It only skips version checks; JAX still falls back to the CPU.
+- ``TF_CPP_MIN_LOG_LEVEL=2``: XLA's informative lines and warnings; its errors are still printed.
+- ``NPROC=1``: one thread in the pool of XLA's CPU client. jaxlib 0.10.2's batched LAPACK calls wait inside a pool
+  thread for tasks that they put into the same pool; two such calls at once (the triangular solves of a determinant's
+  derivatives) can wait for each other for ever. With one thread they run inline. Set NPROC yourself to override.
+
+The plugin's libraries also write a few lines straight to file descriptor 2 while they are loaded; ``load_jax`` sends
+these to the log instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("NPROC", "1")
+
+_log = logging.getLogger(__name__)
+
+
+def load_jax() -> None:
+    """Import JAX and load its plugins, with what they print going to the log, at level DEBUG."""
+    with captured_stderr() as captured:
+        import jax  # noqa: F401  # the import itself is what is wanted
+        from jax._src import xla_bridge
+
+        with contextlib.suppress(AttributeError):  # private: without it JAX does the same a little later, and audibly
+            xla_bridge._discover_and_register_pjrt_plugins()
+    if captured.text:  # a plugin that fails to load is JAX's to report, by a traceback, and worth seeing
+        _log.log(logging.WARNING if "Traceback" in captured.text else logging.DEBUG, "starting JAX: %s", captured.text)
+
+
+@dataclass
+class Captured:
+    """What was written; ``text`` is there after the ``with`` block."""
+
+    text: str = ""
+
+
+@contextlib.contextmanager
+def captured_stderr() -> Iterator[Captured]:
+    """Collect everything that this process writes to file descriptor 2, native code included, while inside.
+
+    Keep it short: other threads' messages are collected too, and those of a native abort are lost.
+    """
+    captured = Captured()
+    try:
+        saved = os.dup(2)
+    except OSError:  # the process was started without a stderr
+        yield captured
+        return
+    with tempfile.TemporaryFile() as sink:
+        _flush()
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield captured
+        finally:
+            _flush()
+            os.dup2(saved, 2)
+            os.close(saved)
+            sink.seek(0)
+            captured.text = sink.read().decode("utf-8", "replace").strip()
+
+
+def _flush() -> None:
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # stderr may be absent, closed or replaced
+        sys.stderr.flush()

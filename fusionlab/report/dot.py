@@ -1,0 +1,104 @@
+"""DOT text: escaping, figures, the palette, and writing a picture to files."""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HINT = "no Graphviz on this machine: install it (Debian: apt-get install graphviz), then run: dot -Tsvg {dot} -o {svg}"
+
+STAGE_COLOURS = {
+    "A": "#56B4E9",
+    "B": "#E69F00",
+    "C": "#009E73",
+    "D": "#CC79A7",
+    "E": "#F0E442",
+    "": "#BBBBBB",
+}
+"""Stage to fill: the palette of Okabe and Ito (2008), made to be told apart by colour-blind readers."""
+
+FAMILY_MARKS = {
+    "gemm": "◆",
+    "triangular-solve": "◣",
+    "factorisation": "◩",
+    "attention": "✱",
+    "elementwise": "●",
+    "reduction": "▼",
+    "layout": "□",
+    "gather-scatter": "⋈",
+    "sort": "↕",
+    "control": "↻",
+    "other": "?",
+}
+"""Op family to a mark, so that a family is told by shape and not by colour."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files of a picture; ``hint`` says how to render it when no renderer was found, else it is empty."""
+
+    paths: tuple[Path, ...]
+    hint: str
+
+
+def write_graph(dot_text: str, out: str | Path) -> Written:
+    """Write ``out`` with suffix .dot and, with Graphviz on PATH, .svg next to it; existing files are replaced whole.
+
+    ``graphviz.CalledProcessError`` when Graphviz refuses the text.
+    """
+    dot_path, svg_path = (Path(out).with_suffix(suffix) for suffix in (".dot", ".svg"))
+    dot_path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(dot_path, dot_text.encode())
+    if shutil.which("dot") is None:
+        return Written((dot_path,), HINT.format(dot=dot_path, svg=svg_path))
+    import graphviz
+
+    _replace(svg_path, graphviz.Source(dot_text).pipe(format="svg"))
+    return Written((dot_path, svg_path), "")
+
+
+def text(content: object) -> str:
+    """``content`` for an HTML-like label."""
+    return html.escape(str(content), quote=True)
+
+
+def quoted(content: object) -> str:
+    """``content`` as a DOT string."""
+    return '"' + str(content).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def bytes_text(size: float) -> str:
+    """A size with three digits: ``0``, ``12.5 KiB``, ``880 MiB``."""
+    return _scaled(size, 1024.0, ("B", "KiB", "MiB", "GiB", "TiB"))
+
+
+def flops_text(flops: float) -> str:
+    """A count of FLOPs with three digits: ``11.6 GFLOP``."""
+    return _scaled(flops, 1000.0, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))
+
+
+def _scaled(amount: float, step: float, units: tuple[str, ...]) -> str:
+    if not amount:
+        return "0"
+    index = 0
+    while amount >= 999.5 and index < len(units) - 1:
+        amount /= step
+        index += 1
+    digits = 0 if index == 0 or amount >= 99.5 else 1 if amount >= 9.95 else 2
+    return f"{amount:,.{digits}f} {units[index]}"
+
+
+def _replace(path: Path, content: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

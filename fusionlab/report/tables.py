@@ -1,0 +1,110 @@
+"""Results as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from fusionlab.measure.footprint import Footprint
+from fusionlab.passes.contract import Applied
+from fusionlab.study import Outcome
+
+ROWS: tuple[tuple[str, str], ...] = (
+    ("StableHLO ops", "stablehlo_ops"),
+    ("launches, static", "static_launches"),
+    ("launches, dynamic", "dynamic_launches"),
+    ("copies and memsets, dynamic", "dynamic_copies"),
+    ("temp memory (MiB)", "temp_bytes"),
+    ("argument memory (MiB)", "argument_bytes"),
+    ("GFLOP (model)", "flops"),
+    ("GiB accessed (model)", "bytes_accessed"),
+    ("compile (s)", "compile_s"),
+)
+
+
+def print_footprint(found: Footprint, console: Console) -> None:
+    """One program's figures, a row each."""
+    table = _table(_title(found), ("", found.target))
+    for label, field in ROWS:
+        table.add_row(label, _cell(field, getattr(found, field)))
+    console.print(table)
+    _note_compilation([found], console)
+
+
+def print_outcome(outcome: Outcome, console: Console) -> None:
+    """Before and after side by side, the events, and the verdict."""
+    before, after = outcome.before, outcome.after
+    table = _table(_title(before), ("", "before", "after", "after / before"))
+    for label, field in ROWS:
+        old, new = getattr(before, field), getattr(after, field) if after else None
+        table.add_row(label, _cell(field, old), _cell(field, new), _ratio(field, old, new))
+    console.print(table)
+    console.print(f"pipeline: {outcome.pipeline} ({outcome.pass_s:.1f} s without XLA's compiles)", soft_wrap=True)
+    for event in outcome.events:
+        if isinstance(event, Applied):
+            console.print(f"  applied  {event.pass_name}: {event.what}, at {event.location}", soft_wrap=True)
+        else:
+            console.print(
+                f"  declined {event.pass_name} ({event.kind}): {event.reason}, at {event.location}", soft_wrap=True
+            )
+    console.print(f"equivalence: {describe_verdict(outcome)}", soft_wrap=True)
+    _note_compilation([before, *([after] if after else [])], console)
+
+
+def describe_verdict(outcome: Outcome) -> str:
+    """The verdict in one line: the word, the errors against their tolerances, or the reason."""
+    verdict = outcome.equivalence
+    if not verdict.outputs:
+        return f"{verdict.verdict}: {verdict.reason}"
+    parts = [
+        f"{output.name}: off truth by {output.max_abs_error:.2g} in float32 (tolerance {output.tolerance:.2g}), "
+        f"{output.max_abs_error_float64:.2g} in float64 ({output.tolerance_float64:.2g})"
+        for output in verdict.outputs
+    ]
+    where = f" at {verdict.walkers} walkers" if verdict.walkers else ""
+    worst = f"; worst: {verdict.worst}" if verdict.worst else ""
+    return f"{verdict.verdict}{where}; {'; '.join(parts)}{worst}"
+
+
+def print_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
+    """A plain table: the first column left, the others right."""
+    table = _table(title, columns)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+    return table
+
+
+def _title(found: Footprint) -> str:
+    return f"{found.name} on {found.target}"
+
+
+def _cell(field: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if field in ("temp_bytes", "argument_bytes"):
+        return f"{value / 2**20:,.1f}"
+    if field == "bytes_accessed":
+        return f"{value / 2**30:,.2f}"
+    if field == "flops":
+        return f"{value / 1e9:,.1f}"
+    return f"{value:,.1f}" if field == "compile_s" else f"{value:,}"
+
+
+def _ratio(field: str, old: float | None, new: float | None) -> str:
+    return f"{new / old:.3f}" if old and new is not None else "-"
+
+
+def _note_compilation(found: Sequence[Footprint], console: Console) -> None:
+    """What a reader must know to compare these figures with others."""
+    sources = sorted({one.launch_source for one in found if one.launch_source})
+    console.print(f"launches: {', '.join(sources)}; compiled without autotuning when the GPU is absent", style="dim")

@@ -1,0 +1,172 @@
+"""The line that a program walks through, and the table of contents of the project.
+
+    source -> lower -> measure -> rewrite -> check -> measure -> outcome
+
+Each step is one function here; its name is the name in logs, in the progress on stderr and in the documentation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fusionlab.bytesize import ByteSize
+from fusionlab.codegen.cache import CompileCache
+from fusionlab.codegen.compile import Compiled, compile_program
+from fusionlab.codegen.targets import Target
+from fusionlab.equivalence.check import check_workload
+from fusionlab.equivalence.isolated import check_files
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.errors import InputError
+from fusionlab.hlo import lowering
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.program import Program
+from fusionlab.measure.footprint import Footprint, footprint
+from fusionlab.passes.contract import Applied, Event, Pass, Result, Setting
+from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
+from fusionlab.workload import Workload
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a study is done under: the target, how many walkers a check uses, the time a file's check may take."""
+
+    target: Target
+    check_walkers: int = 16
+    check_time_limit_s: float = 300.0
+    cache: CompileCache | None = None
+    progress: Progress = lambda line: None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``after`` is None when the rewritten program was not shown equivalent: then it has no figures."""
+
+    original: Program
+    rewritten: Program
+    pipeline: str
+    events: tuple[Event, ...]
+    pass_s: float
+    before: Footprint
+    after: Footprint | None
+    equivalence: Verdict
+
+    @property
+    def applied(self) -> bool:
+        """Whether any pass changed the program."""
+        return any(isinstance(event, Applied) for event in self.events)
+
+    def to_json(self) -> dict[str, Any]:
+        """The ``apply`` document of the ``--json`` contract."""
+        return {
+            "before": self.before.to_json(),
+            "after": self.after.to_json() if self.after else None,
+            "pipeline": self.pipeline,
+            "pass_s": self.pass_s,
+            "events": [event.to_json() for event in self.events],
+            "equivalence": self.equivalence.to_json(),
+        }
+
+
+def study(source: Workload | Program, passes: Sequence[Pass], given: Circumstances, *, unchecked: bool) -> Outcome:
+    """Lower, measure, rewrite, check and measure again. ``unchecked`` measures what could not be checked all the same.
+
+    A program that the check found different is never measured.
+    """
+    original = lower(source, given)
+    before = measure(source, original, given)
+    result, pass_s = rewrite(original, passes, given)
+    verdict = check(source, original, result, given)
+    trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
+    after = measure(source, result.program, given) if trusted else None
+    return Outcome(original, result.program, print_pipeline(passes), result.events, pass_s, before, after, verdict)
+
+
+def lower(source: Workload | Program, given: Circumstances) -> Program:
+    """The source as StableHLO for the target's platform; InputError for a file that was lowered for another one."""
+    if isinstance(source, Workload):
+        given.progress(f"lower: {source.title} for {given.target.name}")
+        return lowering.lower(source, given.target.kind)
+    if source.platform not in ("any", given.target.kind):
+        raise InputError(
+            f"{source.provenance}: lowered for {source.platform} (it calls that platform's libraries), but target "
+            f"{given.target.name} is {given.target.kind}; choose another --target or lower the program for it"
+        )
+    return source
+
+
+def compiled(program: Program, given: Circumstances) -> Compiled:
+    """XLA's compilation of ``program`` for the target (from the cache when it holds one)."""
+    return compile_program(program, given.target, cache=given.cache)
+
+
+def measure(source: Workload | Program, program: Program, given: Circumstances) -> Footprint:
+    """Compile for the target and count: launches, memory, FLOPs, bytes."""
+    given.progress(f"measure: compiling {program.name} ({program.ops:,} ops) for {given.target.name}")
+    walkers = source.walkers if isinstance(source, Workload) else None
+    return footprint(program, compiled(program, given), flops=program_cost(program).flops, walkers=walkers)
+
+
+def rewrite(program: Program, passes: Sequence[Pass], given: Circumstances) -> tuple[Result, float]:
+    """Run the passes; the result, and the seconds they took without XLA's compiles (for memory budgets)."""
+    compile_s = 0.0
+
+    def temp_bytes(candidate: Program) -> int:
+        nonlocal compile_s
+        started = time.perf_counter()
+        given.progress(f"rewrite: compiling a candidate ({candidate.ops:,} ops) for its temp bytes")
+        size = compiled(candidate, given).memory.temp_bytes
+        compile_s += time.perf_counter() - started
+        return size
+
+    given.progress(f"rewrite: {print_pipeline(passes)}")
+    started = time.perf_counter()
+    result = run_pipeline(program, passes, Setting(temp_bytes))
+    return result, time.perf_counter() - started - compile_s
+
+
+def check(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
+    """Original against rewritten on real numbers.
+
+    A workload is checked at few walkers: the same program is lowered there in its own dtype and in float64, the same
+    choices are repeated, and the events must be the same. A file is checked at its own shapes under limits.
+    """
+    if not result.applied:
+        return Verdict("equal", reason="no pass applied: the program is unchanged")
+    if isinstance(source, Program):
+        given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
+        return check_files(original, result.program, time_limit_s=given.check_time_limit_s)
+    small = source.rebuild(walkers=given.check_walkers)
+    given.progress(f"check: {given.check_walkers} walkers in {small.dtype} and float64")
+    passes = parse_pipeline(resolved_pipeline(result.events))
+    rewritten = []
+    for dtype in (small.dtype, "float64"):
+        program = lowering.lower(small.rebuild(dtype=dtype), original.platform)
+        again = run_pipeline(program, passes, Setting())
+        if _signature(again) != _signature(result):
+            return Verdict(
+                "different",
+                walkers=given.check_walkers,
+                worst="none: the passes took other decisions",
+                reason=f"at {given.check_walkers} walkers in {dtype} the events differ: {_signature(again)}",
+            )
+        rewritten.append(again.program)
+    return check_workload(small, rewritten[0], rewritten[1])
+
+
+def _signature(result: Result) -> list[tuple[str, str, str]]:
+    """What must agree between two runs of one pipeline: which pass applied where."""
+    return [("applied", event.pass_name, event.location) for event in result.applied]
+
+
+def with_memory_budget(passes: Sequence[Pass], budget: ByteSize) -> tuple[Pass, ...]:
+    """The passes with ``memory_budget`` set where it is an option; InputError when none has it."""
+    if not any(hasattr(pass_, "memory_budget") for pass_ in passes):
+        raise InputError(f"no pass of {print_pipeline(passes)} has the option memory_budget")
+    return tuple(
+        pass_.with_options(memory_budget=budget) if hasattr(pass_, "memory_budget") else pass_ for pass_ in passes
+    )

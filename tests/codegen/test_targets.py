@@ -1,0 +1,69 @@
+"""Target specs: names, figures, and errors that name the file and the cause."""
+
+import pytest
+
+from fusionlab.codegen.targets import load_target, target_names
+from fusionlab.errors import InputError
+
+
+def test_names():
+    assert target_names() == ("a100", "a5000", "h200", "cpu", "gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "sm", "memory_bytes_per_s", "fp32_teraflops"),
+    [("a100", "8.0", 1.555e12, 19.5), ("a5000", "8.6", 768e9, 27.8), ("h200", "9.0", 4.8e12, 66.9)],
+)
+def test_specs_agree_with_the_data_sheets(name, sm, memory_bytes_per_s, fp32_teraflops):
+    target = load_target(name)
+    assert (target.name, target.kind, target.attached, target.sm) == (name, "cuda", False, sm)
+    assert target.peaks.memory_bytes_per_s == memory_bytes_per_s
+    assert target.peaks.fp32_flops_per_s / 1e12 == pytest.approx(fp32_teraflops, abs=0.05)
+
+
+def test_cpu_is_attached_and_has_no_spec():
+    target = load_target("cpu")
+    assert (target.kind, target.attached, target.spec, target.peaks) == ("cpu", True, "", None)
+
+
+def test_an_unknown_name_gets_the_nearest():
+    with pytest.raises(InputError, match=r"unknown target 'a1000'; did you mean: a100"):
+        load_target("a1000")
+
+
+def test_a_custom_spec_is_named_after_its_file(tmp_path):
+    path = tmp_path / "mine.txtpb"
+    path.write_text(load_target("a100").spec.replace("core_count: 108", "core_count: 54"))
+    assert (load_target(str(path)).name, load_target(str(path)).peaks.cores) == ("mine", 54)
+
+
+@pytest.mark.parametrize(
+    ("edit", "cause"),
+    [
+        (lambda spec: spec.replace("core_count: 108", ""), "missing core_count"),
+        (lambda spec: spec.replace("core_count: 108", "core_count: 0"), "core_count must be positive"),
+        (lambda spec: spec.replace("core_count: 108", "core_count: many"), "many"),
+        (lambda spec: spec.replace("cuda_compute_capability { major: 8 }", ""), "missing cuda_compute_capability"),
+        (lambda spec: spec.replace('platform_name: "CUDA"', "platform_name"), "line 2[0-9]: expected"),
+        (lambda spec: spec + "}\n", "with no '{' before it"),
+        (lambda spec: spec + "more {\n", "'more {' is never closed"),
+        (lambda spec: "", "missing threads_per_block_limit"),
+    ],
+)
+def test_a_broken_spec_names_file_and_cause(tmp_path, edit, cause):
+    path = tmp_path / "broken.txtpb"
+    path.write_text(edit(load_target("a100").spec))
+    with pytest.raises(InputError, match=rf"broken\.txtpb: not a usable GPU spec: .*{cause}"):
+        load_target(str(path))
+
+
+def test_a_missing_spec_names_the_file(tmp_path):
+    with pytest.raises(InputError, match=r"none\.txtpb: cannot be read: No such file"):
+        load_target(str(tmp_path / "none.txtpb"))
+
+
+def test_a_binary_spec_is_refused(tmp_path):
+    path = tmp_path / "binary.txtpb"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="not a text file"):
+        load_target(str(path))

@@ -1,0 +1,80 @@
+"""Shared by all tests: golden files, small functions as Programs, and running programs on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.codegen.raising import Raising, raise_program
+from fusionlab.equivalence.oracle import CPU_OPTIONS
+from fusionlab.hlo.program import Program
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="Write the golden files instead of comparing them.")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """``golden(path, text)``: ``text`` is what the file says; a missing file is a failure, not a first version."""
+
+    def compare(path: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            path.write_text(text)
+        assert path.exists(), f"{path.name} is missing; write it with pytest --update-golden and read the diff"
+        assert text == path.read_text(), f"{path} differs; if that is meant, run pytest --update-golden"
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def lowered() -> Callable[..., Program]:
+    """``lowered(function, *arguments, platform="cpu")``: the function as a Program."""
+
+    def lower(function: Callable[..., Any], *arguments: Any, platform: str = "cpu", name: str = "small") -> Program:
+        # A function of our own, so that no test depends on what JAX has cached for another lowering of `function`.
+        traced = jax.jit(lambda *given: function(*given), keep_unused=True).trace(*arguments)
+        module = traced.lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+        return Program.from_module(module, name=name, provenance="a test", platform=platform)
+
+    return lower
+
+
+@pytest.fixture
+def program_of_text(tmp_path: Path) -> Callable[[str], Program]:
+    """``program_of_text(text)``: the Program of a module written as StableHLO text."""
+
+    def read(text: str) -> Program:
+        path = tmp_path / "module.mlir"
+        path.write_text(text)
+        return Program.from_file(path)
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def run_raised() -> Callable[..., list[np.ndarray]]:
+    """``run_raised(program, arrays, widen=False)``: what the raised program computes on the CPU."""
+
+    def run(program: Program, arrays: Sequence[Any], *, widen: bool = False) -> list[np.ndarray]:
+        call = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=CPU_OPTIONS)
+        with jax.enable_x64(True):
+            return [np.asarray(result) for result in call(*arrays)]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_directly() -> Callable[..., list[np.ndarray]]:
+    """``run_directly(function, *arrays)``: the untouched function under ``jax.jit``; flat results."""
+
+    def run(function: Callable[..., Any], *arrays: Any) -> list[np.ndarray]:
+        results = jax.jit(lambda *given: function(*given), compiler_options=CPU_OPTIONS)(*arrays)
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
+
+    return run

@@ -1,0 +1,135 @@
+"""Cost rules: against XLA's own figures for loop-free programs, by hand where XLA has none, and never free."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from fusionlab.hlo.cost import Cost, node_cost, program_cost, size_bytes
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.program import Program, TensorType
+
+from .conftest import as_program
+
+X, W = jnp.ones((32, 48)), jnp.ones((48, 16))
+
+LIKE_XLA = {
+    "dot": (lambda x, w: x @ w, X, W),
+    "batched dot": (lambda a, b: jnp.einsum("bij,bkj->bik", a, b), jnp.ones((5, 32, 48)), jnp.ones((5, 16, 48))),
+    "arithmetic": (lambda x: (x * x + 1.0) / (x - 3.0), X),
+    "transcendentals": (lambda x: jnp.tanh(x) + jnp.exp(x), X),
+    "select": (lambda x: jnp.where(x > 0, x, -x), X),
+}
+
+
+@pytest.mark.parametrize("case", LIKE_XLA)
+def test_flops_are_those_of_xla(case):
+    """XLA counts transcendentals apart from the rest; here they are part of the FLOPs."""
+    function, *arguments = LIKE_XLA[case]
+    analysis = jax.jit(function).lower(*arguments).compile().cost_analysis()
+    cost = program_cost(as_program(function, *arguments))
+    assert cost.transcendentals == analysis.get("transcendentals", 0)
+    assert cost.flops == analysis["flops"] + analysis.get("transcendentals", 0)
+
+
+def test_a_reduction_counts_its_input_elements_where_xla_counts_one_less_per_sum():
+    analysis = jax.jit(lambda x: x.sum(0)).lower(X).compile().cost_analysis()
+    cost = program_cost(as_program(lambda x: x.sum(0), X))
+    assert cost.flops == 32 * 48 == analysis["flops"] + 48
+    assert cost.bytes == analysis["bytes accessed"]
+
+
+def test_bytes_of_one_op_are_its_operands_and_results():
+    assert program_cost(as_program(lambda x, w: x @ w, X, W)).bytes == 4 * (32 * 48 + 48 * 16 + 32 * 16)
+    assert program_cost(as_program(lambda x: x * x, X)).bytes == 4 * (2 * 32 * 48)  # one operand, read once
+    assert program_cost(as_program(lambda x: x.reshape(48, 32), X)).bytes == 0
+    assert program_cost(as_program(lambda x: x[4:6], X)).bytes == 4 * (2 * 2 * 48)
+
+
+def test_integers_and_layout_cost_no_flops():
+    cost = program_cost(as_program(lambda i, x: (i * 3 + 1, x.T, jnp.sort(x)), jnp.arange(64), X))
+    assert (cost.flops, cost.unmodelled) == (0, {})
+    assert cost.bytes > 0
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_linear_algebra(platform):
+    a, b = jnp.ones((7, 9, 9)), jnp.ones((7, 9, 4))
+    flat = flatten(as_program(lambda a: jax.lax.linalg.lu(a)[0], a, platform=platform).parse())
+    calls = [node for node in flat.nodes if node.name == "stablehlo.custom_call"]
+    (factorisation,) = [node_cost(node) for node in calls if "getrf" in str(node.attributes["call_target_name"])]
+    assert factorisation.flops == pytest.approx(7 * 2 / 3 * 9**3, abs=1)
+    assert factorisation.unmodelled == {}
+
+    def solve(a, b):
+        return jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+
+    assert program_cost(as_program(solve, a, b, platform=platform)).flops == 7 * 9**2 * 4
+
+
+def test_a_loop_costs_its_body_times_its_trips():
+    def body(x):
+        return jnp.tanh(x @ W @ W.T)
+
+    once = program_cost(as_program(body, X))
+    looped = program_cost(as_program(lambda x: jax.lax.fori_loop(0, 12, lambda _, y: body(y), x), X))
+    assert looped.flops == 12 * once.flops
+    assert looped.transcendentals == 12 * once.transcendentals
+    assert looped.unmodelled == {}
+
+
+def test_unknown_is_listed_and_not_free():
+    halved = as_program(lambda x: jax.lax.while_loop(lambda y: y.sum() > 1, lambda y: y / 2, x), X)
+    cost = program_cost(halved)
+    assert cost.unmodelled == {"stablehlo.while with unknown trips": 1}
+    assert cost.flops >= 32 * 48  # one trip at least
+    assert program_cost(as_program(jnp.fft.fft, X)).unmodelled.keys() & {"stablehlo.fft"}
+    assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, jnp.ones(3, "complex64"))).unmodelled
+
+
+def test_an_opaque_call_is_named():
+    text = """module { func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.custom_call @mystery(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = stablehlo.add %0, %0 : tensor<4xf32>
+      return %1 : tensor<4xf32> } }"""
+    cost = program_cost(program_from(text))
+    assert cost.unmodelled == {"custom call @mystery": 1}
+    assert cost.flops == 4
+
+
+def test_a_branch_costs_its_dearest_arm():
+    def choose(i, x):
+        return jax.lax.switch(i, [lambda y: y, lambda y: y * 2, lambda y: y * y + y], x)
+
+    chosen = program_cost(as_program(choose, 1, X))
+    assert chosen.flops == 2 * X.size
+
+
+def test_costs_add_and_scale():
+    first, second = Cost(3, 1, 8, {"a": 1}), Cost(5, 0, 2, {"a": 1, "b": 2})
+    assert first + second == Cost(8, 1, 10, {"a": 2, "b": 2})
+    assert sum([first, second], Cost()) == first + second
+    assert second.times(3) == Cost(15, 0, 6, {"a": 3, "b": 6})
+    assert first.intensity == 3 / 8
+    assert Cost().intensity == 0.0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("i1", 6), ("bf16", 12), ("f32", 24), ("ui64", 48), ("complex<f32>", 48), ("f8E4M3FN", 6)]
+)
+def test_sizes(dtype, size):
+    assert size_bytes(TensorType((2, 3), dtype)) == size
+
+
+def test_paulinet_is_modelled_whole(paulinet):
+    cost = program_cost(paulinet)
+    assert cost.unmodelled == {}
+    assert cost.flops > 1e6
+    assert cost.bytes > cost.flops / 100
+
+
+def program_from(text):
+    from jax._src.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    with make_ir_context():
+        return Program.from_module(ir.Module.parse(text), name="text", provenance="test")

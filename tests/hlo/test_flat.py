@@ -1,0 +1,91 @@
+"""The flat view: calls inlined, regions nested, captured values found, constants and folding."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.constants import fold
+from fusionlab.hlo.flat import flatten, free_values
+
+X = np.linspace(0.1, 1.2, 6, dtype=np.float32)
+
+
+def test_a_function_called_twice_is_inlined_twice(lowered):
+    sine = jax.jit(jnp.sin)
+    flat = flatten(lowered(lambda x: sine(sine(x)) + 1, X).parse())
+    assert [node.name for node in flat.walk() if node.name == "stablehlo.sine"] == ["stablehlo.sine"] * 2
+    assert "func.call" not in {node.name for node in flat.walk()}
+    assert len({node.id for node in flat.walk()}) == len(list(flat.walk()))
+
+
+def test_scopes_are_those_of_the_call_sites_first(lowered):
+    @jax.jit
+    def inner(x):
+        with jax.named_scope("stage_b"):
+            return jnp.sin(x)
+
+    def function(x):
+        with jax.named_scope("stage_a"):
+            return inner(x)
+
+    (node,) = (n for n in flatten(lowered(function, X).parse()).walk() if n.name == "stablehlo.sine")
+    assert node.scope.index("stage_a") < node.scope.index("stage_b") < node.scope.index("sin")
+
+
+def test_what_a_region_captures(program_of_text):
+    text = """
+func.func public @main(%x: tensor<f32>, %p: tensor<i1>, %y: tensor<f32>) -> tensor<f32> {
+  %s = stablehlo.sine %x : tensor<f32>
+  %0 = "stablehlo.if"(%p) ({
+    %1 = stablehlo.add %s, %x : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }, {
+    stablehlo.return %y : tensor<f32>
+  }) : (tensor<i1>) -> tensor<f32>
+  return %0 : tensor<f32>
+}"""
+    flat = flatten(program_of_text(text).parse())
+    sine, choice = flat.nodes
+    assert free_values(choice.regions[0]) == [sine.results[0], flat.arguments[0]]
+    assert free_values(choice.regions[1]) == [flat.arguments[2]]
+
+
+def test_calls_that_recurse_are_an_input_error(program_of_text):
+    text = """
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @again(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @again(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @again(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}"""
+    with pytest.raises(InputError, match="is the call cyclic"):
+        flatten(program_of_text(text).parse())
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda k: jnp.where(k < 0, k + 6, k), 3),
+        (lambda k: lax.rem(k * 7, jnp.int32(4)) - 1, 0),
+        (lambda k: jnp.eye(3, dtype=np.int32) * k, 3 * np.eye(3)),
+        (lambda k: lax.clamp(0, k, 2).astype(np.float32), None),
+        (lambda k: jnp.maximum(-k, 1) | (~k & 1), 1),
+        (lambda k: jnp.sin(k.astype(np.float32)).astype(np.int32), None),
+        (lambda k: k * jnp.int32(2**30), 3 * 2**30 - 2**32),
+        (lambda k: lax.rem(k, k - 3), None),
+    ],
+    ids=["negative-index", "remainder", "identity", "floats", "bits", "sine", "wraps", "remainder-by-zero"],
+)
+def test_integers_that_follow_from_a_counter(function, expected, lowered):
+    flat = flatten(lowered(function, np.int32(3)).parse())
+    found = fold(flat.returns[0], {flat.arguments[0]: np.asarray(3, np.int32)})
+    if expected is None:
+        assert found is None
+    else:
+        np.testing.assert_array_equal(found, expected)
+    assert fold(flat.returns[0]) is None

@@ -1,0 +1,107 @@
+"""The networkx view: stable ids, inlined calls, nested regions, edges with bytes, and no trace left in the module."""
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.graph import graph
+from fusionlab.hlo.replay import find_replays, operations
+
+from .conftest import as_program, laplacian_program
+
+
+def test_nodes_and_edges_of_a_small_program():
+    view = graph(as_program(lambda x, w: jnp.tanh(x @ w), jnp.ones((2, 3)), jnp.ones((3, 4))))
+    (dot,) = [node for node, name in view.nodes(data="name") if name == "stablehlo.dot_general"]
+    assert view.nodes[dot] | {"order": 0} == {
+        "kind": "op",
+        "name": "stablehlo.dot_general",
+        "type": "2x4xf32",
+        "shape_bytes": 32,
+        "scope": "jit(<lambda>)/dot_general",
+        "phase": "",
+        "stage": "",
+        "role": "primal",
+        "family": "gemm",
+        "flops": 48,
+        "transcendentals": 0,
+        "bytes": 4 * (6 + 12 + 8),
+        "unmodelled": 0,
+        "region": "main",
+        "parent": "",
+        "order": 0,
+    }
+    assert view.edges["main/argument.0", dot] == {"bytes": 24, "values": 1}
+    assert view.edges["main/argument.1", dot] == {"bytes": 48, "values": 1}
+    assert "main/return" in nx.descendants(view, dot)
+
+
+def test_ids_depend_on_the_module_alone(replay_program):
+    first, second = graph(replay_program), graph(laplacian_program())
+    assert list(first.nodes(data=True)) == list(second.nodes(data=True))
+    assert list(first.edges(data=True)) == list(second.edges(data=True))
+
+
+def test_the_view_is_acyclic_and_complete(paulinet):
+    view = graph(paulinet)
+    assert nx.is_directed_acyclic_graph(view)
+    ops = [node for node, kind in view.nodes(data="kind") if kind == "op"]
+    assert len(ops) == sum(1 for _ in operations(flatten(paulinet.parse())))
+    top = [node for node in ops if not view.nodes[node]["parent"]]
+    assert sum(view.nodes[node]["flops"] for node in top) == program_cost(paulinet).flops
+
+
+def test_loop_regions_are_nested_under_the_loop(replay_program):
+    view = graph(replay_program)
+    (loop,) = [node for node, name in view.nodes(data="name") if name == "stablehlo.while"]
+    inside = [node for node, parent in view.nodes(data="parent") if parent == loop]
+    assert {view.nodes[node]["region"] for node in inside} == {f"{loop}/condition", f"{loop}/body"}
+    assert all(node.startswith(f"{loop}/") for node in inside)
+    assert f"{loop}/body/argument.0" in inside
+    assert f"{loop}/body/return" in inside
+
+
+def test_a_function_called_twice_appears_twice():
+    @jax.jit
+    def inner(x):
+        return jnp.tanh(x)
+
+    program = as_program(lambda x: inner(x) + inner(2 * x), jnp.ones(5))
+    view = graph(program)
+    assert sum(name == "stablehlo.tanh" for _, name in view.nodes(data="name")) == 2
+    assert not any(name == "func.call" for _, name in view.nodes(data="name"))
+
+
+def test_a_region_alone(replay_program):
+    flat = flatten(replay_program.parse())
+    body = find_replays(flat)[0].loop.body
+    view = graph(flat, body)
+    ops = [node for node, kind in view.nodes(data="kind") if kind == "op"]
+    assert len(ops) == sum(1 for _ in operations(body))
+    whole = graph(flat)
+    assert {node: whole.nodes[node]["name"] for node in ops} == {node: view.nodes[node]["name"] for node in ops}
+    assert {view.nodes[node]["stage"] for node in ops} == {"A", "B", "C", "E"}
+
+
+def test_captured_values_reach_the_ops_that_read_them():
+    text = """module { func.func public @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.if"(%p) ({ %1 = stablehlo.negate %x : tensor<4xf32>
+        stablehlo.return %1 : tensor<4xf32> }, { stablehlo.return %x : tensor<4xf32> })
+        : (tensor<i1>) -> tensor<4xf32>
+      return %0 : tensor<4xf32> } }"""
+    from .test_cost import program_from
+
+    view = graph(program_from(text))
+    assert view.edges["main/argument.1", "main/0/true/0"] == {"bytes": 16, "values": 1}
+    assert view.edges["main/argument.1", "main/0/false/return"] == {"bytes": 16, "values": 1}
+
+
+def test_the_program_is_untouched(replay_program):
+    before = replay_program.digest
+    module = replay_program.parse()
+    text = str(module)
+    graph(flatten(module))
+    assert str(module) == text
+    assert replay_program.digest == before

@@ -1,0 +1,180 @@
+"""The parser of optimised HLO text, on a small module with everything that the grammar distinguishes."""
+
+import pytest
+
+from fusionlab.hlo.optimized import HloSyntaxError, parse_optimized
+from fusionlab.hlo.optimized_attributes import parse_json, parse_metadata, split_attributes
+from fusionlab.hlo.optimized_shapes import Shape, parse_shape
+
+TEXT = r"""HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[4,8]{1,0})->(f32[4,8]{1,0}, s32[])}
+
+FileNames
+1 "model (1).py"
+
+FunctionNames
+1 "log_psi.<locals>.<lambda>"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=11 end_line=11 column=5 end_column=8}
+2 {file_name_id=1 function_name_id=1 line=12 end_line=12 column=5 end_column=8}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+
+%fused_tanh (p.0: f32[4,8]) -> f32[4,8] {
+  %p.0 = f32[4,8]{1,0} parameter(0)
+  %constant.2 = f32[2]{0} constant({-inf, 1e-08})
+  ROOT %tanh.1 = f32[4,8]{1,0} tanh(%p.0), metadata={op_name="jit(f)/while/body/tanh" stack_frame_id=2}
+}
+
+%body (carry: (f32[4,8], s32[])) -> (f32[4,8], s32[]) {
+  %carry = (f32[4,8]{1,0}, s32[]) parameter(0)
+  %x = f32[4,8]{1,0} get-tuple-element(%carry), index=0
+  %n = s32[] get-tuple-element(%carry), index=1
+  %lt = f32[4,8]{1,0:S(5)} custom-call(%x, /*index=1*/%n), custom_call_target="__cublas$lt$matmul", backend_config={"text":"a, \"b\" = {c}","n":[1,2]}
+  %loop_tanh_fusion = f32[4,8]{1,0} fusion(%lt), kind=kLoop, calls=%fused_tanh
+  ROOT %out = (f32[4,8]{1,0}, s32[]) tuple(%loop_tanh_fusion, %n)
+}
+
+%condition (carry.1: (f32[4,8], s32[])) -> pred[] {
+  %carry.1 = (f32[4,8]{1,0}, s32[]) parameter(0)
+  ROOT %true = pred[] constant(true)
+}, execution_thread="main"
+
+ENTRY %main (x.1: f32[4,8]) -> (f32[4,8], s32[]) {
+  %x.1 = f32[4,8]{1,0} parameter(0), metadata={op_name="x[\'a\']"}
+  %zero = s32[] constant(0)
+  %init = (f32[4,8]{1,0}, /*index=1*/s32[]) tuple(%x.1, %zero)
+  ROOT %while.1 = (f32[4,8]{1,0}, s32[]) while(%init), condition=%condition, body=%body, metadata={op_name="jit(f)/while" source_file="other.py" source_line=7}, backend_config={"known_trip_count":{"n":"30"}}
+}
+"""  # noqa: E501  # HLO is printed one instruction per line
+
+
+@pytest.fixture(scope="module")
+def module():
+    return parse_optimized(TEXT)
+
+
+def test_computations_in_the_order_of_the_text(module):
+    assert module.name == "jit_f"
+    assert list(module.computations) == ["fused_tanh", "body", "condition", "main"]
+    assert module.entry.name == "main"
+    assert module.computations["condition"].closing == '}, execution_thread="main"'
+
+
+def test_an_instruction_comes_apart(module):
+    loop = module.entry.root
+    assert (loop.name, loop.opcode, loop.is_root) == ("while.1", "while", True)
+    assert loop.operands == ("init",)
+    assert loop.called == ("condition", "body")
+    assert loop.known_trip_count == 30
+    assert loop.shape == Shape("tuple", elements=(Shape("f32", (4, 8), "1,0"), Shape("s32")))
+
+
+def test_a_fusion_and_a_custom_call(module):
+    body = module.computations["body"]
+    fusion, call = body.by_name["loop_tanh_fusion"], body.by_name["lt"]
+    assert (fusion.fusion_kind, fusion.called, fusion.known_trip_count) == ("kLoop", ("fused_tanh",), None)
+    assert (call.custom_call_target, call.fusion_kind) == ("__cublas$lt$matmul", "")
+    assert call.operands == ("x", "n")
+    assert call.backend_config == {"text": 'a, "b" = {c}', "n": [1, 2]}
+    assert call.shape.layout == "1,0:S(5)"
+
+
+def test_root_parameters_and_users(module):
+    body = module.computations["body"]
+    assert body.root.name == "out"
+    assert [parameter.name for parameter in body.parameters] == ["carry"]
+    assert [user.name for user in body.users["n"]] == ["lt", "out"]
+
+
+def test_sources_by_frame_and_by_metadata(module):
+    tanh = module.computations["fused_tanh"].root
+    assert tanh.op_name == "jit(f)/while/body/tanh"
+    assert module.source_of(tanh) == ("model (1).py", 12)
+    assert module.source_of(module.entry.root) == ("other.py", 7)
+    assert module.source_of(module.entry.by_name["zero"]) is None
+
+
+def test_printing_and_reading_again_is_a_fixed_point(module):
+    printed = str(module)
+    assert parse_optimized(printed) == module
+    assert str(parse_optimized(printed)) == printed
+    assert [line for line in printed.splitlines() if line] == [line for line in TEXT.splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "expected"),
+    [
+        ("tanh(%p.0)", "tanh %p.0", 21, "SHAPE"),
+        ("ROOT %out = ", "ROOT out = ", 30, "NAME"),
+        ("HloModule jit_f", "Module jit_f", 1, "HEADER"),
+        ("}\n\n%body", "\n\n%body", 24, "EQUAL"),
+    ],
+)
+def test_an_error_says_where_and_what_was_expected(old, new, line, expected):
+    with pytest.raises(HloSyntaxError) as caught:
+        parse_optimized(TEXT.replace(old, new))
+    assert caught.value.line == line
+    assert expected in caught.value.expected
+    assert str(caught.value).startswith(f"line {line}, column {caught.value.column}: not HLO text: expected ")
+
+
+def test_a_text_that_ends_too_early():
+    with pytest.raises(HloSyntaxError) as caught:
+        parse_optimized(TEXT.rstrip().removesuffix("}"))
+    assert caught.value.line >= len(TEXT.splitlines()) - 1
+    assert "CLOSE" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"),
+    [
+        ("f32[4,8]{1,0}", 128),
+        ("pred[3]", 3),
+        ("s4[3]{0}", 2),
+        ("c128[]", 16),
+        ("f8e4m3fn[8]", 8),
+        ("(f32[2]{0}, (s32[], /*index=1*/f64[2,2]{0,1:T(2,2)S(1)}), token[])", 44),
+        ("()", 0),
+        ("f32[<=10,2]{1,0}", 80),
+    ],
+)
+def test_sizes_of_shapes(text, bytes_):
+    assert parse_shape(text).byte_size == bytes_
+
+
+@pytest.mark.parametrize("text", ["", "f32", "f32[a]", "(f32[2]", "f32[2] f32[2]"])
+def test_what_is_no_shape_is_refused(text):
+    with pytest.raises(ValueError, match="not a shape"):
+        parse_shape(text)
+
+
+def test_an_unknown_element_type_has_no_size():
+    with pytest.raises(ValueError, match="unknown HLO element type 'q7'"):
+        _ = parse_shape("q7[2]").byte_size
+
+
+def test_attributes_split_outside_brackets_and_strings():
+    text = r', dims={0,1}, window={size=2x2 pad=0_0}, f={a="x, y={", b=(1, 2)}, flag, s="\"q\", r=1"'
+    assert split_attributes(text) == {
+        "dims": "{0,1}",
+        "window": "{size=2x2 pad=0_0}",
+        "f": '{a="x, y={", b=(1, 2)}',
+        "flag": "",
+        "s": r'"\"q\", r=1"',
+    }
+
+
+@pytest.mark.parametrize("text", [", a={1", ", a=1}", ', a="x'])
+def test_unmatched_brackets_are_refused(text):
+    with pytest.raises(ValueError, match=r"unmatched|never closed"):
+        split_attributes(text)
+
+
+def test_metadata_and_backend_config_values():
+    assert parse_metadata(r'{op_name="f[\'a\']/b c" source_line=3}') == {"op_name": "f['a']/b c", "source_line": "3"}
+    assert parse_json('{"a":{"n":"3"}}') == {"a": {"n": "3"}}
+    assert parse_json("not json") == parse_json("[1]") == {}

@@ -1,0 +1,128 @@
+"""Program: what may be a file, what may not, and that it is a value."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program, TensorType, public_function
+
+ADD = """func.func public @main(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %0 = stablehlo.add %x, %x : tensor<3x2xf32>
+  return %0 : tensor<3x2xf32>
+}
+"""
+
+
+@pytest.fixture
+def small(lowered):
+    return lowered(lambda x, n: (jnp.sin(x) * n, n + 1), np.ones((3, 2), np.float32), np.int32(2))
+
+
+def written(tmp_path, content, name="module.mlir"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_text_and_bytecode_files_give_equal_programs(small, tmp_path):
+    text = Program.from_file(written(tmp_path, small.text))
+    bytecode = Program.from_file(written(tmp_path, small.bytecode, "module.mlirbc"))
+    assert text.name == bytecode.name == "module"
+    assert text.provenance == str(tmp_path / "module.mlir")
+    assert str(text.parse()) == str(bytecode.parse()) == str(small.parse())
+    assert bytecode.digest == small.digest
+    assert text.inputs == bytecode.inputs == (TensorType((3, 2), "f32"), TensorType((), "i32"))
+    assert text.outputs == (TensorType((3, 2), "f32"), TensorType((), "i32"))
+    assert text.ops == small.ops == 6
+
+
+def test_the_digest_is_the_content(small, tmp_path):
+    again = Program.from_module(small.parse(), name="other", provenance="elsewhere")
+    assert again.digest == small.digest
+    assert len(small.digest) == 64
+    assert Program.from_file(written(tmp_path, ADD)).digest != small.digest
+    assert Program.from_file(written(tmp_path, ADD)).digest == Program.from_file(written(tmp_path, ADD)).digest
+
+
+def test_editing_a_parsed_module_leaves_the_program_alone(small):
+    before = small.text
+    module = small.parse()
+    with module.context:
+        public_function(module).operation.erase()
+    assert small.text == before
+
+
+def test_the_platform_follows_from_the_library_calls(lowered, tmp_path):
+    square = np.eye(3, dtype=np.float32)
+    for platform, expected in (("cpu", "cpu"), ("cuda", "cuda")):
+        program = lowered(lambda a: jnp.linalg.slogdet(a), square, platform=platform)
+        assert Program.from_file(written(tmp_path, program.bytecode)).platform == expected
+    assert Program.from_file(written(tmp_path, ADD)).platform == "any"
+
+
+DYNAMIC = "func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n"
+TOKEN = "func.func public @main(%t: !stablehlo.token) -> !stablehlo.token {\n  return %t : !stablehlo.token\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        ("", "the file is empty"),
+        (" \n\n", "the file is empty"),
+        ("hello, world\n", "not a valid StableHLO module"),
+        ("HloModule jit_f, entry_computation_layout={()->f32[]}\n\nENTRY main {\n}\n", "not a valid StableHLO module"),
+        (bytes(range(128, 256)) * 9, "neither StableHLO text nor MLIR bytecode"),
+        (b"\x00\x01\x02\x03" * 64, "not a valid StableHLO module"),
+        (b"ML\xefR", "not a valid StableHLO module"),
+        (b"ML\xefR" + bytes(range(256)), "not a valid StableHLO module"),
+        (ADD[:70], "not a valid StableHLO module"),
+        (ADD.replace("tensor<3x2xf32>\n  return", "tensor<2x3xf32>\n  return"), "not a valid StableHLO module"),
+        (ADD.replace("stablehlo.add", "theirs.add"), "not a valid StableHLO module"),
+        (ADD.replace("public", "private"), "no public function"),
+        ("module {}\n", "no public function"),
+        ("func.func private @main(tensor<f32>) -> tensor<f32>\n", "no public function"),
+        ("func.func @main(tensor<f32>) -> tensor<f32>\n", "not a valid StableHLO module"),
+        (DYNAMIC, "argument 0 of @main has type tensor<?xf32>"),
+        (TOKEN, "argument 0 of @main has type !stablehlo.token"),
+    ],
+    ids=["empty", "blank", "prose", "hlo", "binary", "zeros", "magic-only", "magic-then-junk", "cut-text", "ill-typed",
+         "unknown-dialect", "private", "no-function", "declared", "declared-public", "dynamic", "token"],
+)  # fmt: skip
+def test_a_bad_file_is_one_line_that_names_it_and_the_cause(content, cause, tmp_path):
+    path = written(tmp_path, content)
+    with pytest.raises(InputError) as caught:
+        Program.from_file(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert cause in message
+    assert "\n" not in message
+    assert len(message) < 300 + len(str(path))
+
+
+def test_a_dynamic_shape_inside_is_found(tmp_path):
+    body = "  %0 = stablehlo.convert %x : (tensor<?xf32>) -> tensor<?xf64>\n  return %0 : tensor<?xf64>\n"
+    inner = f"func.func private @inner(%x: tensor<?xf32>) -> tensor<?xf64> {{\n{body}}}\n"
+    with pytest.raises(InputError, match=r"tensor<\?xf32> in the module; only tensors of static shape"):
+        Program.from_file(written(tmp_path, ADD + inner))
+
+
+def test_bytecode_cut_anywhere_is_an_input_error(small, tmp_path):
+    for kept in range(5, len(small.bytecode), max(1, len(small.bytecode) // 40)):
+        path = written(tmp_path, small.bytecode[:kept])
+        with pytest.raises(InputError, match="module.mlir: "):
+            Program.from_file(path)
+
+
+def test_a_file_that_is_not_there_or_a_folder(tmp_path):
+    with pytest.raises(InputError, match="absent.mlir: cannot be read: No such file"):
+        Program.from_file(tmp_path / "absent.mlir")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        Program.from_file(tmp_path)
+
+
+def test_main_is_preferred_and_any_public_function_will_do(tmp_path):
+    both = ADD.replace("@main", "@first") + ADD
+    assert public_function(Program.from_file(written(tmp_path, both)).parse()).name.value == "main"
+    only = ADD.replace("@main", "@first").replace("public ", "")
+    assert public_function(Program.from_file(written(tmp_path, only)).parse()).name.value == "first"
