@@ -69,7 +69,7 @@ def test_training_finds_the_ground_state_of_hydrogen() -> None:
 def test_phases_are_marked() -> None:
     ansatz = exponential()
     a, walkers = jnp.float32(1), jnp.zeros((2, 1, 3))
-    arguments = (a, train_step.initial_optimiser(a), walkers, jax.random.PRNGKey(0), jnp.float32(1))
+    arguments = (a, walkers, jax.random.PRNGKey(0), jnp.float32(1), train_step.initial_optimiser(a))
     text = jax.jit(train_step.build(ansatz, "replay")).lower(*arguments).as_text(debug_info=True)
     assert all(scope in text for scope in ("mcmc", "stage_e", "potential", "optimiser"))
     assert len(arguments) == len(train_step.argument_names("replay"))
@@ -88,7 +88,7 @@ def test_training_lowers_the_energy_of_lih() -> None:
         equilibrated = sample(parameters, walkers, jax.random.PRNGKey(seed), tau)
         walkers, tau = equilibrated["walkers"], equilibrated["step"]
     for seed in range(200):
-        result = step(parameters, optimiser, walkers, jax.random.PRNGKey(1000 + seed), tau)
+        result = step(parameters, walkers, jax.random.PRNGKey(1000 + seed), tau, optimiser)
         parameters, optimiser, walkers, tau = (result[n] for n in ("parameters", "optimiser", "walkers", "step"))
         energies.append(float(result["energy"]))
     assert np.mean(energies[:5]) > -4.5
@@ -161,7 +161,7 @@ def test_one_floating_point_dtype_throughout(name: str, dtype: str, other: str) 
     optimiser = jax.eval_shape(train_step.initial_optimiser, parameters)
     walkers, step = jax.ShapeDtypeStruct((2, 4, 3), dtype), jax.ShapeDtypeStruct((), dtype)
     function = train_step.build(ansatz, "replay")
-    traced = jax.make_jaxpr(function)(parameters, optimiser, walkers, np.array([0, 1], np.uint32), step)
+    traced = jax.make_jaxpr(function)(parameters, walkers, np.array([0, 1], np.uint32), step, optimiser)
     assert f":{other}[" not in str(traced)
     assert f":{other[0]}{dtype[5:]}[" in str(traced)
     assert {str(leaf.dtype) for leaf in traced.out_avals} == {dtype, "int32"}
