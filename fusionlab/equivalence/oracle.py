@@ -17,11 +17,12 @@ from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
-CPU_OPTIONS = {
+CPU_OPTIONS: dict[str, str | int | bool] = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
 }
+if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
+    CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
