@@ -57,4 +57,6 @@ def program_runner(program: Program, *, widen: bool = False, dtype: str | None =
 
 
 def _as(array: np.ndarray, dtype: str) -> Any:
-    return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
+    if np.issubdtype(array.dtype, np.complexfloating):
+        return array.astype(np.result_type(dtype, np.complex64))
+    return array.astype(dtype) if jax.numpy.issubdtype(array.dtype, np.floating) else array

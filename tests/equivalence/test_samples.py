@@ -65,7 +65,6 @@ def test_samples_are_the_same_every_time(samples):
     "dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int8", "uint32", "uint8", "bool", "complex64"]
 )
 def test_every_type_has_samples(dtype, lowered):
-    program = lowered(lambda x: x, jax.ShapeDtypeStruct((40,), dtype))
     with jax.enable_x64(True):
         program = lowered(lambda x: x, jax.ShapeDtypeStruct((40,), dtype))
     first, second, _ = signature_samples(program)

@@ -1,0 +1,51 @@
+"""Running the command line in this process, on small modules."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from jax import lax
+
+from fusionlab.cli import main
+
+
+@pytest.fixture(autouse=True)
+def compile_cache(tmp_path, monkeypatch):
+    """Nothing of a test is left in the user's cache."""
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def cli():
+    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``."""
+
+    def run(*arguments):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def replay_file(lowered, tmp_path) -> Path:
+    """A counted sum over directions in a file, lowered for the CPU."""
+    x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    program = lowered(lambda x: lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[:, k, None] * x), x), x)
+    path = tmp_path / "replay.mlir"
+    path.write_text(program.text)
+    return path
+
+
+@pytest.fixture
+def recurrence_file(lowered, tmp_path) -> Path:
+    """A loop in which nothing applies, in a file."""
+    x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    path = tmp_path / "recurrence.mlir"
+    path.write_text("// a comment that only the very same bytes keep\n")
+    program = lowered(lambda x: lax.fori_loop(0, 4, lambda k, y: jnp.tanh(y) * 2, x), x)
+    path.write_text(path.read_text() + program.text)
+    return path
