@@ -63,7 +63,7 @@ def test_training_finds_the_ground_state_of_hydrogen() -> None:
         state = step(key=jax.random.PRNGKey(seed), **{name: state[name] for name in kept})
     assert float(state["parameters"]) == pytest.approx(1.0, abs=0.03)
     assert float(state["energy"]) == pytest.approx(-0.5, abs=2e-3)
-    assert int(state["optimiser"].count) == 60
+    assert int(state["optimiser"][0].count) == 60
 
 
 def test_phases_are_marked() -> None:
@@ -96,19 +96,12 @@ def test_training_lowers_the_energy_of_lih() -> None:
     assert np.mean(energies[-20:]) > -8.2  # the exact energy is -8.07 hartree
 
 
-def test_adamw_is_optax() -> None:
-    optax = pytest.importorskip("optax", reason="the comparison needs optax")
-    random = np.random.default_rng(0)
-    ours = theirs = {"w": jnp.asarray(random.normal(size=(3, 2)), "float32"), "b": jnp.zeros(2)}
-    reference = optax.adamw(1e-2, b2=0.9)
-    state, reference_state = init_adamw(ours), reference.init(theirs)
-    for _ in range(5):
-        gradient = jax.tree.map(lambda p: jnp.asarray(random.normal(size=p.shape), "float32"), ours)
-        ours, state = adamw(gradient, state, ours, 1e-2)
-        updates, reference_state = reference.update(gradient, reference_state, theirs)
-        theirs = optax.apply_updates(theirs, updates)
-    for left, right in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+def test_one_adamw_step_by_hand() -> None:
+    parameters = {"w": jnp.asarray([1.0, -2.0], "float32")}
+    gradient = {"w": jnp.asarray([0.5, 0.0], "float32")}
+    updated, _ = adamw(gradient, init_adamw(parameters), parameters, 1e-2)
+    # The first update is the gradient's sign (its means are unbiased), plus the decay of the weights.
+    np.testing.assert_allclose(updated["w"], [1 - 1e-2 * (1 + 1e-4), -2 + 1e-2 * 1e-4 * 2], rtol=1e-6)
 
 
 ENERGIES = np.array([-8.0, -7.9, -8.1, -8.05, -7.95, -8.02, 300.0, -500.0], np.float32)
