@@ -1,0 +1,65 @@
+"""The pass on DeepQMC's own PauliNet, which is not this project's: as a workload and as a file."""
+
+import importlib.util
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.oracle import CPU_OPTIONS
+from fusionlab.equivalence.samples import workload_samples
+from fusionlab.hlo import lowering
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.replay import find_replays
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from workloads import catalogue
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("deepqmc") is None, reason="DeepQMC's models need fusionlab[deepqmc]"
+)
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return catalogue.build("deepqmc:paulinet", "LiH", walkers=4, dtype="float64")
+
+
+@pytest.fixture(scope="module")
+def original(workload):
+    return lowering.lower(workload, "cuda")
+
+
+@pytest.fixture(scope="module")
+def rewritten(original):
+    return FuseJvpReplay().run(original, Setting())
+
+
+def test_its_replay_is_batched(original, rewritten):
+    assert len(find_replays(flatten(original.parse()))) == 1
+    event = rewritten.applied[-1]
+    assert event.what.startswith("12 trips batched at once")
+    assert find_replays(flatten(rewritten.program.parse())) == []
+
+
+def test_a_file_is_rewritten_as_the_workload_is(original, rewritten, tmp_path):
+    path = tmp_path / "theirs.mlir"
+    path.write_text(original.text)
+    from_file = Program.from_file(path)
+    assert from_file.platform == "cuda"
+    result = FuseJvpReplay().run(from_file, Setting())
+    assert [event.what for event in result.applied] == [event.what for event in rewritten.applied]
+    assert str(result.program.parse()) == str(rewritten.program.parse())
+
+
+@pytest.mark.slow  # two compiles for the CPU
+def test_the_energies_are_theirs(workload, rewritten, run_raised):
+    with jax.enable_x64(True):
+        arrays = list(workload_samples(workload))[1].arrays
+        structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
+        arguments = jax.tree.unflatten(structure, arrays)
+        expected = jax.jit(workload.function, compiler_options=CPU_OPTIONS)(*arguments)["local_energy"]
+    (energies,) = run_raised(rewritten.program, arrays)
+    assert energies.dtype == np.float64
+    np.testing.assert_allclose(energies, np.asarray(expected), rtol=1e-9)

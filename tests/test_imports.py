@@ -1,0 +1,77 @@
+"""The house's rules that a program can read: one direction of imports, files of one purpose, telling names."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted([*(ROOT / "fusionlab").rglob("*.py"), *(ROOT / "workloads").rglob("*.py")])
+ids = [str(path.relative_to(ROOT)) for path in SOURCES]
+
+LEAVES = {"fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output"}
+BELOW = {
+    "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},
+    "fusionlab.hlo": {"fusionlab.hlo"},
+    "fusionlab.codegen": {"fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.passes": {"fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.equivalence": {"fusionlab.equivalence", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.measure": {"fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.report": {
+        "fusionlab.report", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
+        "fusionlab.codegen", "fusionlab.hlo",
+    },
+    "fusionlab.study": {
+        "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+    },
+}  # fmt: skip
+"""What a package may import of this project, beside LEAVES (workloads only what is listed)."""
+DRAWERS = {"utils", "util", "misc", "common", "helpers", "helper", "core", "base", "manager", "managers", "tools"}
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path):
+    """The modules of this project that a file imports, wherever in the file it does."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {name for name in found if name.split(".")[0] in ("fusionlab", "workloads")}
+
+
+def within(name, packages):
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_imports_go_one_way(path):
+    name = module_name(path)
+    for package, allowed in BELOW.items():
+        if within(name, {package}):
+            allowed = allowed if package == "workloads" else allowed | LEAVES
+            wrong = {found for found in imported(path) if not within(found, allowed)}
+            assert not wrong, f"{name} imports {sorted(wrong)}"
+    if not name.startswith(("fusionlab.__main__", "fusionlab.cli")):
+        assert not {found for found in imported(path) if within(found, {"fusionlab.cli"})}
+    if not within(name, {"fusionlab.commands"}) and not name.startswith(("fusionlab.cli", "fusionlab.__main__")):
+        assert not {found for found in imported(path) if within(found, {"fusionlab.commands"})}
+
+
+@pytest.mark.parametrize("path", sorted([*SOURCES, *(ROOT / "tests").rglob("*.py")]), ids=str)
+def test_a_file_has_one_purpose(path):
+    assert len(path.read_text().splitlines()) <= 300
+    assert path.stem not in DRAWERS
+    assert path.parent.name not in DRAWERS
+
+
+def test_the_rules_see_imports_inside_functions(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("def f():\n    from fusionlab.cli import main\n    import workloads.catalogue\n")
+    assert imported(path) == {"fusionlab.cli.main", "workloads.catalogue"}

@@ -1,0 +1,90 @@
+"""The main job: PauliNet's replay on CH4, 1024 walkers, becomes a handful of launches on an A100 that is not there."""
+
+import importlib.util
+
+import pytest
+
+from fusionlab import study
+from fusionlab.bytesize import ByteSize
+from fusionlab.codegen.cache import CompileCache
+from fusionlab.codegen.targets import load_target
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.loops import find_loops
+from fusionlab.passes.batch_replay import BatchReplay
+from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
+from workloads import catalogue
+
+pytestmark = pytest.mark.skipif(
+    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
+    reason="compiling for an absent GPU needs fusionlab[targets]",
+)
+BUDGET = ByteSize.parse("2GiB")
+
+
+@pytest.fixture(scope="session")
+def given(tmp_path_factory):
+    return study.Circumstances(load_target("a100"), cache=CompileCache(tmp_path_factory.mktemp("compiled")))
+
+
+@pytest.fixture(scope="session")
+def paulinet():
+    return catalogue.build("paulinet", "CH4", walkers=1024)
+
+
+@pytest.fixture(scope="session")
+def original(paulinet, given):
+    return study.lower(paulinet, given)
+
+
+@pytest.fixture(scope="session")
+def batched(original, given):
+    return study.rewrite(original, (FuseJvpReplay(),), given)[0]
+
+
+@pytest.fixture(scope="session")
+def bounded(original, given):
+    return study.rewrite(original, (FuseJvpReplay(memory_budget=BUDGET),), given)[0]
+
+
+def test_the_replay_is_thousands_of_launches(paulinet, original, given):
+    found = study.measure(paulinet, original, given)
+    assert 5_800 <= found.dynamic_launches <= 6_500
+    assert found.static_launches < found.dynamic_launches / 10
+    assert 0.8 * 2**30 < found.temp_bytes < 1.0 * 2**30
+    assert (found.walkers, found.target) == (1024, "a100")
+
+
+def test_batched_it_is_a_handful(paulinet, original, batched, given):
+    found = study.measure(paulinet, batched.program, given)
+    assert found.dynamic_launches <= 370
+    assert found.dynamic_launches == found.static_launches
+    assert find_loops(flatten(batched.program.parse())) == []
+    hoisted, event = batched.applied
+    assert hoisted.pass_name == "hoist-loop-invariants"
+    assert event.what.startswith("30 trips batched at once")
+    assert batched.program.inputs == original.inputs
+
+
+@pytest.mark.slow  # three compiles of the full program
+def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
+    found = study.measure(paulinet, bounded.program, given)
+    assert found.temp_bytes <= BUDGET
+    event = bounded.applied[-1]
+    chunk = int(event.resolved.partition("chunk=")[2].rstrip("}"))
+    assert 1 < chunk < 30
+    assert f"in chunks of {chunk}" in event.what
+    assert "budget of 2GiB" in event.what
+    (loop,) = find_loops(flatten(bounded.program.parse()))
+    assert loop.trips * chunk == 30
+    assert found.dynamic_launches < 6_500 / chunk
+
+    for pass_ in (FuseJvpReplay(), BatchReplay(), HoistLoopInvariants()):
+        again, _ = study.rewrite(bounded.program, (pass_,), given)
+        assert again.program is bounded.program, again.applied
+
+
+def test_a_second_run_changes_nothing(batched, given):
+    for pass_ in (FuseJvpReplay(), BatchReplay(), HoistLoopInvariants()):
+        again, _ = study.rewrite(batched.program, (pass_,), given)
+        assert again.program is batched.program, again.applied
