@@ -51,7 +51,8 @@ def _exported(path: Path, content: bytes) -> Program | None:
 
     if importlib.util.find_spec("flatbuffers") is None:
         raise InputError(
-            f"{path}: neither StableHLO nor HLO text; if it is a saved jax.export, reading it needs: pip install flatbuffers"
+            f"{path}: neither StableHLO nor HLO text; if it is a saved jax.export, reading it needs flatbuffers: "
+            "pip install flatbuffers"
         )
     try:
         exported = export.deserialize(bytearray(content))
