@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab import __version__
-from fusionlab.errors import InputError
+from fusionlab.errors import CompileError, InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class _Group(click.Group):
-    """A group that turns InputError into one line and exit code 2."""
+    """A group that turns InputError and CompileError into one line and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except InputError as error:
+        except (InputError, CompileError) as error:
             raise click.exceptions.Exit(_fail(str(error), 2)) from None
         except BrokenPipeError:
             raise click.exceptions.Exit(1) from None
@@ -202,12 +202,10 @@ def _circumstances(source: Workload | Program, target_name: str | None, quiet: b
 
 def _console(as_json: bool) -> Console:
     """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough when stdout is not a terminal."""
-    import os
-
     from rich.console import Console
 
     if as_json:
-        return Console(file=open(os.devnull, "w"))  # closed with the process
+        return Console(quiet=True)
     return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 

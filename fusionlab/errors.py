@@ -10,6 +10,10 @@ class InputError(Exception):
     """The user's input is wrong; the message is the one line that is printed before exit code 2."""
 
 
+class CompileError(RuntimeError):
+    """XLA could not compile a program; the message is the first line of XLA's."""
+
+
 def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
     """The error for a name that is in no table, with the nearest valid names (all of them when none is near)."""
     names = list(known)

@@ -6,6 +6,7 @@ Importing this module imports no JAX; the modules of the tables are imported whe
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from fusionlab.errors import InputError, unknown
@@ -128,7 +129,7 @@ def _inputs(ansatz: Any, argument_names: tuple[str, ...], walkers: int, dtype: s
 
     parameters_key, walkers_key, other_key = jax.random.split(jax.random.PRNGKey(seed), 3)
     parameters = ansatz.init(parameters_key, jnp.dtype(dtype))
-    make = {
+    make: dict[str, Callable[[], Any]] = {
         "parameters": lambda: parameters,
         "optimiser": lambda: initial_optimiser(parameters),
         "step": lambda: initial_step(ansatz, jnp.dtype(dtype)),

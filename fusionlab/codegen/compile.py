@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fusionlab import quiet_start
 from fusionlab.codegen.compiled import Compiled, Memory
 from fusionlab.codegen.targets import Target
-from fusionlab.errors import InputError
+from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
 
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ _KEPT_ARTIFACTS = re.compile(
     r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|memory-usage-report|"
     r"thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
 )
-
-
-class CompileError(RuntimeError):
-    """XLA could not compile a program; the message is the first line of XLA's."""
 
 
 def compile_program(

@@ -51,9 +51,12 @@ _DTYPES: dict[str, Any] = {
 }
 
 
+_WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
+
+
 @dataclass(frozen=True)
 class Raising:
-    """How a region is raised. ``widen`` computes float32 in float64 (complex64 in complex128).
+    """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128).
 
     With ``marks`` given, every op is traced under a mark ``@<id>@`` and its node noted there, so that ``splice`` can
     give lowered operations the scope and source line of the node they came from.
@@ -67,11 +70,7 @@ class Raising:
         if type_.dtype not in _DTYPES:
             raise RaiseError(f"element type {type_.dtype} has no JAX counterpart")
         dtype = np.dtype(_DTYPES[type_.dtype])
-        return (
-            {"float32": np.dtype("float64"), "complex64": np.dtype("complex128")}.get(dtype.name, dtype)
-            if (self.widen)
-            else dtype
-        )
+        return np.dtype(_WIDER.get(dtype.name, dtype)) if self.widen else dtype
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """Trace or run one operation on the arrays that ``environment`` holds for its operands."""

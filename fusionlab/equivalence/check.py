@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.equivalence.oracle import Runner, program_runner, workload_runner
@@ -85,14 +86,15 @@ def _compare_output(
 ) -> tuple[OutputError, int]:
     """The errors of one output on one sample, and the row (walker) where the rewritten program is furthest off."""
     bitwise = original.dtype == rewritten.dtype and np.array_equal(original, rewritten, equal_nan=True)
-    if not np.issubdtype(original.dtype, np.inexact):
+    if not jnp.issubdtype(original.dtype, np.inexact):
         wrong = original != rewritten
         error = float(np.max(np.abs(original.astype(np.float64) - rewritten.astype(np.float64)), initial=0.0))
         return OutputError(name, error, 0.0, error, 0.0, bitwise), _row(wrong.astype(float))
     finite = np.isfinite(truth) & np.isfinite(original)
     scale = float(np.max(np.abs(truth), where=np.isfinite(truth), initial=0.0))
-    spread = float(np.max(np.abs(original - truth), where=finite, initial=0.0))
-    epsilon = float(np.finfo(original.dtype).eps)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        spread = float(np.max(np.abs(original - truth), where=finite, initial=0.0))
+    epsilon = float(jnp.finfo(original.dtype).eps)
     epsilon64 = float(np.finfo(np.float64).eps)
     tolerance = SPREAD_FACTOR * (spread + epsilon * scale)
     tolerance64 = FLOAT64_FACTOR * (epsilon64 / epsilon) * tolerance if epsilon > epsilon64 else tolerance
@@ -103,11 +105,19 @@ def _compare_output(
 
 
 def _errors(values: np.ndarray, truth: np.ndarray, pattern: np.ndarray) -> np.ndarray:
-    """|values - truth|; infinite where ``values`` is finite and ``pattern`` is not, or the other way round."""
-    with np.errstate(invalid="ignore"):
+    """|values - truth|; infinite where ``values`` is finite and ``pattern`` is not, or the other way round.
+
+    Where truth is not finite either, ``values`` must be the very infinity (or NaN) that ``pattern`` is.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(values.astype(truth.dtype) - truth)
     error = np.where(np.isfinite(values) & np.isfinite(truth), error, 0.0)
-    return np.where(np.isfinite(values) == np.isfinite(pattern), error, np.inf)
+    same = np.where(
+        np.isfinite(truth),
+        np.isfinite(values) == np.isfinite(pattern),
+        (values == pattern) | (np.isnan(values) & np.isnan(pattern)) | (np.isfinite(values) & np.isfinite(pattern)),
+    )
+    return np.where(same, error, np.inf)
 
 
 def _row(error: np.ndarray) -> int:

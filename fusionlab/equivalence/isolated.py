@@ -44,7 +44,7 @@ def check_files(original: Program, rewritten: Program, *, time_limit_s: float = 
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Verdict("not-checked", reason=f"the check did not finish within {time_limit_s:.0f} s")
+            return Verdict("not-checked", reason=f"the check did not finish within {time_limit_s:g} s")
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return Verdict("not-checked", reason=f"the check failed (exit {done.returncode}): {last[:200]}")
@@ -66,7 +66,11 @@ def main(arguments: list[str]) -> None:
     from fusionlab.equivalence.check import check_programs
 
     original, rewritten = (Program.from_file(path) for path in arguments)
-    print(json.dumps(check_programs(original, rewritten).to_json()))
+    try:
+        verdict = check_programs(original, rewritten)
+    except Exception as error:  # the caller shows one line, whatever went wrong
+        sys.exit(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+    print(json.dumps(verdict.to_json()))
 
 
 if __name__ == "__main__":

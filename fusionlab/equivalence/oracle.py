@@ -17,11 +17,12 @@ from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
-CPU_OPTIONS = {
+CPU_OPTIONS: dict[str, str | int | bool] = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
 }
+if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
+    CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
@@ -56,4 +57,6 @@ def program_runner(program: Program, *, widen: bool = False, dtype: str | None =
 
 
 def _as(array: np.ndarray, dtype: str) -> Any:
-    return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
+    if np.issubdtype(array.dtype, np.complexfloating):
+        return array.astype(np.result_type(dtype, np.complex64))
+    return array.astype(dtype) if jax.numpy.issubdtype(array.dtype, np.floating) else array

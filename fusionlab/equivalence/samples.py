@@ -9,7 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.hlo.program import Program
+from fusionlab.codegen.executable import numpy_dtype
+from fusionlab.hlo.program import Program, TensorType
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
@@ -44,10 +45,13 @@ def workload_samples(workload: Workload) -> Iterator[Sample]:
 
 
 def signature_samples(program: Program) -> Iterator[Sample]:
-    """One sample per seed from the types alone: normal floats, small non-negative integers, fair booleans."""
+    """One sample per seed from the types alone: normal floats, small non-negative integers, fair booleans.
+
+    ValueError for an element type that NumPy does not have.
+    """
     for seed in SEEDS:
         random = np.random.default_rng(seed)
-        yield Sample(f"seed {seed}", tuple(_random(type_.shape, type_.dtype, random) for type_ in program.inputs))
+        yield Sample(f"seed {seed}", tuple(_random(type_, random) for type_ in program.inputs))
 
 
 def _perturbed(leaf: Any, random: np.random.Generator) -> Any:
@@ -66,11 +70,13 @@ def _exchanged(walkers: np.ndarray) -> np.ndarray:
     return walkers
 
 
-def _random(shape: tuple[int, ...], dtype: str, random: np.random.Generator) -> np.ndarray:
-    if dtype == "i1":
-        return random.integers(0, 2, shape).astype(np.bool_)
-    if dtype.startswith(("i", "ui")):
-        return random.integers(0, 4, shape).astype(
-            dtype.replace("ui", "uint") if dtype[0] == "u" else f"int{dtype[1:]}"
-        )
-    return random.standard_normal(shape).astype({"f64": np.float64, "f32": np.float32}.get(dtype, np.float32))
+def _random(type_: TensorType, random: np.random.Generator) -> np.ndarray:
+    dtype = numpy_dtype(type_)
+    if dtype == np.bool_:
+        return random.integers(0, 2, type_.shape).astype(dtype)
+    if np.issubdtype(dtype, np.integer):
+        return random.integers(0, 4, type_.shape).astype(dtype)
+    normal = np.asarray(random.standard_normal(type_.shape))
+    if np.issubdtype(dtype, np.complexfloating):
+        return (normal + 1j * random.standard_normal(type_.shape)).astype(dtype)
+    return normal.astype(dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -48,25 +49,38 @@ class Verdict:
         return self.verdict in ("equal", "within-bound")
 
     def to_json(self) -> dict[str, Any]:
-        """The ``equivalence`` object of the ``--json`` contract: the worst output's error and tolerance in front."""
+        """The ``equivalence`` object of the ``--json`` contract: the worst output's error and tolerance in front.
+
+        JSON has no infinity and no NaN; an error that is one is written as the string ``"inf"`` or ``"nan"``.
+        """
         worst = max(self.outputs, key=lambda o: _ratio(o.max_abs_error, o.tolerance), default=None)
         return {
             "verdict": self.verdict,
-            "max_abs_error": worst.max_abs_error if worst else None,
-            "tolerance": worst.tolerance if worst else None,
-            "max_abs_error_float64": worst.max_abs_error_float64 if worst else None,
-            "tolerance_float64": worst.tolerance_float64 if worst else None,
+            **{name: _number(getattr(worst, name)) if worst else None for name in _FIGURES},
             "walkers": self.walkers,
             "worst": self.worst,
             "reason": self.reason,
-            "outputs": [asdict(output) for output in self.outputs],
+            "outputs": [
+                {**asdict(output), **{name: _number(getattr(output, name)) for name in _FIGURES}}
+                for output in self.outputs
+            ],
         }
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> Verdict:
         """The verdict that ``to_json`` wrote."""
-        outputs = tuple(OutputError(**output) for output in document["outputs"])
+        outputs = tuple(
+            OutputError(**{**output, **{name: float(output[name]) for name in _FIGURES}})
+            for output in document["outputs"]
+        )
         return Verdict(document["verdict"], outputs, document["walkers"], document["worst"], document["reason"])
+
+
+_FIGURES = ("max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64")
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
 
 
 def _ratio(error: float, tolerance: float) -> float:

@@ -141,7 +141,8 @@ def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
         part = np.dtype(dtype) if dtype is jnp.bfloat16 else np.zeros((), dtype).real.dtype
         found = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.eE+-]*", text.partition("dense<")[2].partition("> : ")[0])
         elements = np.array([_real(number, part) for number in found], part).view(dtype)
-    return np.broadcast_to(elements, type_.shape) if elements.size == 1 else elements.reshape(type_.shape)
+    whole = elements.size == int(np.prod(type_.shape))
+    return elements.reshape(type_.shape) if whole else np.broadcast_to(elements, type_.shape)
 
 
 _FROM_TEXT: dict[str, Any] = {"bf16": jnp.bfloat16, "complex<f32>": np.complex64, "complex<f64>": np.complex128}

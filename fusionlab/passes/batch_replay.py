@@ -26,7 +26,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, chunk_mark, require_reduction, rewrite_loops
+from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, loop_marks, require_reduction, rewrite_loops
 
 CHUNK_MARK = "fusionlab_chunk"
 """Frontend attribute of a loop that this pass made, holding its chunk: such a loop is not batched again."""
@@ -53,8 +53,7 @@ class BatchReplay(Pass):
 
     def _decide(self, site: Site) -> Rewrite:
         loop = site.loop
-        mark = chunk_mark(loop.node.operation, CHUNK_MARK)
-        if mark:
+        if mark := loop_marks(loop).get(CHUNK_MARK):
             raise Refusal("unprofitable", f"already batched, {mark} trips at a time")
         require_reduction(loop)
         assert loop.trips is not None
@@ -64,8 +63,8 @@ class BatchReplay(Pass):
         return Rewrite(
             batched_loop(raise_trips(loop, site.captured, site.raising), chunk),
             what=_describe(site, chunk),
-            resolved=str(BatchReplay(chunk=0 if chunk == loop.trips else chunk)),
-            mark_loops=((CHUNK_MARK, str(chunk)),) if chunk < loop.trips else (),
+            resolved=str(BatchReplay(chunk=self.chunk)),
+            marks=((CHUNK_MARK, str(chunk)),) if loop.trips // chunk > 1 else (),
         )
 
 

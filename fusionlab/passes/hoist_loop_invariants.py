@@ -27,7 +27,7 @@ from fusionlab.hlo.flat import Node, Value, free_values
 from fusionlab.hlo.loops import Invariant, Loop
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, describe, rewrite_loops
+from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, describe, loop_marks, rewrite_loops
 
 VIEWS = frozenset(
     f"stablehlo.{name}" for name in ("constant", "iota", "broadcast_in_dim", "reshape", "convert", "transpose", "slice")
@@ -59,6 +59,8 @@ def _decide(site: Site) -> Rewrite:
         _hoisted_loop(site, hoisted),
         what=f"{len(hoisted)} invariant ops hoisted out of the loop",
         resolved=HoistLoopInvariants.name,
+        marks=tuple(loop_marks(loop).items()),
+        marked_loop=-1,  # hoisted ops may hold loops of their own, and stand in front
     )
 
 

@@ -20,12 +20,16 @@ _MOST_SWEEPS = 200
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What to put in a loop's place: ``function(*initial carried values, *captured) -> results``, and how to say it."""
+    """What to put in a loop's place: ``function(*initial carried values, *captured) -> results``, and how to say it.
+
+    ``marks`` are frontend attributes for one of the function's own loops: the one at position ``marked_loop``.
+    """
 
     function: Callable[..., Sequence[Any]]
     what: str
     resolved: str
-    mark_loops: tuple[tuple[str, str], ...] = ()
+    marks: tuple[tuple[str, str], ...] = ()
+    marked_loop: int = 0
 
 
 class Refusal(Exception):
@@ -51,13 +55,18 @@ Decision = Callable[[Site], Rewrite]
 def rewrite_loops(program: Program, pass_name: str, decide: Decision) -> Result:
     """Apply ``decide`` to every loop, outer ones first; a Refusal, or an op that does not raise, leaves one alone."""
     applied: list[Event] = []
+    made: set[str] = set()
     for _ in range(_MOST_SWEEPS):
         module = program.parse()
         found, declined = _sweep(module, program.platform, pass_name, decide)
         if found is None:
             places = {event.location for event in applied}
-            return Result(program, (*applied, *(event for event in declined if event.location not in places)))
-        applied.append(found)
+            # A loop that this pass made and now leaves alone was reported when it was made.
+            kept = [event for event, function in declined if not (function in made and event.location in places)]
+            return Result(program, (*applied, *kept))
+        event, symbol = found
+        applied.append(event)
+        made.add(symbol)
         drop_dead_functions(module)
         rewritten = Program.from_module(
             module, name=program.name, provenance=program.provenance, platform=program.platform
@@ -66,7 +75,10 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision) -> Result:
     raise AssertionError(f"pass {pass_name} did not come to rest after {_MOST_SWEEPS} rewrites")
 
 
-def _sweep(module: ir.Module, platform: str, pass_name: str, decide: Decision) -> tuple[Applied | None, list[Declined]]:
+def _sweep(
+    module: ir.Module, platform: str, pass_name: str, decide: Decision
+) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
+    """Rewrite the first loop that allows it, and give the symbol put in its place; refusals with their functions."""
     flat = flatten(module)
     entry = public_function(module).name.value
     declined = []
@@ -91,13 +103,13 @@ def _sweep(module: ir.Module, platform: str, pass_name: str, decide: Decision) -
                 operands=[*operation.operands, *(value.handle for value in site.captured)],
             )
         except Refusal as refusal:
-            declined.append(Declined(pass_name, refusal.kind, refusal.reason, place))
+            declined.append((Declined(pass_name, refusal.kind, refusal.reason, place), loop.node.function))
             continue
         except (RaiseError, NotImplementedError) as error:
-            declined.append(Declined(pass_name, "unsupported", str(error), place))
+            declined.append((Declined(pass_name, "unsupported", str(error), place), loop.node.function))
             continue
-        _mark(module, symbol, rewrite.mark_loops)
-        return Applied(pass_name, rewrite.what, place, rewrite.resolved), declined
+        _mark(module, symbol, rewrite)
+        return (Applied(pass_name, rewrite.what, place, rewrite.resolved), symbol), declined
     return None, declined
 
 
@@ -137,20 +149,20 @@ def describe(node: Any) -> str:
     return str(node.name)
 
 
-def chunk_mark(operation: Any, mark: str) -> str:
-    """The value of frontend attribute ``mark`` of ``operation``, or the empty string."""
+def loop_marks(loop: Loop) -> dict[str, str]:
+    """The frontend attributes of ``loop`` by name."""
+    operation = loop.node.operation
     if "mhlo.frontend_attributes" not in operation.attributes:
-        return ""
+        return {}
     attributes = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
-    return str(ir.StringAttr(attributes[mark]).value) if mark in attributes else ""
+    return {attribute.name: str(ir.StringAttr(attribute.attr).value) for attribute in attributes}
 
 
-def _mark(module: ir.Module, symbol: str, marks: Sequence[tuple[str, str]]) -> None:
-    if not marks:
+def _mark(module: ir.Module, symbol: str, rewrite: Rewrite) -> None:
+    if not rewrite.marks:
         return
     with module.context:
         block = ir.SymbolTable(module.operation)[symbol].regions[0].blocks[0]
-        attribute = ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in marks})
-        for operation in block.operations:
-            if operation.operation.name == "stablehlo.while":
-                operation.operation.attributes["mhlo.frontend_attributes"] = attribute
+        attribute = ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in rewrite.marks})
+        loops = [op.operation for op in block.operations if op.operation.name == "stablehlo.while"]
+        loops[rewrite.marked_loop].attributes["mhlo.frontend_attributes"] = attribute

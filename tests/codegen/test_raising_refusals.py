@@ -177,6 +177,8 @@ def test_a_constant_of_every_type_survives(from_text, run_raised):
                  ("dense<[(1.0, 0x7FF0000000000000), (-3.5e-2, 4.0)]> : tensor<2xcomplex<f64>>",
                   np.array([complex(1, np.inf), -3.5e-2 + 4j])),
                  ("dense<[1.5, 2.0]> : tensor<2xbf16>", np.array([1.5, 2], jnp.bfloat16)),
+                 ("dense<1.5> : tensor<bf16>", np.array(1.5, jnp.bfloat16)),
+                 ("dense<(1.0, 2.0)> : tensor<complex<f32>>", np.array(1 + 2j, np.complex64)),
                  ("dense<1.5> : tensor<2xbf16>", np.array([1.5, 1.5], jnp.bfloat16))]  # fmt: skip
     for text, expected in constants:
         type_ = text.rpartition(": ")[2]
@@ -206,6 +208,13 @@ def test_widened_programs_compute_in_float64(lowered, run_raised):
         expected = expected * wide / 3 + np.float32(0.1)
     np.testing.assert_allclose(looped, expected, rtol=1e-13)
     np.testing.assert_array_equal(whole, wide.astype(np.int32))
+
+
+def test_narrower_floats_are_widened_too(lowered, run_raised):
+    half = REAL.astype(jnp.bfloat16)
+    (result,) = run_raised(lowered(lambda x: x / 3, half), (half.astype(float),), widen=True)
+    assert result.dtype == np.float64
+    np.testing.assert_allclose(result, half.astype(float) / 3, rtol=1e-2)
 
 
 def test_precision_and_scopes_survive_lowering_again(lowered):

@@ -1,32 +1,51 @@
-"""Sources and circumstances that tests of commands share; every program is compiled once per session."""
+"""Running the command line in this process, on small modules."""
 
-import importlib.util
-import io
+from pathlib import Path
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
-from rich.console import Console
+from click.testing import CliRunner
+from jax import lax
 
-from fusionlab.codegen.cache import CompileCache
-from fusionlab.codegen.targets import load_target
-from fusionlab.study import Circumstances
-from workloads import catalogue
+from fusionlab.cli import main
 
 
-@pytest.fixture(scope="session")
-def on_a100(tmp_path_factory):
-    """Circumstances of an absent A100 with a cache of this session; skips without the CUDA plugin."""
-    if not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)):
-        pytest.skip("compiling for an absent GPU needs fusionlab[targets]")
-    return Circumstances(load_target("a100"), cache=CompileCache(tmp_path_factory.mktemp("cache")))
-
-
-@pytest.fixture(scope="session")
-def paulinet():
-    """PauliNet on CH4 at full size, 1,024 walkers: nothing is run, so nothing needs memory."""
-    return catalogue.build("paulinet", "CH4", walkers=1024)
+@pytest.fixture(autouse=True)
+def compile_cache(tmp_path, monkeypatch):
+    """Nothing of a test is left in the user's cache."""
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def console():
-    """A console that keeps what is printed: ``console.file.getvalue()``."""
-    return Console(file=io.StringIO(), width=160, highlight=False)
+def cli():
+    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``."""
+
+    def run(*arguments):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def replay_file(lowered, tmp_path) -> Path:
+    """A counted sum over directions in a file, lowered for the CPU."""
+    x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    program = lowered(lambda x: lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[:, k, None] * x), x), x)
+    path = tmp_path / "replay.mlir"
+    path.write_text(program.text)
+    return path
+
+
+@pytest.fixture
+def recurrence_file(lowered, tmp_path) -> Path:
+    """A loop in which nothing applies, in a file."""
+    x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    path = tmp_path / "recurrence.mlir"
+    path.write_text("// a comment that only the very same bytes keep\n")
+    program = lowered(lambda x: lax.fori_loop(0, 4, lambda k, y: jnp.tanh(y) * 2, x), x)
+    path.write_text(path.read_text() + program.text)
+    return path

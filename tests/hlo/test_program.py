@@ -110,12 +110,12 @@ def test_a_dynamic_shape_inside_is_found(tmp_path):
 def test_bytecode_cut_anywhere_is_an_input_error(small, tmp_path):
     for kept in range(5, len(small.bytecode), max(1, len(small.bytecode) // 40)):
         path = written(tmp_path, small.bytecode[:kept])
-        with pytest.raises(InputError, match="module.mlir: "):
+        with pytest.raises(InputError, match=r"module\.mlir: "):
             Program.from_file(path)
 
 
 def test_a_file_that_is_not_there_or_a_folder(tmp_path):
-    with pytest.raises(InputError, match="absent.mlir: cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"absent\.mlir: cannot be read: No such file"):
         Program.from_file(tmp_path / "absent.mlir")
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         Program.from_file(tmp_path)

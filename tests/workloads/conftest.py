@@ -22,5 +22,7 @@ def quickly() -> Callable[..., Any]:
 
     The programs here run once or twice on few walkers, so compiling is all that costs: a third of plain ``jax.jit``.
     """
-    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+    options: dict[str, Any] = {"xla_backend_optimization_level": 0}
+    if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
+        options["xla_cpu_use_fusion_emitters"] = False
     return lambda function, *arguments: jax.jit(function).lower(*arguments).compile(compiler_options=options)

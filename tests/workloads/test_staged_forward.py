@@ -36,11 +36,16 @@ def two_stages(x: Any) -> Any:
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("threshold", [0, 0.6])
-def test_laplacian_and_gradient(threshold: float) -> None:
+def test_laplacian_and_gradient(threshold: float, quickly: Callable[..., Any]) -> None:
+    def by_both(x: Any) -> Any:
+        return forward_laplacian(two_stages, threshold)(x), (
+            jnp.trace(jax.hessian(two_stages)(x)),
+            jax.grad(two_stages)(x),
+        )
+
     x = jnp.array([0.3, -0.2, 0.9])
-    total, gradient = forward_laplacian(two_stages, threshold)(x)
-    np.testing.assert_allclose(total, jnp.trace(jax.hessian(two_stages)(x)), rtol=1e-12)
-    np.testing.assert_allclose(gradient, jax.grad(two_stages)(x), rtol=1e-12)
+    for ours, reference in zip(*quickly(by_both, x)(x), strict=True):
+        np.testing.assert_allclose(ours, reference, rtol=1e-12)
 
 
 def test_pieces_follow_each_other_and_compose() -> None:
@@ -69,9 +74,9 @@ def test_folx_with_scopes(ansatz: Ansatz, quickly: Callable[..., Any]) -> None:
 
         return jax.vmap(of_one_walker, (None, 0))
 
-    ours, folx = batched(lambda f: forward_laplacian(f, 0)), batched(LAPLACIANS["forward"])
-    expected = quickly(batched(LAPLACIANS["replay"]), parameters, walkers)(parameters, walkers)
-    for result, reference in zip(quickly(ours, parameters, walkers)(parameters, walkers), expected, strict=True):
+    ours, folx, replay = map(batched, (lambda f: forward_laplacian(f, 0), LAPLACIANS["forward"], LAPLACIANS["replay"]))
+    both = quickly(lambda p, r: (ours(p, r), replay(p, r)), parameters, walkers)(parameters, walkers)
+    for result, reference in zip(*both, strict=True):
         np.testing.assert_allclose(result, reference, rtol=1e-8, atol=1e-9)
     text, reference_text = (jax.jit(f).lower(parameters, walkers).as_text(debug_info=True) for f in (ours, folx))
     assert all(f"stage_{letter}" in text for letter in "abcd")

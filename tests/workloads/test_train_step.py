@@ -63,13 +63,13 @@ def test_training_finds_the_ground_state_of_hydrogen() -> None:
         state = step(key=jax.random.PRNGKey(seed), **{name: state[name] for name in kept})
     assert float(state["parameters"]) == pytest.approx(1.0, abs=0.03)
     assert float(state["energy"]) == pytest.approx(-0.5, abs=2e-3)
-    assert int(state["optimiser"].count) == 60
+    assert int(state["optimiser"][0].count) == 60
 
 
 def test_phases_are_marked() -> None:
     ansatz = exponential()
     a, walkers = jnp.float32(1), jnp.zeros((2, 1, 3))
-    arguments = (a, train_step.initial_optimiser(a), walkers, jax.random.PRNGKey(0), jnp.float32(1))
+    arguments = (a, walkers, jax.random.PRNGKey(0), jnp.float32(1), train_step.initial_optimiser(a))
     text = jax.jit(train_step.build(ansatz, "replay")).lower(*arguments).as_text(debug_info=True)
     assert all(scope in text for scope in ("mcmc", "stage_e", "potential", "optimiser"))
     assert len(arguments) == len(train_step.argument_names("replay"))
@@ -88,7 +88,7 @@ def test_training_lowers_the_energy_of_lih() -> None:
         equilibrated = sample(parameters, walkers, jax.random.PRNGKey(seed), tau)
         walkers, tau = equilibrated["walkers"], equilibrated["step"]
     for seed in range(200):
-        result = step(parameters, optimiser, walkers, jax.random.PRNGKey(1000 + seed), tau)
+        result = step(parameters, walkers, jax.random.PRNGKey(1000 + seed), tau, optimiser)
         parameters, optimiser, walkers, tau = (result[n] for n in ("parameters", "optimiser", "walkers", "step"))
         energies.append(float(result["energy"]))
     assert np.mean(energies[:5]) > -4.5
@@ -96,19 +96,12 @@ def test_training_lowers_the_energy_of_lih() -> None:
     assert np.mean(energies[-20:]) > -8.2  # the exact energy is -8.07 hartree
 
 
-def test_adamw_is_optax() -> None:
-    optax = pytest.importorskip("optax", reason="the comparison needs optax")
-    random = np.random.default_rng(0)
-    ours = theirs = {"w": jnp.asarray(random.normal(size=(3, 2)), "float32"), "b": jnp.zeros(2)}
-    reference = optax.adamw(1e-2, b2=0.9)
-    state, reference_state = init_adamw(ours), reference.init(theirs)
-    for _ in range(5):
-        gradient = jax.tree.map(lambda p: jnp.asarray(random.normal(size=p.shape), "float32"), ours)
-        ours, state = adamw(gradient, state, ours, 1e-2)
-        updates, reference_state = reference.update(gradient, reference_state, theirs)
-        theirs = optax.apply_updates(theirs, updates)
-    for left, right in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+def test_one_adamw_step_by_hand() -> None:
+    parameters = {"w": jnp.asarray([1.0, -2.0], "float32")}
+    gradient = {"w": jnp.asarray([0.5, 0.0], "float32")}
+    updated, _ = adamw(gradient, init_adamw(parameters), parameters, 1e-2)
+    # The first update is the gradient's sign (its means are unbiased), plus the decay of the weights.
+    np.testing.assert_allclose(updated["w"], [1 - 1e-2 * (1 + 1e-4), -2 + 1e-2 * 1e-4 * 2], rtol=1e-6)
 
 
 ENERGIES = np.array([-8.0, -7.9, -8.1, -8.05, -7.95, -8.02, 300.0, -500.0], np.float32)
@@ -161,7 +154,7 @@ def test_one_floating_point_dtype_throughout(name: str, dtype: str, other: str) 
     optimiser = jax.eval_shape(train_step.initial_optimiser, parameters)
     walkers, step = jax.ShapeDtypeStruct((2, 4, 3), dtype), jax.ShapeDtypeStruct((), dtype)
     function = train_step.build(ansatz, "replay")
-    traced = jax.make_jaxpr(function)(parameters, optimiser, walkers, np.array([0, 1], np.uint32), step)
+    traced = jax.make_jaxpr(function)(parameters, walkers, np.array([0, 1], np.uint32), step, optimiser)
     assert f":{other}[" not in str(traced)
     assert f":{other[0]}{dtype[5:]}[" in str(traced)
     assert {str(leaf.dtype) for leaf in traced.out_avals} == {dtype, "int32"}

@@ -67,7 +67,9 @@ def drawing(initials: Any) -> Callable[[Any, Any], Any]:
         arrays: dict[int, Any] = {}
         for kind_key, (truncated, unit) in zip(jax.random.split(key), kinds.items(), strict=True):
             chosen = [i for i, leaf in enumerate(leaves) if leaf.scale and leaf.truncated == truncated]
-            values, start = unit(kind_key, (sum(leaves[i].size for i in chosen),), dtype), 0
+            drawn = unit(kind_key, (sum(leaves[i].size for i in chosen),), dtype)
+            # Without the barrier XLA computes the inverse error function again in every slice.
+            values, start = jax.lax.optimization_barrier(drawn), 0
             for i in chosen:
                 cut, start = values[start : start + leaves[i].size], start + leaves[i].size
                 arrays[i] = leaves[i].mean + leaves[i].scale * cut.reshape(leaves[i].shape)

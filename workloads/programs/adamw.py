@@ -1,47 +1,43 @@
-"""AdamW in the parameters' own dtype (Loshchilov and Hutter, arXiv:1711.05101).
-
-Written out because a float32 program must stay float32 while 64-bit types are enabled, which optax's bias correction
-does not.
-"""
+"""The optimiser: optax's AdamW with DeepQMC's settings, in the parameters' own dtype."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from fusionlab.errors import InputError
+
 FIRST_DECAY = 0.9
 SECOND_DECAY = 0.9
-EPSILON = 1e-8
 WEIGHT_DECAY = 1e-4
 """DeepQMC 1.2.0 conf/task/opt/adamw.yaml (second decay 0.9, rate 1e-3), optax's defaults for the rest."""
 
 
-class AdamwState(NamedTuple):
-    """Number of updates (int32 scalar) and running means of gradient and squared gradient, like the parameters."""
-
-    count: Any
-    mean: Any
-    square: Any
+def init_adamw(parameters: Any) -> Any:
+    """The state before the first update; InputError without optax."""
+    with _precision_of(parameters):
+        return _optimiser(0.0).init(parameters)
 
 
-def init_adamw(parameters: Any) -> AdamwState:
-    """The state before the first update."""
-    zeros = jax.tree.map(jnp.zeros_like, parameters)
-    return AdamwState(jnp.zeros((), jnp.int32), zeros, zeros)
-
-
-def adamw(gradient: Any, state: AdamwState, parameters: Any, rate: float) -> tuple[Any, AdamwState]:
+def adamw(gradient: Any, state: Any, parameters: Any, rate: float) -> tuple[Any, Any]:
     """New parameters and state; ``gradient`` is a pytree like ``parameters``."""
-    count = state.count + 1
-    mean = jax.tree.map(lambda m, g: FIRST_DECAY * m + (1 - FIRST_DECAY) * g, state.mean, gradient)
-    square = jax.tree.map(lambda v, g: SECOND_DECAY * v + (1 - SECOND_DECAY) * g**2, state.square, gradient)
+    import optax
 
-    def update(p: Any, m: Any, v: Any) -> Any:
-        steps = count.astype(p.dtype)
-        unbiased_mean = m / (1 - jnp.asarray(FIRST_DECAY, p.dtype) ** steps)
-        unbiased_square = v / (1 - jnp.asarray(SECOND_DECAY, p.dtype) ** steps)
-        return p - rate * (unbiased_mean / (jnp.sqrt(unbiased_square) + EPSILON) + WEIGHT_DECAY * p)
+    with _precision_of(parameters):
+        updates, state = _optimiser(rate).update(gradient, state, parameters)
+        return optax.apply_updates(parameters, updates), state
 
-    return jax.tree.map(update, parameters, mean, square), AdamwState(count, mean, square)
+
+def _optimiser(rate: float) -> Any:
+    try:
+        import optax
+    except ImportError:
+        raise InputError("training steps need optax: pip install 'fusionlab[models]'") from None
+    return optax.adamw(rate, b1=FIRST_DECAY, b2=SECOND_DECAY, weight_decay=WEIGHT_DECAY)
+
+
+def _precision_of(parameters: Any) -> Any:
+    """optax corrects its bias in the widest float allowed; allow none wider than the parameters'."""
+    return jax.enable_x64(any(leaf.dtype == jnp.float64 for leaf in jax.tree.leaves(parameters)))

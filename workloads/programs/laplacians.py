@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from fusionlab.errors import InputError
+from workloads.programs.staged_forward import forward_laplacian
 
 Function = Callable[[Any], Any]
 LaplacianOf = Callable[[Function], Callable[..., tuple[Any, Any]]]
@@ -72,16 +73,9 @@ def forward_sparse(f: Function) -> Callable[[Any], tuple[Any, Any]]:
 
 def _folx(f: Function, sparsity_threshold: float) -> Callable[[Any], tuple[Any, Any]]:
     try:
-        import folx
+        return forward_laplacian(f, sparsity_threshold)
     except ImportError:
-        raise InputError("the forward Laplacians need folx: pip install folx") from None
-    with_derivatives = folx.forward_laplacian(f, sparsity_threshold)
-
-    def laplacian(x: Any) -> tuple[Any, Any]:
-        result = with_derivatives(x)
-        return result.laplacian, result.jacobian.dense_array
-
-    return laplacian
+        raise InputError("the forward Laplacians need folx: pip install 'fusionlab[models]'") from None
 
 
 def hutchinson(f: Function) -> Callable[[Any, Any], tuple[Any, Any]]:

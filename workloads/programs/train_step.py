@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from workloads.ansatz import Ansatz
-from workloads.programs import inference_step
+from workloads.programs import inference_step, mcmc
 from workloads.programs.adamw import adamw, init_adamw
 from workloads.programs.clipping import CLIPPINGS
 from workloads.programs.samplers import Sampler
@@ -20,17 +20,17 @@ LEARNING_RATE = 1e-3
 
 def argument_names(laplacian: str) -> tuple[str, ...]:
     """The names of the function's arguments."""
-    return ("parameters", "optimiser", "walkers", "key", "step")
+    return (*mcmc.argument_names(laplacian), "optimiser")
 
 
 initial_optimiser = init_adamw
-"""``parameters -> optimiser``: the argument to call the program with first."""
+"""``parameters -> optimiser``: the last argument to call the program with first."""
 
 
 def build(
     ansatz: Ansatz, laplacian: str, sampler: Sampler | None = None, learning_rate: float = LEARNING_RATE
 ) -> Callable[..., dict[str, Any]]:
-    """``(parameters, optimiser, walkers, key, step)``; all but the second as in ``mcmc``.
+    """``(parameters, walkers, key, step, optimiser)``; all but the last as in ``mcmc``.
 
     The result has the new ``parameters``, ``optimiser``, ``walkers`` and ``step``, the ``acceptance``, and of the old
     parameters ``local_energy`` ``[W]`` and their mean ``energy`` (hartree).
@@ -38,7 +38,7 @@ def build(
     evaluate = inference_step.build(ansatz, laplacian, sampler)
     clip = CLIPPINGS[ansatz.sampler]
 
-    def train_step(parameters: Any, optimiser: Any, walkers: Any, key: Any, step: Any) -> dict[str, Any]:
+    def train_step(parameters: Any, walkers: Any, key: Any, step: Any, optimiser: Any) -> dict[str, Any]:
         result = evaluate(parameters, walkers, key, step)
         gradient = energy_gradient(ansatz, parameters, result["walkers"], clip(result["local_energy"]))
         with jax.named_scope("optimiser"):

@@ -1,0 +1,143 @@
+"""``fusionlab apply`` on files: what is written, what is said, and the exit code."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fusionlab import study
+from fusionlab.equivalence.verdict import OutputError, Verdict
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.loops import find_loops
+from fusionlab.hlo.program import Program
+
+ON_CPU = ("--target", "cpu", "--quiet")
+FOOTPRINT = {
+    "name", "target", "walkers", "static_launches", "dynamic_launches", "dynamic_copies", "temp_bytes",
+    "argument_bytes", "flops", "bytes_accessed", "compile_s", "stablehlo_ops",
+}  # fmt: skip
+
+
+def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, tmp_path, run_raised):
+    out = tmp_path / "rewritten.mlir"
+    result = cli("apply", replay_file, "--pass", "fuse-jvp-replay", "--out", out, *ON_CPU)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    assert "before" in result.stdout
+    assert "after" in result.stdout
+    assert "applied  batch-replay: 4 trips batched at once" in result.stdout
+    assert "equivalence: within-bound" in result.stdout or "equivalence: equal" in result.stdout
+    original, rewritten = Program.from_file(replay_file), Program.from_file(out)
+    assert find_loops(flatten(rewritten.parse())) == []
+    x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_allclose(run_raised(rewritten, (x,))[0], run_raised(original, (x,))[0], rtol=1e-5)
+
+
+def test_json_is_the_whole_of_stdout(cli, replay_file):
+    result = cli("apply", replay_file, "--pipeline", "batch-replay{chunk=2}", "--json", *ON_CPU)
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert set(document) >= {"before", "after", "pipeline", "pass_s", "events", "equivalence"}
+    assert set(document["before"]) >= FOOTPRINT
+    assert set(document["after"]) >= FOOTPRINT
+    assert document["before"]["target"] == "cpu"
+    assert document["pipeline"] == "batch-replay{chunk=2}"
+    (event,) = document["events"]
+    assert set(event) >= {"pass", "applied", "kind", "reason", "location"}
+    assert (event["pass"], event["kind"], event["reason"]) == ("batch-replay", None, None)
+    assert set(document["equivalence"]) >= {"verdict", "max_abs_error", "tolerance", "walkers"}
+    assert document["equivalence"]["verdict"] in ("equal", "within-bound")
+
+
+def test_where_nothing_applies_the_output_is_the_input(cli, recurrence_file, tmp_path):
+    out = tmp_path / "out.mlir"
+    result = cli("apply", recurrence_file, "--pass", "batch-replay", "--out", out, *ON_CPU)
+    assert result.exit_code == 0
+    assert out.read_bytes() == recurrence_file.read_bytes()
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: carried value")
+    assert "declined batch-replay (unsafe)" in result.stdout
+
+
+def test_where_nothing_applies_json_says_why(cli, recurrence_file):
+    result = cli("apply", recurrence_file, "--pass", "batch-replay", "--json", *ON_CPU)
+    document = json.loads(result.stdout)
+    (event,) = document["events"]
+    assert event["kind"] == "unsafe"
+    assert event["declined"] == event["reason"] != ""
+    assert document["equivalence"]["verdict"] == "equal"
+
+
+def test_require_applied(cli, recurrence_file, replay_file, tmp_path):
+    out = tmp_path / "out.mlir"
+    arguments = ("--pass", "batch-replay", "--require-applied", "--out", out, *ON_CPU)
+    assert cli("apply", recurrence_file, *arguments).exit_code == 1
+    assert out.read_bytes() == recurrence_file.read_bytes()
+    assert cli("apply", replay_file, *arguments).exit_code == 0
+
+
+@pytest.fixture
+def verdict(monkeypatch):
+    """``verdict(made)``: every check of a rewritten program says so."""
+
+    def set_to(made):
+        monkeypatch.setattr(study, "check", lambda *arguments: made)
+
+    return set_to
+
+
+def test_a_different_program_is_not_written(cli, verdict, replay_file, tmp_path):
+    infinite = OutputError("output 0", float("inf"), 0.5, float("inf"), 1e-9, False)
+    verdict(Verdict("different", (infinite,), None, worst="seed 2, walker 1, output 0: error inf"))
+    out = tmp_path / "out.mlir"
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, "--json", "--unchecked", *ON_CPU)
+    assert result.exit_code == 1
+    assert not out.exists()
+    assert "walker 1" in result.stderr
+    document = json.loads(result.stdout)
+    assert document["after"] is None
+    assert document["equivalence"]["max_abs_error"] == "inf"
+
+
+def test_an_unchecked_program_is_written_only_when_asked(cli, verdict, replay_file, tmp_path):
+    verdict(Verdict("not-checked", reason="the check did not finish within 3 s"))
+    out = tmp_path / "out.mlir"
+    refused = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, *ON_CPU)
+    assert refused.exit_code == 1
+    assert not out.exists()
+    assert "the check did not finish within 3 s" in refused.stderr
+    assert "--unchecked" in refused.stderr
+    assert cli("apply", replay_file, "--pass", "batch-replay", "--out", out, "--unchecked", *ON_CPU).exit_code == 0
+    assert out.exists()
+
+
+def test_a_wrong_pass_is_caught_by_the_real_check(cli, monkeypatch, replay_file, tmp_path):
+    """A pass that loses the last trip: counting the launches of its result would look splendid."""
+    from fusionlab.passes import batch_replay
+
+    right = batch_replay.batched_loop
+    monkeypatch.setattr(
+        batch_replay,
+        "batched_loop",
+        lambda trips, chunk: right(replace(trips, loop=replace(trips.loop, trips=trips.loop.trips - 1)), chunk - 1),
+    )
+    out = tmp_path / "out.mlir"
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, *ON_CPU)
+    assert result.exit_code == 1
+    assert not out.exists()
+    assert "different and was not written" in result.stderr
+    assert "walker" in result.stderr
+
+
+def test_a_time_limit_on_a_files_check(cli, replay_file):
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--check-time-limit", "0.1", *ON_CPU)
+    assert result.exit_code == 1
+    assert "did not finish within 0.1 s" in result.stderr
+
+
+def test_progress_goes_to_stderr(cli, replay_file):
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--target", "cpu", "--json")
+    json.loads(result.stdout)
+    steps = [line.partition(":")[0] for line in result.stderr.splitlines()]
+    assert steps == ["measure", "rewrite", "check", "measure"]

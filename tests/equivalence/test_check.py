@@ -1,0 +1,205 @@
+"""The check lets a correct rewriting pass and catches wrong ones, naming the worst walker."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.equivalence.check import check_programs, check_workload, compare
+from fusionlab.equivalence.samples import Sample
+from fusionlab.equivalence.verdict import OutputError, Verdict
+from fusionlab.hlo import lowering
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from workloads import catalogue
+
+WALKERS = 8
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return catalogue.build("paulinet", "LiH", walkers=WALKERS, size="tiny")
+
+
+@pytest.fixture(scope="module")
+def rewritten(workload):
+    passes = parse_pipeline("fuse-jvp-replay")
+    return [
+        run_pipeline(lowering.lower(workload.rebuild(dtype=dtype), "cuda"), passes, Setting()).program
+        for dtype in ("float32", "float64")
+    ]
+
+
+def test_a_correct_rewriting_is_within_bound(workload, rewritten):
+    verdict = check_workload(workload, *rewritten)
+    assert verdict.passed, verdict
+    assert verdict.walkers == WALKERS
+    (output,) = verdict.outputs
+    assert 0 < output.tolerance_float64 < 1e-3 * output.tolerance < 1
+    assert verdict.worst == ""
+
+
+def laplacian(variant):
+    """Energies of 6 walkers of a function whose sign differs between walkers; ``variant`` plants a mistake."""
+
+    def psi(x):
+        hidden = jnp.tanh(x * jnp.arange(1, 7, dtype=x.dtype))
+        return hidden.sum() * jnp.exp(-(x**2).sum()), hidden
+
+    def log_psi(x):
+        return jnp.log(jnp.abs(psi(x)[0]))
+
+    def of_one(x):
+        n, zero = x.shape[0], jnp.zeros((), x.dtype)
+        _, hessian = jax.linearize(jax.grad(log_psi), x)
+        eye = jnp.eye(n, dtype=x.dtype)
+        trips = n - 1 if variant == "dropped-direction" else n
+        total = lax.fori_loop(0, trips, lambda k, s: s + hessian(eye[k])[k], zero)
+        match variant:
+            case "wrong-sign":
+                total = -total
+            case "missing-factor":
+                total = total * 0.5
+            case "sign-of-psi":
+                total = total * jnp.sign(psi(x)[0])
+            case "small-factor":
+                total = total * 1.0001
+        return total
+
+    def batched(walkers):
+        energies = jax.vmap(of_one)(walkers)
+        match variant:
+            case "swapped-walkers":
+                energies = energies[::-1]
+            case "stale-residual":
+                energies = jax.vmap(of_one)(jnp.roll(walkers, 1, 0)).at[0].set(energies[0])
+            case "nan-at-one-walker":
+                energies = energies.at[3].set(jnp.nan)
+            case "infinite-at-one-walker":
+                energies = energies.at[3].set(jnp.inf)
+            case "one-walker-off":
+                energies = energies.at[4].add(0.01)
+        return energies
+
+    return batched
+
+
+ABSTRACT = jax.ShapeDtypeStruct((6, 6), np.float32)
+
+
+@pytest.fixture(scope="module")
+def original(lowered):
+    return lowered(laplacian("right"), ABSTRACT)
+
+
+def test_the_same_program_is_equal(original):
+    verdict = check_programs(original, original)
+    assert verdict.verdict == "equal"
+    assert verdict.passed
+    assert verdict.outputs[0].bitwise
+
+
+def test_a_rewritten_file_is_within_bound(original):
+    result = run_pipeline(original, parse_pipeline("fuse-jvp-replay"), Setting())
+    assert result.applied
+    assert check_programs(original, result.program).passed
+
+
+@pytest.mark.parametrize(
+    ("variant", "walker"),
+    [
+        ("wrong-sign", None),
+        ("dropped-direction", None),
+        ("missing-factor", None),
+        ("small-factor", None),
+        ("sign-of-psi", None),
+        ("swapped-walkers", None),
+        ("stale-residual", None),
+        ("nan-at-one-walker", 3),
+        ("infinite-at-one-walker", 3),
+        ("one-walker-off", 4),
+    ],
+)
+def test_a_wrong_rewriting_is_different_and_names_the_worst_walker(variant, walker, original, lowered):
+    verdict = check_programs(original, lowered(laplacian(variant), ABSTRACT))
+    assert verdict.verdict == "different"
+    assert not verdict.passed
+    assert f"walker {'' if walker is None else walker}" in verdict.worst
+    assert verdict.worst.startswith("seed ")
+
+
+def test_other_signatures_are_different(original, lowered):
+    narrower = lowered(laplacian("right"), jax.ShapeDtypeStruct((5, 6), np.float32))
+    assert check_programs(original, narrower) == Verdict("different", reason="the signatures differ")
+
+
+def run_with(values):
+    return lambda arrays: [np.asarray(values)]
+
+
+def compared(truth, original, rewritten, rewritten64=None):
+    return compare(
+        [Sample("seed 1", ())],
+        truth=run_with(np.asarray(truth, np.float64)),
+        original=run_with(np.asarray(original, np.float32)),
+        rewritten=run_with(np.asarray(rewritten, np.float32)),
+        rewritten_float64=run_with(np.asarray(truth if rewritten64 is None else rewritten64, np.float64)),
+        walkers=None,
+    )
+
+
+def test_the_tolerance_is_what_the_original_loses():
+    exact = [1.0, 2.0, 3.0]
+    loose = compared(exact, [1.0, 2.1, 3.0], [1.3, 2.0, 3.0])
+    assert loose.passed
+    np.testing.assert_allclose(loose.outputs[0].tolerance, 0.4, rtol=1e-5)
+    assert not compared(exact, exact, [1.3, 2.0, 3.0]).passed
+    assert compared(exact, exact, [1.0, 2.0, 3.0000002]).verdict == "within-bound"
+
+
+def test_a_mistake_below_float32_rounding_is_seen_in_float64():
+    verdict = compared([1.0, 2.0], [1.001, 2.0], [1.0, 2.0], [1.0, 2.0000001])
+    assert verdict.verdict == "different"
+    assert "walker 1" in verdict.worst
+
+
+def test_values_that_are_not_finite_must_agree():
+    assert compared([1.0, np.nan], [1.0, np.nan], [1.0, np.nan]).verdict == "equal"
+    assert compared([1.0, np.inf], [1.0, np.inf], [1.0, 7.0]).verdict == "different"
+    # Where the original overflows in float32 and truth does not, the rewritten program may as well.
+    assert compared([1.0, 1e39], [1.0, np.inf], [1.0, np.inf]).verdict == "equal"
+    # Infinite of the other sign is as wrong as a number.
+    assert compared([1.0, np.inf], [1.0, np.inf], [1.0, -np.inf]).verdict == "different"
+    assert compared([1.0, np.inf], [1.0, np.inf], [1.0, np.nan]).verdict == "different"
+
+
+def test_whole_numbers_must_be_the_same(lowered):
+    arguments = (np.arange(4, dtype=np.int32),)
+    original = lowered(lambda n: (n + 1, n > 1), *arguments)
+    assert check_programs(original, original).verdict == "equal"
+    assert check_programs(original, lowered(lambda n: (n + 1, n > 2), *arguments)).verdict == "different"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64"])
+def test_other_floating_types_are_compared_with_wider_truth(dtype, lowered):
+    abstract = jax.ShapeDtypeStruct((5, 7), dtype)
+    original = lowered(lambda x: lax.fori_loop(0, 6, lambda k, s: s + jnp.sin(x * k), x), abstract)
+    result = run_pipeline(original, parse_pipeline("batch-replay"), Setting())
+    assert result.applied
+    assert check_programs(original, result.program).passed
+    wrong = lowered(lambda x: lax.fori_loop(0, 5, lambda k, s: s + jnp.sin(x * k), x), abstract)
+    assert check_programs(original, wrong).verdict == "different"
+
+
+def test_a_verdict_goes_to_json_and_back():
+    import json
+
+    output = OutputError("output 0", float("inf"), 0.5, float("nan"), 1e-9, False)
+    verdict = Verdict("different", (output,), 16, "seed 1, walker 3", "")
+    text = json.dumps(verdict.to_json(), allow_nan=False)
+    back = Verdict.from_json(json.loads(text))
+    assert back.outputs[0].max_abs_error == float("inf")
+    assert np.isnan(back.outputs[0].max_abs_error_float64)
+    assert (back.verdict, back.walkers, back.worst) == ("different", 16, "seed 1, walker 3")
+    assert set(verdict.to_json()) >= {"verdict", "max_abs_error", "tolerance", "walkers"}

@@ -1,0 +1,52 @@
+"""A check in a process of its own: whatever happens there, there is a verdict, and nothing on stderr."""
+
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.equivalence.isolated import check_files
+
+X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(4, 3)
+
+
+@pytest.fixture(scope="module")
+def doubled(lowered):
+    return lowered(lambda x: x * 2, X)
+
+
+def test_verdicts_come_back(doubled, lowered, capfd):
+    assert check_files(doubled, lowered(lambda x: x + x, X)).verdict == "equal"
+    different = check_files(doubled, lowered(lambda x: x * 2.5, X))
+    assert different.verdict == "different"
+    assert "walker" in different.worst
+    assert capfd.readouterr().err == ""
+
+
+def test_a_time_limit_is_a_reason(doubled):
+    verdict = check_files(doubled, doubled, time_limit_s=0.2)
+    assert (verdict.verdict, verdict.outputs) == ("not-checked", ())
+    assert "did not finish within 0.2 s" in verdict.reason
+    assert not verdict.passed
+
+
+def test_more_memory_than_the_machine_has_is_a_reason(lowered):
+    def half_a_terabyte(x):
+        rows = lax.broadcasted_iota(np.float32, (2**18, 2**19), 1) * x[0, 0]
+        return lax.sort(rows, dimension=1)[:, 0].sum()
+
+    program = lowered(half_a_terabyte, X)
+    verdict = check_files(program, program)
+    assert verdict.verdict == "not-checked"
+    assert "the check failed" in verdict.reason
+    assert len(verdict.reason) < 300
+
+
+def test_what_cannot_be_raised_is_a_reason(program_of_text):
+    program = program_of_text(
+        "func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {\n"
+        "%0 = stablehlo.custom_call @their_kernel(%x) : (tensor<3xf32>) -> tensor<3xf32>\n"
+        "return %0 : tensor<3xf32>\n}\n"
+    )
+    verdict = check_files(program, program)
+    assert verdict.verdict == "not-checked"
+    assert "custom call @their_kernel is opaque" in verdict.reason

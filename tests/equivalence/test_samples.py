@@ -1,0 +1,76 @@
+"""The inputs of a check: both signs of psi, initial and perturbed parameters, nobody at the origin."""
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.samples import SEEDS, signature_samples, workload_samples
+from workloads import catalogue
+
+
+@pytest.fixture(scope="module")
+def samples():
+    workload = catalogue.build("paulinet", "LiH", walkers=8, size="tiny")
+    return workload, list(workload_samples(workload))
+
+
+def split(workload, sample):
+    structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
+    return jax.tree.unflatten(structure, sample.arrays)
+
+
+def test_one_sample_per_seed_of_the_programs_types(samples):
+    workload, found = samples
+    abstract = jax.tree.leaves(jax.eval_shape(workload.inputs, 0))
+    assert len(found) == len(SEEDS)
+    for sample in found:
+        assert [(a.shape, a.dtype) for a in sample.arrays] == [(a.shape, a.dtype) for a in abstract]
+
+
+def test_both_signs_of_psi_occur_in_every_sample(samples):
+    workload, found = samples
+    log_psi = jax.jit(workload.rebuild(program="log-psi").function)
+    for sample in found:
+        signs = np.asarray(log_psi(*split(workload, sample))["sign"])
+        assert set(signs) == {-1.0, 1.0}, sample.label
+
+
+def test_the_last_walkers_are_the_first_with_two_electrons_exchanged(samples):
+    workload, found = samples
+    for sample in found:
+        _, walkers = split(workload, sample)
+        np.testing.assert_array_equal(walkers[-2:, [1, 0]], walkers[:2, [0, 1]])
+        np.testing.assert_array_equal(walkers[-2:, 2:], walkers[:2, 2:])
+        assert np.abs(walkers).max(axis=(1, 2)).min() > 0.1
+        assert len(np.unique(walkers[:6], axis=0)) == 6
+
+
+def test_parameters_are_initial_once_and_perturbed_then(samples):
+    workload, found = samples
+    for seed, sample in zip(SEEDS, found, strict=True):
+        initial = jax.tree.leaves(workload.inputs(seed)[0])
+        given = jax.tree.leaves(split(workload, sample)[0])
+        same = [np.array_equal(a, b) for a, b in zip(initial, given, strict=True)]
+        assert all(same) if seed == SEEDS[0] else not any(same)
+        assert ("initial" if seed == SEEDS[0] else "perturbed") in sample.label
+
+
+def test_samples_are_the_same_every_time(samples):
+    workload, found = samples
+    for first, second in zip(found, workload_samples(workload), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(first.arrays, second.arrays, strict=True))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int8", "uint32", "uint8", "bool", "complex64"]
+)
+def test_every_type_has_samples(dtype, lowered):
+    with jax.enable_x64(True):
+        program = lowered(lambda x: x, jax.ShapeDtypeStruct((40,), dtype))
+    first, second, _ = signature_samples(program)
+    (array,) = first.arrays
+    assert (array.shape, array.dtype) == ((40,), np.dtype(jax.numpy.dtype(dtype)))
+    assert len(np.unique(array)) > 1
+    assert not np.array_equal(array, second.arrays[0])
+    if np.issubdtype(array.dtype, np.integer):
+        assert array.min() >= 0

@@ -1,0 +1,14 @@
+// declined unsafe: the trip count is not known at compile time: the condition reads more than counters and constants
+func.func public @main(%x: tensor<3xf32>, %n: tensor<i32>) -> tensor<3xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:4 = stablehlo.while(%k = %zero, %w = %x, %s = %x, %m = %n) : tensor<i32>, tensor<3xf32>, tensor<3xf32>, tensor<i32> cond {
+    %go = stablehlo.compare LT, %k, %m : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %go : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %k, %one : tensor<i32>
+    %sum = stablehlo.add %s, %w : tensor<3xf32>
+    stablehlo.return %next, %w, %sum, %m : tensor<i32>, tensor<3xf32>, tensor<3xf32>, tensor<i32>
+  }
+  return %0#2 : tensor<3xf32>
+}

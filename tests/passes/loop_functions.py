@@ -1,0 +1,139 @@
+"""Small JAX functions with loops that the passes rewrite: ``name -> (function, arguments)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+_random = np.random.default_rng(11)
+X = _random.standard_normal((2, 6)).astype(np.float32)
+WEIGHTS = (0.4 * _random.standard_normal((6, 6))).astype(np.float32)
+
+
+def _psi(weights: Any, x: Any) -> Any:
+    return jnp.log(1.0 + (jnp.tanh(weights @ x) * jnp.exp(-x)).sum() ** 2)
+
+
+def _laplacian(method: str) -> Any:
+    def of_one(weights: Any, x: Any) -> Any:
+        n = x.shape[0]
+        gradient = jax.grad(lambda y: _psi(weights, y))
+        eye, zero = jnp.eye(n, dtype=x.dtype), jnp.zeros((), x.dtype)
+        if method == "jvp-in-loop":
+            return lax.fori_loop(0, n, lambda k, s: s + jax.jvp(gradient, (x,), (eye[k],))[1][k], zero)
+        _, hessian = jax.linearize(gradient, x)
+        if method == "scan":
+            return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=n)[1].sum()
+        return lax.fori_loop(0, n, lambda k, s: s + hessian(eye[k])[k], zero)
+
+    return jax.vmap(of_one, (None, 0))
+
+
+def _stacked(weights: Any, x: Any) -> Any:
+    """Rows in reverse order, a sum beside them, and a counter that is an output."""
+
+    def body(k: Any, carried: Any) -> Any:
+        rows, total = carried
+        row = jnp.sin(x * k) @ weights
+        return lax.dynamic_update_slice(rows, row[:, None], (0, 4 - k, 0)), total + row
+
+    return lax.fori_loop(0, 5, body, (jnp.ones((2, 7, 6), x.dtype), x))
+
+
+def _subtracting(weights: Any, x: Any) -> Any:
+    return lax.fori_loop(0, 5, lambda k, s: (jnp.cos(x) * k + (s - jnp.sin(x * k))) - x @ weights, x)
+
+
+def _two_sums(weights: Any, x: Any) -> Any:
+    def body(k: Any, carried: Any) -> Any:
+        first, second = carried
+        term = jnp.tanh(x * k) @ weights
+        return first + term, second - term.sum()
+
+    return lax.fori_loop(0, 4, body, (x, jnp.zeros((), x.dtype)))
+
+
+def _steps(start: int, stop: int, step: int) -> Any:
+    def function(weights: Any, x: Any) -> Any:
+        going = (lambda c: c[0] < stop) if step > 0 else (lambda c: c[0] > stop)
+        return lax.while_loop(going, lambda c: (c[0] + step, c[1] + jnp.sin(x * c[0]) @ weights), (start, x))
+
+    return function
+
+
+def _nested(weights: Any, x: Any) -> Any:
+    """The outer loop is a true recurrence; the inner one is a sum in each of its trips."""
+
+    def outer(j: Any, y: Any) -> Any:
+        inner = lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(y * k) @ weights, jnp.zeros_like(y))
+        return jnp.tanh(y + 0.1 * inner + j)
+
+    return lax.fori_loop(0, 3, outer, x)
+
+
+def _nested_sums(weights: Any, x: Any) -> Any:
+    """Both loops are sums: the outer one is batched with a loop in its body, which is batched then."""
+
+    def outer(j: Any, total: Any) -> Any:
+        return total + lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x * k + j) @ weights, jnp.zeros_like(x))
+
+    return lax.fori_loop(0, 3, outer, x)
+
+
+def _inner_recurrence(weights: Any, x: Any) -> Any:
+    """A sum whose terms each run a recurrence of their own."""
+
+    def outer(j: Any, total: Any) -> Any:
+        return total + lax.fori_loop(0, 4, lambda k, y: jnp.tanh(y @ weights) + j, x)
+
+    return lax.fori_loop(0, 5, outer, x)
+
+
+def _called_twice(weights: Any, x: Any) -> Any:
+    summed = jax.jit(lambda y: lax.fori_loop(0, 5, lambda k, s: s + jnp.sin(y * k) @ weights, jnp.zeros_like(y)))
+    return summed(summed(x))
+
+
+def _determinants(weights: Any, x: Any) -> Any:
+    """A factorisation and triangular solves in the body; the factorisation is invariant."""
+
+    def body(k: Any, total: Any) -> Any:
+        matrix = weights + 3 * jnp.eye(6, dtype=x.dtype)
+        return total + jnp.linalg.solve(matrix, (x * k).T).T
+
+    return lax.fori_loop(0, 4, body, x)
+
+
+def _gathered(weights: Any, x: Any) -> Any:
+    """Rows of data at a computed index; out of range for the last trips."""
+    return lax.fori_loop(0, 9, lambda k, s: s + weights[(2 * k - 3,)] * x, x)
+
+
+def _choices(weights: Any, x: Any) -> Any:
+    def body(k: Any, total: Any) -> Any:
+        return total + lax.cond(k % 2 == 0, lambda: jnp.sin(x), lambda: x @ weights)
+
+    return lax.fori_loop(0, 5, body, x)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "replay": _laplacian("replay"),
+    "scan": _laplacian("scan"),
+    "jvp-in-loop": _laplacian("jvp-in-loop"),
+    "stacked": _stacked,
+    "subtracting": _subtracting,
+    "two-sums": _two_sums,
+    "step-2-from-3": _steps(3, 12, 2),
+    "downwards": _steps(10, 0, -3),
+    "nested": _nested,
+    "nested-sums": _nested_sums,
+    "inner-recurrence": _inner_recurrence,
+    "called-twice": _called_twice,
+    "determinants": _determinants,
+    "gathered": _gathered,
+    "choices": _choices,
+}

@@ -1,0 +1,82 @@
+"""Per pass: the smallest modules that it changes, with what comes out, and near misses, with the reason.
+
+``cases/<pass>/<name>.mlir`` begins with what is expected of it: ``// pipeline: TEXT`` (the pass itself by default), and
+one line per event, ``// applied: WHAT`` or ``// declined KIND: REASON``. ``<name>.after.mlir`` is the module that comes
+out; there is none when nothing is applied, because then the very same program comes out.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fusionlab.hlo.program import Program
+from fusionlab.passes.catalogue import PASSES
+from fusionlab.passes.contract import Applied, Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+
+CASES = Path(__file__).parent / "cases"
+_sources = sorted(path for path in CASES.glob("*/*.mlir") if not path.name.endswith(".after.mlir"))
+_by_name = pytest.mark.parametrize("path", _sources, ids=[f"{path.parent.name}-{path.stem}" for path in _sources])
+
+
+def expectations(path):
+    """The pipeline and the events that the header asks for."""
+    pipeline, events = path.parent.name.replace("_", "-"), []
+    for line in path.read_text().splitlines():
+        if not line.startswith("// "):
+            break
+        kind, _, text = line.removeprefix("// ").partition(": ")
+        if kind == "pipeline":
+            pipeline = text
+        else:
+            events.append((kind, text))
+    return pipeline, events
+
+
+def described(event):
+    return ("applied", event.what) if isinstance(event, Applied) else (f"declined {event.kind}", event.reason)
+
+
+@_by_name
+def test_case(path, golden):
+    pipeline, events = expectations(path)
+    assert events, f"{path.name} does not say what is expected"
+    program = Program.from_file(path)
+    result = run_pipeline(program, parse_pipeline(pipeline), Setting())
+    found = [described(event) for event in result.events]
+    assert len(found) == len(events), found
+    for (kind, text), (expected_kind, expected_text) in zip(found, events, strict=True):
+        assert kind == expected_kind
+        assert text.startswith(expected_text)
+    if any(kind == "applied" for kind, _ in events):
+        golden(path.with_suffix(".after.mlir"), str(result.program.parse()))
+    else:
+        assert result.program is program
+
+
+@_by_name
+def test_the_same_numbers(path, run_raised):
+    pipeline, _ = expectations(path)
+    program = Program.from_file(path)
+    result = run_pipeline(program, parse_pipeline(pipeline), Setting())
+    if not result.applied:
+        assert result.program is program
+        return
+    arrays = [np.linspace(-1, 1, max(1, int(np.prod(t.shape)))).astype("f4").reshape(t.shape) for t in program.inputs]
+    for value, wanted in zip(run_raised(result.program, arrays), run_raised(program, arrays), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_every_pass_has_cases_of_both_kinds():
+    for name in PASSES:
+        folder = CASES / name.replace("-", "_")
+        kinds = {kind.split()[0] for path in folder.glob("*.mlir") for kind, _ in expectations(path)[1]}
+        assert kinds == {"applied", "declined"}, name
+
+
+def test_no_golden_file_is_left_over():
+    for path in CASES.glob("*/*.after.mlir"):
+        source = path.with_name(path.name.replace(".after.mlir", ".mlir"))
+        assert source.exists(), f"{path.name} has no case"
+        assert any(kind == "applied" for kind, _ in expectations(source)[1]), f"{path.name} belongs to a near miss"

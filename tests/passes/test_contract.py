@@ -1,0 +1,116 @@
+"""What every pass of the catalogue promises; adding a pass adds no line here."""
+
+import dataclasses
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+
+from fusionlab.bytesize import ByteSize
+from fusionlab.passes.catalogue import PASSES, find_pass
+from fusionlab.passes.contract import Applied, Declined, Setting
+from fusionlab.passes.pipeline import parse_pipeline
+
+from .loop_functions import FUNCTIONS, WEIGHTS, X
+
+each_pass = pytest.mark.parametrize("name", PASSES)
+# Between them, every pass applies to one of them and declines another.
+CHANGED = ("jvp-in-loop", "nested", "determinants", "called-twice")
+
+
+@pytest.fixture(scope="module")
+def programs(lowered):
+    return [lowered(FUNCTIONS[name], WEIGHTS, X) for name in CHANGED]
+
+
+@pytest.fixture(scope="module")
+def results(programs):
+    """Every pass on every program, once."""
+    return {name: [find_pass(name)().run(program, Setting()) for program in programs] for name in PASSES}
+
+
+@each_pass
+def test_some_program_is_changed(name, results):
+    assert any(result.applied for result in results[name])
+
+
+@each_pass
+def test_the_same_input_gives_the_same_text(name, programs, results):
+    for program, result in zip(programs, results[name], strict=True):
+        again = find_pass(name)().run(program, Setting())
+        assert again.program.text == result.program.text
+        assert again.program.digest == result.program.digest
+        assert again.events == result.events
+
+
+@each_pass
+def test_a_second_run_applies_nothing(name, results):
+    for result in results[name]:
+        again = find_pass(name)().run(result.program, Setting())
+        assert again.applied == ()
+        assert again.program is result.program
+
+
+@each_pass
+def test_a_module_without_loops_is_left_alone(name, lowered):
+    program = lowered(lambda x: x @ x.T + np.float32(1), X)
+    result = find_pass(name)().run(program, Setting())
+    assert result.program is program
+    assert result.events == ()
+
+
+@each_pass
+def test_the_input_is_untouched_and_the_output_verifies(name, programs, results):
+    for program, result in zip(programs, results[name], strict=True):
+        before = (program.digest, program.name, program.platform, program.provenance)
+        module = result.program.parse()
+        assert module.operation.verify()
+        assert result.program.inputs == program.inputs
+        assert result.program.outputs == program.outputs
+        assert (program.digest, program.name, program.platform, program.provenance) == before
+        assert (result.program.name, result.program.platform) == (program.name, program.platform)
+
+
+@each_pass
+def test_what_does_not_apply_says_why(name, results):
+    for result in results[name]:
+        assert result.events
+        for event in result.events:
+            document = event.to_json()
+            assert set(document) >= {"pass", "kind", "reason", "location"}
+            if isinstance(event, Declined):
+                assert event.kind in ("unsafe", "unsupported", "unprofitable")
+                assert event.reason == document["declined"] != ""
+            else:
+                assert isinstance(event, Applied)
+                assert event.what == document["applied"] != ""
+                assert parse_pipeline(event.resolved)
+
+
+@each_pass
+def test_the_module_is_named_and_documented(name):
+    class_ = find_pass(name)
+    assert class_.name == name
+    assert class_.__module__ == f"fusionlab.passes.{name.replace('-', '_')}"
+    text = inspect.getdoc(importlib.import_module(class_.__module__))
+    assert text.startswith(f"{name}: ")
+    for part in ("rewrite:", "-->", "requires:", "exact:", "hopes:"):
+        assert part in text, f"the docstring of {name} has no {part}"
+
+
+@each_pass
+def test_it_is_a_frozen_value_whose_options_round_trip(name):
+    class_ = find_pass(name)
+    assert class_.__dataclass_params__.frozen
+    assert str(class_()) == name
+    assert parse_pipeline(name) == (class_(),)
+    for field in dataclasses.fields(class_):
+        value = {ByteSize: ByteSize(3 * 2**29), bool: not field.default, int: 7, float: 0.5, str: "text"}[
+            type(field.default)
+        ]
+        changed = dataclasses.replace(class_(), **{field.name: value})
+        assert str(changed) != name
+        assert parse_pipeline(str(changed)) == (changed,)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(changed, field.name, value)
