@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusionlab.cli import _console, _finish, _start, cache_option, output_options, source_options
+from fusionlab.cli import _console as _console_of
+from fusionlab.cli import _finish, _start, cache_option, output_options, source_options
 from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fusionlab.commands.facts import Source
     from fusionlab.study import Circumstances
 
@@ -126,6 +129,13 @@ def replays(target: str | None, rewrites: bool, as_json: bool, quiet: bool, **so
     from fusionlab.commands import replays as command
 
     _finish(command.replays(loaded, rewrites, given, _console(as_json)), as_json)
+
+
+def _console(as_json: bool) -> Console:
+    """Where tables go: stdout, or nowhere when stdout is for JSON."""
+    from rich.console import Console
+
+    return Console(quiet=True) if as_json else _console_of(as_json)
 
 
 def _given(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,11 @@ def _exported(path: Path, content: bytes) -> Program | None:
     from jax import export
     from jax._src.interpreters.mlir import make_ir_context
 
+    if importlib.util.find_spec("flatbuffers") is None:
+        raise InputError(
+            f"{path}: neither StableHLO nor HLO text; if it is a saved jax.export, reading it needs flatbuffers: "
+            "pip install flatbuffers"
+        )
     try:
         exported = export.deserialize(bytearray(content))
     except Exception:  # the flat buffer reader has no error of its own: any of struct, index, value, key

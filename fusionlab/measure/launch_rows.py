@@ -31,9 +31,9 @@ class LaunchRow:
     """One launch site.
 
     ``stage_share`` is the part of what was fused that agrees with phase, stage and role; ``attributed_by`` says whose
-    names these come from (``members``, ``readers`` of what XLA made by itself, or "" for unknown); ``loop`` names the
-    loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled``
-    names what of it has no FLOP rule. ``model_us`` is None when nothing says how long it takes; ``model_source`` says whose
+    names these come from (``members``, ``readers`` of what XLA made by itself, or "" for unknown). ``loop`` names the
+    loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names
+    what of it has no FLOP rule. ``model_us`` is None when nothing says how long it takes; ``model_source`` says whose
     estimate it is (``xla`` or ``roofline``).
     """
 

@@ -1,0 +1,161 @@
+"""The fact commands on files, on other ansätze, and on rewritten programs."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+from click.testing import CliRunner
+from jax import export
+
+from fusionlab.cli import main
+from fusionlab.codegen.targets import load_target
+from fusionlab.commands.explain import explain
+from fusionlab.commands.facts import make
+from fusionlab.commands.launches import launches
+from fusionlab.commands.replays import replays
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.saved import HloFile, load_saved
+from fusionlab.measure.launch_rows import launch_rows, totals
+from fusionlab.measure.ledger import count_launches
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from fusionlab.study import Circumstances
+from workloads import catalogue
+
+CPU = Circumstances(load_target("cpu"))
+HLO = """HloModule jit_f, is_scheduled=true
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %t = f32[8]{0} tanh(%x), metadata={op_name="jit(f)/vmap(stage_e)/jvp(jvp(stage_b))/tanh"}
+}
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.mark.parametrize("name", ["ferminet", "psiformer-deepqmc"])
+def test_ledger_thunks_and_hlo_agree_for_the_other_ansatze(name, on_a100):
+    made = make(catalogue.build(name, "LiH", walkers=4, size="tiny"), on_a100)
+    rows, counts = launch_rows(made.compiled), count_launches(made.compiled)
+    found = totals(rows)
+    assert (found.static_launches, found.dynamic_launches) == (counts.static_launches, counts.dynamic_launches)
+    assert found.attributed_launches >= 0.95 * found.dynamic_launches
+    assert found.unmodelled_bytes <= 0.01 * found.bytes
+    names = {one.name for part in made.compiled.module.computations.values() for one in part.instructions}
+    assert {row.name for row in rows} <= names
+
+
+def test_a_rewritten_program_keeps_its_origins(on_a100):
+    source = catalogue.build("ferminet", "LiH", walkers=4, size="tiny")
+    program = make(source, on_a100).program
+    batched = run_pipeline(program, parse_pipeline("hoist-loop-invariants,batch-replay"), Setting()).program
+    before, after = (totals(launch_rows(make(one, on_a100).compiled)) for one in (program, batched))
+    assert after.dynamic_launches < before.dynamic_launches / 3
+    assert after.attributed_launches >= 0.95 * after.dynamic_launches
+
+
+def test_optimised_hlo_text_is_a_source_for_launches(tmp_path, console):
+    path = tmp_path / "mine.hlo.txt"
+    path.write_text(HLO)
+    source = load_saved(path)
+    assert isinstance(source, HloFile)
+    document = launches(source, [load_target("a100")], (), 5, CPU, console)
+    (row,) = document["rows"]
+    assert (row["name"], row["stage"], row["flops"], row["bytes"]) == ("t", "B", 8, 64)
+    explain(source, "t", 0, CPU, console)
+    assert "XLA's record says nothing about its neighbours" in console.file.getvalue()
+    with pytest.raises(InputError, match="unknown kernel 'u'"):
+        explain(source, "u", 0, CPU, console)
+    with pytest.raises(InputError, match="no record of its fusion decisions"):
+        explain(source, None, 0, CPU, console)
+    with pytest.raises(InputError, match="reads StableHLO"):
+        replays(source, True, CPU, console)
+
+
+def test_a_saved_export_is_a_program(tmp_path):
+    pytest.importorskip("flatbuffers", reason="jax.export needs it to save")
+    path = tmp_path / "saved.bin"
+    exported = export.export(jax.jit(lambda x: jnp.tanh(x) * 2), platforms=["cpu"])(jnp.ones(3))
+    path.write_bytes(exported.serialize())
+    program = load_saved(path)
+    assert isinstance(program, Program)
+    assert (program.platform, program.inputs[0].shape) == ("cpu", (3,))
+    assert program.ops >= 2
+
+
+def test_stablehlo_files_are_still_programs(tmp_path, lowered):
+    program = lowered(jnp.tanh, jnp.ones(3))
+    for name, content in (("a.mlir", program.text.encode()), ("a.mlirbc", program.bytecode)):
+        (tmp_path / name).write_bytes(content)
+        assert load_saved(tmp_path / name).inputs == program.inputs
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (HLO[:-40], "line 5, column"),
+        ("HloModule x\nnonsense", "line 2"),
+        ("\0\1\2 no flat buffer", "neither|not a valid"),
+    ],
+)
+def test_broken_files_name_the_place(tmp_path, content, message):
+    path = tmp_path / "broken.txt"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message) as caught:
+        load_saved(path)
+    assert str(path) in str(caught.value)
+
+
+def test_replays_of_a_program_say_what_each_rewrite_would_do(console):
+    source = catalogue.build("ferminet", "LiH", walkers=4, size="tiny")
+    document = replays(source, True, CPU, console)
+    (found,) = [one for one in document["loops"] if one["is_replay"]]
+    assert found["trip_count"] == 12
+    assert found["direction_ops"] > found["recomputed_ops"] == 0
+    assert found["residual_bytes"] > 0
+    tried = {one["rewrite"]: one for one in found["rewrites"]}
+    assert "12 trips batched" in tried["batch-replay"]["would"]
+    others = [one for one in document["loops"] if not one["is_replay"]]
+    assert others
+    assert all(one["blockers"] for one in others)
+    printed = console.file.getvalue()
+    assert "linear part" in printed
+    assert "not a replay" in printed
+
+
+def test_the_command_line_prints_json_and_nothing_else(tmp_path):
+    path = tmp_path / "mine.txt"
+    path.write_text(HLO)
+    result = run("launches", str(path), "--json", "--by", "stage", "--quiet")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["groups"][0]["stage"] == "B"
+    result = run("roofline", str(path), "--json", "--target", "a5000")
+    assert json.loads(result.stdout)["families"][0]["name"] == "elementwise"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["launches"], "name one thing to work on"),
+        (["launches", "HERE", "--by", "stag"], "unknown column 'stag'; did you mean: stage"),
+        (["launches", "HERE", "--target", "a101"], "unknown target 'a101'"),
+        (["roofline", "HERE", "--target", "cpu", "--out", "x.svg"], "has no spec"),
+        (["clusters", "HERE", "--criteria", "pim", "--link", "-1"], "--link must be positive"),
+        (["explain", "nowhere.txt"], "nowhere.txt: cannot be read"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mine.txt"
+    path.write_text(HLO)
+    result = run(*(str(path) if part == "HERE" else part for part in arguments))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "x.svg").exists()

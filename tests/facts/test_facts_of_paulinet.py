@@ -1,0 +1,162 @@
+"""The figures that the fact commands must reach on PauliNet, CH4, 1,024 walkers, compiled for an absent A100."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from fusionlab.commands.clusters import ClusterOptions, clusters
+from fusionlab.commands.explain import explain
+from fusionlab.commands.facts import make
+from fusionlab.commands.launches import launches
+from fusionlab.commands.roofline import RooflineOptions, roofline
+from fusionlab.errors import InputError
+from fusionlab.hlo.cost import program_cost
+from fusionlab.measure.ledger import count_launches
+from fusionlab.measure.thunks import parse_thunks
+
+
+@pytest.fixture(scope="module")
+def made(paulinet, on_a100):
+    return make(paulinet, on_a100)
+
+
+@pytest.fixture(scope="module")
+def program(made):
+    return made.program
+
+
+@pytest.fixture(scope="module")
+def document(program, on_a100):
+    return launches(program, [on_a100.target], ("stage", "family"), 5, on_a100, Console(quiet=True))
+
+
+@pytest.fixture(scope="module")
+def refused(program, on_a100):
+    return explain(program, None, 0, on_a100, Console(quiet=True))
+
+
+def test_the_ledger_sums_to_xlas_launch_count(document, made):
+    counts = count_launches(made.compiled)
+    found = document["totals"]
+    assert counts.launch_source == document["launch_source"] == "xla thunk sequence"
+    assert found["dynamic_launches"] == counts.dynamic_launches == sum(r["dynamic_launches"] for r in document["rows"])
+    assert found["static_launches"] == counts.static_launches == len(document["rows"])
+    assert 5_500 < found["dynamic_launches"] < 6_500
+    assert found["dynamic_copies"] == counts.dynamic_copies
+    for name in ("dynamic_launches", "flops", "bytes"):
+        assert sum(group[name] for group in document["groups"]) == found[name]
+
+
+def test_at_least_95_percent_carry_phase_stage_and_role(document):
+    found = document["totals"]
+    assert found["attributed_launches"] >= 0.95 * found["dynamic_launches"]
+    by_their_own_names = found["attributed_launches"] - found["attributed_by_readers_launches"]
+    assert by_their_own_names >= 0.95 * found["dynamic_launches"]
+
+
+def test_at_least_70_percent_of_the_replay_name_the_stage_they_replay(document):
+    replayed = [row for row in document["rows"] if row["trip_count"] == 30]
+    runs = sum(row["dynamic_launches"] for row in replayed)
+    assert runs > 5_000
+    assert sum(row["dynamic_launches"] for row in replayed if row["stage"] in tuple("ABCD")) >= 0.7 * runs
+    assert {row["role"] for row in replayed if row["stage"] == "B"} == {"tangent", "tangent-of-cotangent"}
+
+
+def test_at_most_1_percent_of_bytes_are_unmodelled(document):
+    assert document["totals"]["unmodelled_bytes"] <= 0.01 * document["totals"]["bytes"]
+    assert document["totals"]["unmodelled_us_launches"] == 0
+
+
+def test_kernel_and_op_flops_tell_the_same_story(document, made):
+    assert document["totals"]["flops"] == pytest.approx(program_cost(made.program).flops, rel=0.05)
+
+
+def test_every_thunk_is_a_row_or_a_copy_and_an_instruction(document, made):
+    instructions = {one.name for part in made.compiled.module.computations.values() for one in part.instructions}
+    tops = parse_thunks(made.compiled.thunk_sequence, made.compiled.thunk_metadata)
+    leaves = [thunk for top in tops for thunk in top.walk() if not thunk.sections]
+    assert {thunk.hlo_name for thunk in leaves} <= instructions
+    names = [row["name"] for row in document["rows"]]
+    assert sorted(names) == sorted(thunk.hlo_name for thunk in leaves if "Copy" not in thunk.kind)
+    assert {row["in_cuda_graph"] for row in document["rows"]} == {True, False}
+
+
+def test_the_document_goes_to_json_and_the_table_says_what_is_a_model(program, on_a100, console):
+    document = launches(program, [on_a100.target], (), 3, on_a100, console)
+    text = json.dumps(document, allow_nan=False)
+    assert json.loads(text)["target"] == "a100"
+    printed = console.file.getvalue()
+    assert "laplacian B tangent-of-cotangent" in printed
+    assert "the 3 slowest of" in printed
+    assert "model:" in printed
+
+
+def test_several_targets_stand_side_by_side(on_a100, console):
+    from workloads import catalogue
+
+    small = catalogue.build("paulinet", "LiH", program="log-psi", walkers=4, size="tiny")
+    from fusionlab.codegen.targets import load_target
+
+    targets = [load_target("a5000"), load_target("h200")]
+    document = launches(small, targets, ("family",), 5, on_a100, console)
+    assert [one["target"] for one in document["targets"]] == ["a5000", "h200"]
+    assert "a5000 launches" in console.file.getvalue()
+
+
+def test_the_roofline_has_all_families_and_a_plot(program, on_a100, console, tmp_path):
+    options = RooflineOptions(out=str(tmp_path / "roof.svg"), kernels=3)
+    document = roofline(program, [on_a100.target], options, on_a100, console)
+    families = {one["name"]: one for one in document["families"]}
+    assert families["gemm"]["bound"] == "compute"
+    assert families["elementwise"]["bound"] == "memory"
+    assert families["elementwise"]["intensity_flop_per_byte"] < 1 < families["gemm"]["intensity_flop_per_byte"]
+    unfused = {one["family"]: one for one in document["op_families"]}
+    assert 0.01 < unfused["elementwise"]["intensity_flop_per_byte"] < 0.1  # the characterisation's 10^-2 to 10^-1
+    assert document["ceilings"]["ridge_flop_per_byte"] == pytest.approx(12.5, rel=0.01)
+    assert (tmp_path / "roof.svg").read_text().startswith("<svg")
+
+
+def test_measured_ceilings_come_in_pairs(program, on_a100, console):
+    with pytest.raises(InputError, match="pairs"):
+        roofline(program, [on_a100.target], RooflineOptions(peak_tflops=18.0), on_a100, console)
+
+
+def test_clusters_cap_what_fusing_can_give(program, on_a100, console):
+    document = clusters(program, ClusterOptions(), on_a100, console)
+    found = document["launch_clusters"]
+    assert found[0]["gain_us"] == max(one["gain_us"] for one in found) > 0
+    assert sum(one["gain_us"] for one in found) < document["model_us"]
+    assert all(one["least_bytes"] <= one["bytes"] for one in found)
+    assert any(one["boundary_conversions"] for one in found)
+    assert document["op_clusters"][0]["saved_bytes"] > 10 * 2**30
+
+
+def test_near_memory_execution_pays_for_its_boundaries(program, on_a100, console):
+    cheap = clusters(program, ClusterOptions("pim", sync_us=0.0), on_a100, console)
+    dear = clusters(program, ClusterOptions("pim", link_gb_s=64.0, sync_us=10.0), on_a100, console)
+    first = {tuple(one["units"]): one for one in cheap["launch_clusters"]}
+    for one in dear["launch_clusters"]:
+        assert one["boundaries_per_step"] == 2 * one["runs"]
+        assert one["transfer_us"] == pytest.approx(1e6 * one["boundary_bytes_per_step"] / 64e9)
+        assert one["pim_gain_us"] < first[tuple(one["units"])]["pim_gain_us"]
+    assert max(one["pim_gain_us"] for one in dear["launch_clusters"]) < 0  # over a bus, nothing pays
+
+
+def test_refusals_are_joined_to_source_and_stablehlo(refused):
+    found = refused["refusals"]
+    assert len(found) > 300
+    assert sum(bool(one["stablehlo_op"] and one["source"]) for one in found) > 0.9 * len(found)
+    causes = {group["cause"]: group for group in refused["causes"]}
+    assert causes["the producer is not fusible: library call __cublas$lt$matmul"]["kernels"] == 127
+    slower = causes["XLA's cost model says that fused is slower"]
+    assert slower["xla_us_fused"] > slower["xla_us_unfused"] > 0
+
+
+def test_a_kernel_is_explained(program, refused, on_a100, console):
+    name = next(one["kernel"] for one in refused["refusals"] if one["us_fused"] is not None)
+    document = explain(program, name, 0, on_a100, console)
+    assert document["kernel"]["name"] == name
+    assert document["members"]
+    assert document["not_fused_with_readers"]
+    assert "it is not in its readers" in console.file.getvalue()

@@ -1,0 +1,180 @@
+"""Facts of kernels of hand-written optimised HLO: FLOPs, origin, CUDA graphs, modelled time, roofline."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from fusionlab.codegen.compile import Compiled, Memory, compile_program
+from fusionlab.codegen.targets import load_target
+from fusionlab.errors import InputError
+from fusionlab.hlo.kernel_cost import Work, work_of
+from fusionlab.hlo.optimized import parse_optimized
+from fusionlab.measure.cuda_graphs import captured_thunks
+from fusionlab.measure.launch_rows import Totals, label, launch_rows, totals, totals_by
+from fusionlab.measure.ledger import count_launches
+from fusionlab.measure.origins import origin_of, origin_of_readers
+from fusionlab.measure.roofline import Ceilings, family_points, kernel_points, op_family_costs
+
+GEMM = json.dumps(
+    {"gemm_backend_config": {"dot_dimension_numbers": {"lhs_contracting_dimensions": ["1"]}}, "reification_cost": []}
+)
+COST = json.dumps({"reification_cost": [{"exec_time_us": 4.5, "compute_time_us": 1, "memory_access_time_us": 4}]})
+B = 'metadata={op_name="jit(f)/vmap(stage_e)/while/body/jvp(jvp(stage_b))/'
+C = 'metadata={op_name="jit(f)/vmap(stage_e)/jvp(jvp(stage_c))/'
+
+TEXT = f"""HloModule m, is_scheduled=true
+
+%plus (a: f32[], b: f32[]) -> f32[] {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %ab = f32[] add(%a, %b)
+}}
+
+%fused (p: f32[8,4]) -> f32[8] {{
+  %p = f32[8,4]{{1,0}} parameter(0)
+  %t = f32[8,4]{{1,0}} tanh(%p), {B}tanh"}}
+  %s = f32[8,4]{{1,0}} multiply(%t, %t), {B}mul"}}
+  %k = f32[] constant(0)
+  ROOT %r = f32[8]{{0}} reduce(%s, %k), dimensions={{1}}, to_apply=%plus, {C}reduce_sum"}}
+}}
+
+%moved (q: f32[4,16]) -> f32[16,4] {{
+  %q = f32[4,16]{{1,0}} parameter(0)
+  ROOT %qt = f32[16,4]{{1,0}} transpose(%q), dimensions={{1,0}}
+}}
+
+ENTRY %main (x: f32[8,16], w: f32[4,16]) -> (f32[8], f32[8], c64[8]) {{
+  %x = f32[8,16]{{1,0}} parameter(0)
+  %w = f32[4,16]{{1,0}} parameter(1)
+  %turned = f32[16,4]{{1,0}} fusion(%w), kind=kLoop, calls=%moved
+  %dot = (f32[8,4]{{1,0}}, s8[64]{{0}}) custom-call(%x, %turned), custom_call_target="__cublas$lt$matmul", {B}dot"}}, backend_config={GEMM}
+  %y = f32[8,4]{{1,0}} get-tuple-element(%dot), index=0
+  %kernel = f32[8]{{0}} fusion(%y), kind=kInput, calls=%fused, {C}reduce_sum"}}, backend_config={COST}
+  %odd = f32[8]{{0}} custom-call(%kernel), custom_call_target="somebodys_library"
+  %wave = c64[8]{{0}} convert(%kernel)
+  ROOT %out = (f32[8]{{0}}, f32[8]{{0}}, c64[8]{{0}}) tuple(%kernel, %odd, %wave)
+}}
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def module():
+    return parse_optimized(TEXT)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    target = load_target("a100")
+    return Compiled("hand", target, TEXT, "", "", Memory(1, 2, 3, 0), 0.0, {}, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("dot", Work(2 * 8 * 4 * 16)),
+        ("kernel", Work(32 + 32 + 32)),
+        ("turned", Work(0)),
+        ("odd", Work(0, ("custom-call somebodys_library",))),
+        ("wave", Work(0, ("convert",))),
+    ],
+)
+def test_flops_by_rule(module, name, work):
+    assert work_of(module, module.entry, module.entry.by_name[name]) == work
+
+
+def test_flops_agree_with_xla_on_a_program_without_loops(lowered):
+    def function(x, w):
+        h = jnp.tanh(x @ w)
+        return jnp.exp(-(h**2)).sum(axis=0) * jnp.arange(24.0)
+
+    arrays = (jax.ShapeDtypeStruct((48, 32), jnp.float32), jax.ShapeDtypeStruct((32, 24), jnp.float32))
+    made = compile_program(lowered(function, *arrays), load_target("cpu"))
+    found = totals(launch_rows(made))
+    theirs = jax.jit(function).lower(*arrays).compile().cost_analysis()
+    assert found.unmodelled_bytes == 0
+    assert found.flops == pytest.approx(theirs["flops"] + theirs["transcendentals"], rel=0.02)
+
+
+def test_a_fusion_is_attributed_to_most_of_its_work(module):
+    origin = origin_of(module, module.entry.by_name["kernel"])
+    assert (origin.phase, origin.stage, origin.role, origin.by) == ("laplacian", "B", "tangent", "members")
+    assert origin.share == pytest.approx(64 / 72)  # two ops of 32 elements in B, a sum of 8 in C: XLA's label is C's
+
+
+def test_what_xla_made_belongs_to_its_readers_and_else_to_nobody(module):
+    turned, odd = module.entry.by_name["turned"], module.entry.by_name["odd"]
+    assert not origin_of(module, turned).is_known
+    found = origin_of_readers(module, module.entry, turned)
+    assert (found.stage, found.role, found.by) == ("B", "tangent", "readers")
+    assert not origin_of_readers(module, module.entry, odd).is_known
+
+
+def test_rows_sum_to_the_ledger_and_know_their_gaps(compiled):
+    rows = launch_rows(compiled)
+    found, counts = totals(rows), count_launches(compiled)
+    assert (
+        (found.static_launches, found.dynamic_launches) == (counts.static_launches, counts.dynamic_launches) == (5, 5)
+    )
+    assert {row.name for row in rows if row.unmodelled} == {"odd", "wave"}
+    assert found.unmodelled_bytes == sum(row.bytes for row in rows if row.name in ("odd", "wave")) > 0
+    by = totals_by(rows, ("stage", "family"))
+    assert sum(by.values(), Totals()) == found
+    assert by["B", "gemm"].flops == 1024
+    assert by["unattributed", "custom"].dynamic_launches == 1
+    assert {label(row, "in_cuda_graph") for row in rows} == {"unknown"}
+    with pytest.raises(InputError, match="stage"):
+        totals_by(rows, ("stages",))
+
+
+def test_modelled_time_is_xlas_where_it_has_one(compiled):
+    rows = {row.name: row for row in launch_rows(compiled)}
+    assert (rows["kernel"].model_us, rows["kernel"].model_source) == (5.5, "xla")
+    peaks = compiled.target.peaks
+    assert rows["dot"].model_source == "roofline"
+    assert rows["dot"].model_us == pytest.approx(1 + 1e6 * rows["dot"].bytes / peaks.memory_bytes_per_s)
+
+
+def test_no_spec_and_no_estimate_is_no_time():
+    made = Compiled("hand", load_target("cpu"), TEXT, "", "", Memory(1, 2, 3, 0), 0.0, {}, "")
+    rows = launch_rows(made)
+    assert [row.name for row in rows if row.model_us is not None] == ["kernel"]
+    assert totals(rows).unmodelled_us_launches == 4
+
+
+def test_captured_thunks_pairs_the_lists_in_order():
+    before = "000: kGemm [a] one\n001: kCustomKernel [b] two\n002: kCopy [c] three\n"
+    after = "000: kCommandBuffer [x] \n    001: kGemm [y] one\n    002: kCustomKernel [z]  two\n003: kCopy [c] three\n"
+
+    def of(before, after):
+        target = load_target("a100")
+        record = Compiled("h", target, TEXT, before, "", Memory(0, 0, 0, 0), 0.0, {}, "", captured_thunks=after)
+        return captured_thunks(record)
+
+    assert of(before, after) == {0: True, 1: True, 2: False}
+    assert of(before, after.replace("three", "four")) == {}
+    assert of(before, "") == {}
+
+
+def test_points_stand_under_the_roof(compiled):
+    rows = launch_rows(compiled)
+    ceilings = Ceilings(1e12, 1e11, "as given")
+    assert ceilings.ridge_flop_per_byte == 10
+    assert ceilings.attainable_flops_per_s(2) == 2e11
+    assert ceilings.attainable_flops_per_s(50) == 1e12
+    points = family_points(rows, ceilings)
+    assert points[-1].name == "all"
+    assert sum(point.model_share for point in points[:-1]) == pytest.approx(1)
+    assert {point.bound for point in points if point.name == "gemm"} == {"launch"}  # 1 us of launch, less of work
+    assert {point.name for point in kernel_points(rows, None)} == {row.name for row in rows}
+    assert {point.roof_share for point in kernel_points(rows, None)} == {None}
+
+
+def test_op_families_multiply_trips(lowered):
+    def function(x):
+        return jax.lax.fori_loop(0, 7, lambda _, a: jnp.tanh(a @ a), x)
+
+    costs = op_family_costs(lowered(function, jnp.ones((4, 4), jnp.float32)))
+    assert costs["gemm"].flops == 7 * 2 * 4**3
+    assert costs["elementwise"].flops == 7 * 16
