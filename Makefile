@@ -30,7 +30,8 @@ check: .venv/.test-installed
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "fusionlab needs Python 3.11 or 3.12; none was found. Say make PYTHON=/path/to/python" >&2; exit 2; }
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
+	  echo "a virtual environment could not be made (on Debian: apt-get install python3-venv)" >&2; exit 2; }
 
 .venv/.study-installed: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[targets,models]'

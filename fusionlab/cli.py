@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from fusionlab.workload import Workload
 
 
+MOST_SECONDS = 7 * 24 * 3600
+
+
 class _Group(click.Group):
     """A group that turns InputError and CompileError into one line and exit code 2."""
 
@@ -133,6 +136,8 @@ def apply(
     """Rewrite a program, check the rewrite on real numbers, recompile, and show before and after."""
     if check_walkers < 1:
         raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
+    if not 0 < check_time_limit <= MOST_SECONDS:
+        raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
     _start()
     from dataclasses import replace
 

@@ -125,7 +125,7 @@ def rewrite(program: Program, passes: Sequence[Pass], given: Circumstances) -> t
 
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
-    result = run_pipeline(program, passes, Setting(temp_bytes))
+    result = run_pipeline(program, passes, Setting(temp_bytes, given.target.kind))
     return result, time.perf_counter() - started - compile_s
 
 
@@ -146,7 +146,7 @@ def check(source: Workload | Program, original: Program, result: Result, given: 
     rewritten = []
     for dtype in (small.dtype, "float64"):
         program = lowering.lower(small.rebuild(dtype=dtype), original.platform)
-        again = run_pipeline(program, passes, Setting())
+        again = run_pipeline(program, passes, Setting(platform=original.platform))
         if _signature(again) != _signature(result):
             return Verdict(
                 "different",

@@ -13,7 +13,7 @@ from jax import lax
 
 from fusionlab.codegen.raising import Raising, raise_nodes
 from fusionlab.hlo.flat import Value
-from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
+from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum, wrapped
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,8 @@ def raise_trips(loop: Loop, captured: Sequence[Value], raising: Raising) -> Trip
     trip_body = raise_nodes(body.nodes, [*counters, *invariants, *captured], terms, raising)
 
     def outputs(trip: Any, *arrays: Any) -> tuple[Any, ...]:
-        starts = [role for role in loop.roles if isinstance(role, Counter)]
-        dtypes = [raising.dtype(value.type) for value in counters]
-        at = [jnp.asarray(c.start + c.step * trip, dtype) for c, dtype in zip(starts, dtypes, strict=True)]
-        return trip_body(*at, *arrays)
+        roles = [role for role in loop.roles if isinstance(role, Counter)]
+        return trip_body(*(_count(role, trip) for role in roles), *arrays)
 
     return Trips(loop, tuple(captured), raising, outputs)
 
@@ -73,6 +71,12 @@ def batched_loop(trips: Trips, chunk: int) -> Callable[..., tuple[Any, ...]]:
         return _results(loop, count, initial, carried)
 
     return run
+
+
+def _count(counter: Counter, trip: Any) -> Any:
+    """The counter's value in ``trip`` (an i32 scalar), in the counter's own wrapping arithmetic."""
+    start, step = (jnp.asarray(wrapped(number, counter.dtype)[0]) for number in (counter.start, counter.step))
+    return start + step * lax.convert_element_type(trip, counter.dtype)
 
 
 def _terms(loop: Loop) -> list[tuple[int, Value]]:
@@ -113,7 +117,7 @@ def _results(loop: Loop, count: int, initial: Sequence[Any], carried: Sequence[A
     results = []
     for i, (role, array) in enumerate(zip(loop.roles, initial, strict=True)):
         if isinstance(role, Counter):
-            results.append(jnp.asarray(role.start + role.step * count, array.dtype))
+            results.append(jnp.asarray(role.at(count)))
         else:
             results.append(changed.get(i, array))
     return tuple(results)

@@ -39,6 +39,8 @@ def apply(
     """Run the study; print the table; write ``out`` if the result may be trusted. Gives the document and exit code."""
     passes = _passes(options)
     if options.out:
+        if Path(options.out).is_dir():
+            raise InputError(f"{options.out}: is a folder; --out names the file to write")
         require_writable(Path(options.out).resolve().parent)
     outcome = study(source, passes, given, unchecked=options.unchecked)
     print_outcome(outcome, console)
@@ -66,10 +68,18 @@ def _finish(source: Workload | Program, options: ApplyOptions, outcome: Outcome)
         reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in outcome.events))
         _say(f"nothing was applied, the output equals the input: {reasons or 'there is no loop in the program'}")
     if options.out:
-        unchanged_file = isinstance(source, Program) and not outcome.applied
-        content = Path(source.provenance).read_bytes() if unchanged_file else outcome.rewritten.text  # type: ignore[union-attr]
+        unchanged = isinstance(source, Program) and not outcome.applied
+        content = _as_read(source) if unchanged else outcome.rewritten.text  # type: ignore[arg-type]
         write_whole(Path(options.out), content)
     return 1 if options.require_applied and not outcome.applied else 0
+
+
+def _as_read(program: Program) -> bytes:
+    """The bytes of the file that ``program`` was read from; its text where the file can no longer be read the same."""
+    path = Path(program.provenance)
+    if path.is_file() and Program.from_file(path).digest == program.digest:
+        return path.read_bytes()
+    return program.text.encode()
 
 
 def _say(line: str) -> None:

@@ -28,11 +28,13 @@ def workload_samples(workload: Workload) -> Iterator[Sample]:
     """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed.
 
     Parameters at their initial values hide terms (zeros, ones), so a tenth of each array's spread (or 0.1 where it is
-    constant) is added as noise. The last quarter of the walkers repeats the first with two spin-up electrons
-    exchanged, so that both signs of psi occur whatever the parameters are.
+    constant) is added as noise. The last quarter of the walkers (at least one, where there are two) repeats the
+    first with electrons 0 and 1 exchanged: where these are both spin-up, both signs of psi occur whatever the
+    parameters are.
     """
     for seed in SEEDS:
-        arguments = workload.inputs(seed)
+        with jax.enable_x64(workload.dtype == "float64"):
+            arguments = workload.inputs(seed)
         random = np.random.default_rng(seed)
         named = dict(zip(workload.argument_names, arguments, strict=True))
         if seed != SEEDS[0]:
@@ -63,7 +65,7 @@ def _perturbed(leaf: Any, random: np.random.Generator) -> Any:
 
 
 def _exchanged(walkers: np.ndarray) -> np.ndarray:
-    count = len(walkers) // 4
+    count = max(len(walkers) // 4, min(1, len(walkers) - 1))
     if count and walkers.shape[1] > 1:
         walkers[-count:] = walkers[:count]
         walkers[-count:, [0, 1]] = walkers[:count, [1, 0]]

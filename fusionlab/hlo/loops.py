@@ -7,15 +7,14 @@ independent of the other carried values is added to it), *stacked* (each trip wr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import Node, Region, Value
+from fusionlab.hlo.flat import Node, Region, Value, free_values
 
-_MOST_TRIPS = 100_000
+_MOST_TRIPS = 10_000
 _SUMMABLE = ("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>")
 
 
@@ -26,10 +25,17 @@ class Invariant:
 
 @dataclass(frozen=True)
 class Counter:
-    """``start + step * trip``; integers known at compile time."""
+    """``start + step * trip`` in the arithmetic of ``dtype`` (a NumPy integer type), which wraps around."""
 
     start: int
     step: int
+    dtype: str = "int32"
+
+    def at(self, trips: int | np.ndarray) -> np.ndarray:
+        """Its value in each of ``trips``, of ``dtype`` and the shape of ``trips``."""
+        numbers = np.atleast_1d(np.asarray(trips, np.int64))
+        values = wrapped(self.start, self.dtype) + wrapped(self.step, self.dtype) * numbers.astype(self.dtype)
+        return np.asarray(values.reshape(np.shape(trips)))
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ class Loop:
         for i in self.indices(Counter):
             role, argument = self.roles[i], self.body.arguments[i]
             assert isinstance(role, Counter)
-            found[argument] = np.asarray(role.start + role.step * np.asarray(trip))
+            found[argument] = role.at(trip)
         return found
 
 
@@ -97,9 +103,12 @@ def find_loops(region: Region) -> list[Loop]:
 def analyse(node: Node) -> Loop:
     """The facts of one ``stablehlo.while``."""
     body = node.regions[1]
-    counters = {i: c for i in range(len(body.arguments)) if (c := _counter(node, i)) is not None}
     invariants = {i for i, (given, back) in enumerate(zip(body.arguments, body.returns, strict=True)) if given is back}
-    trips, reason = _trips(node, counters, invariants)
+    constants = {i: array for i in invariants if (array := fold(node.operands[i])) is not None}
+    in_body = {body.arguments[i]: array for i, array in constants.items()}
+    found = ((i, _counter(node, i, in_body)) for i in range(len(body.arguments)) if i not in invariants)
+    counters = {i: counter for i, counter in found if counter is not None}
+    trips, reason = _trips(node, counters, constants)
     carried = {a for i, a in enumerate(body.arguments) if i not in counters and i not in invariants}
     dependent = _dependent(body, carried)
     roles: list[Role] = []
@@ -109,65 +118,82 @@ def analyse(node: Node) -> Loop:
         elif i in counters:
             roles.append(counters[i])
         else:
-            roles.append(_role(node, i, dependent, counters, trips))
+            roles.append(_role(node, i, dependent, _Counting(counters, in_body, trips)))
     return Loop(node, trips, reason, tuple(roles))
 
 
-def _counter(node: Node, index: int) -> Counter | None:
+@dataclass(frozen=True)
+class _Counting:
+    """What integers of the body are known: its counters, and arguments with a constant value."""
+
+    counters: dict[int, Counter]
+    constants: dict[Value, np.ndarray]
+    trips: int | None
+
+
+def wrapped(number: int, dtype: str) -> np.ndarray:
+    """``number`` modulo the range of the integer type ``dtype``, as an array of one element."""
+    bits = np.dtype(dtype).itemsize * 8
+    return np.array([number % 2**bits], np.uint64).astype(dtype)
+
+
+def _counter(node: Node, index: int, constants: dict[Value, np.ndarray]) -> Counter | None:
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
     try:
-        scalar_integer = argument.type.shape == () and argument.type.dtype in ("i32", "i64", "ui32", "i16", "i8")
+        scalar_integer = argument.type.shape == () and argument.type.dtype in _INTEGERS
     except ValueError:
         return None
     if not scalar_integer or back.producer is None or back.producer.name != "stablehlo.add":
         return None
     left, right = back.producer.operands
-    step = fold(right if left is argument else left)
+    step = fold(right if left is argument else left, constants)
     start = fold(node.operands[index])
     if argument not in (left, right) or step is None or start is None:
         return None
-    return Counter(int(start), int(step))
+    return Counter(int(start), int(step), _INTEGERS[argument.type.dtype])
 
 
-def _trips(node: Node, counters: dict[int, Counter], invariants: Iterable[int]) -> tuple[int | None, str]:
+def _trips(node: Node, counters: dict[int, Counter], constants: dict[int, np.ndarray]) -> tuple[int | None, str]:
     """Run the condition on the counters' values until it fails; exact for any condition on counters and constants."""
     condition = node.regions[0]
-    constants = {}
-    for i in invariants:
-        array = fold(node.operands[i])
-        if array is not None:
-            constants[condition.arguments[i]] = array
-    dtypes = {i: _INTEGERS[condition.arguments[i].type.dtype] for i in counters}
+    fixed = {condition.arguments[i]: array for i, array in constants.items()}
     if not counters:
         return None, "no carried value is a counter with a constant start and step"
     for trip in range(_MOST_TRIPS):
-        known = {
-            condition.arguments[i]: np.asarray(c.start + c.step * trip).astype(dtypes[i]) for i, c in counters.items()
-        }
-        going = fold(condition.returns[0], {**constants, **known})
+        going = fold(condition.returns[0], {**fixed, **{condition.arguments[i]: c.at(trip) for i, c in counters.items()}})
         if going is None:
             return None, "the condition reads more than counters and constants"
         if not going:
             return trip, ""
+        if not any(counter.step for counter in counters.values()):
+            return None, "the counters never change"
     return None, f"more than {_MOST_TRIPS} trips"
 
 
-_INTEGERS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui32": "uint32"}
+_INTEGERS = {
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "ui8": "uint8",
+    "ui16": "uint16",
+    "ui32": "uint32",
+    "ui64": "uint64",
+}
 
 
 def _dependent(body: Region, sources: set[Value]) -> set[Value]:
     """Values of ``body`` that depend on ``sources``."""
     reached = set(sources)
     for node in body.nodes:
-        reads = {*node.operands, *(v for region in node.regions for inner in region.walk() for v in inner.operands)}
-        reads.update(v for region in node.regions for v in region.returns)
+        reads = {*node.operands, *(value for region in node.regions for value in free_values(region))}
         if not reached.isdisjoint(reads):
             reached.update(node.results)
     return reached
 
 
-def _role(node: Node, index: int, dependent: set[Value], counters: dict[int, Counter], trips: int | None) -> Role:
+def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) -> Role:
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
     if back not in dependent:
@@ -178,7 +204,7 @@ def _role(node: Node, index: int, dependent: set[Value], counters: dict[int, Cou
         terms = _terms(argument, back, dependent)
         if terms is not None:
             return _sum_role(body, index, argument, terms)
-    stacked = _stacked(node, index, dependent, counters, trips)
+    stacked = _stacked(node, index, dependent, counting)
     if stacked is not None:
         return stacked
     return Recurrent("its next value depends on carried values in another way than adding to it")
@@ -227,13 +253,11 @@ def _uses(body: Region, value: Value) -> int:
     return reads + sum(region.returns.count(value) for region in [body, *inner])
 
 
-def _stacked(
-    node: Node, index: int, dependent: set[Value], counters: dict[int, Counter], trips: int | None
-) -> Stacked | None:
+def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting) -> Stacked | None:
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
     producer = back.producer
-    if producer is None or producer.name != "stablehlo.dynamic_update_slice" or trips is None:
+    if producer is None or producer.name != "stablehlo.dynamic_update_slice" or counting.trips is None:
         return None
     target, update, *starts = producer.operands
     if target is not argument or update in dependent or _uses(body, argument) > 1:
@@ -243,8 +267,8 @@ def _stacked(
     if len(axes) != 1 or update.type.shape[axes[0]] != 1:
         return None
     slots = []
-    for trip in range(trips):
-        known = {body.arguments[i]: np.asarray(c.start + c.step * trip, dtype=np.int64) for i, c in counters.items()}
+    for trip in range(counting.trips):
+        known = {**counting.constants, **{body.arguments[i]: c.at(trip) for i, c in counting.counters.items()}}
         at = [fold(start, known) for start in starts]
         if any(position is None for position in at) or any(int(p) for a, p in enumerate(at) if a != axes[0]):  # type: ignore[arg-type]
             return None

@@ -122,22 +122,15 @@ def public_function(module: ir.Module) -> Any:
     return function
 
 
-def _public_function(module: ir.Module) -> Any:
+def public_functions(module: ir.Module) -> list[Any]:
+    """The public ``func.func`` of ``module``, in order."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    public = [f for f in functions if f.sym_visibility is None or f.visibility.value == "public"]
+    return [f for f in functions if f.sym_visibility is None or f.visibility.value == "public"]
+
+
+def _public_function(module: ir.Module) -> Any:
+    public = public_functions(module)
     return next((f for f in public if f.name.value == "main"), public[0] if public else None)
-
-
-def _require_static_tensors(module: ir.Module, entry: Any, path: Path) -> None:
-    for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
-        for index, type_ in enumerate(types):
-            try:
-                TensorType.of(type_)
-            except ValueError:
-                where = f"{kind} {index} of @{entry.name.value} has type {type_}"
-                raise InputError(f"{path}: {where}; only tensors of static shape can be studied") from None
-    if (dynamic := re.search(r"tensor<(?:\d+x)*\?[^>]*>", str(module))) is not None:
-        raise InputError(f"{path}: there is a {dynamic[0]} in the module; only tensors of static shape can be studied")
 
 
 def _platform_of(bytecode: bytes) -> str:

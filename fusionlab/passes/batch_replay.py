@@ -23,7 +23,8 @@ from typing import ClassVar
 from fusionlab.bytesize import UNBOUNDED, ByteSize
 from fusionlab.codegen.trips import batched_loop, raise_trips
 from fusionlab.errors import InputError
-from fusionlab.hlo.loops import Stacked, Sum
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, loop_marks, require_reduction, rewrite_loops
@@ -44,12 +45,14 @@ class BatchReplay(Pass):
     def __post_init__(self) -> None:
         if self.chunk < 0:
             raise InputError(f"{self.name}: chunk must be at least 1 (or 0 for all trips), not {self.chunk}")
+        if self.chunk and self.memory_budget:
+            raise InputError(f"{self.name}: give a chunk or a memory_budget, not both")
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Batch every loop that allows it; see the module's docstring."""
-        if self.memory_budget and not self.chunk:
+        if self.memory_budget:
             return _within_budget(program, setting, self.memory_budget)
-        return rewrite_loops(program, self.name, self._decide)
+        return rewrite_loops(program, self.name, self._decide, setting)
 
     def _decide(self, site: Site) -> Rewrite:
         loop = site.loop
@@ -76,9 +79,9 @@ def _describe(site: Site, chunk: int) -> str:
         if (found := loop.indices(kind))
     ]
     size = "at once" if chunk == loop.trips else f"in chunks of {chunk}"
-    return f"{loop.trips} trips batched {size} ({', '.join(kinds)}, {len(site.captured)} captured values)".replace(
-        ", 0 captured values", ""
-    )
+    if site.captured:
+        kinds.append(f"{len(site.captured)} captured values")
+    return f"{loop.trips} trips batched {size}" + (f" ({', '.join(kinds)})" if kinds else "")
 
 
 def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Result:
@@ -88,20 +91,22 @@ def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Resu
     """
     if setting.temp_bytes is None:
         raise InputError("memory_budget needs a target to compile for; give a target or an explicit chunk")
-    whole = rewrite_loops(program, BatchReplay.name, BatchReplay()._decide)
+    whole = rewrite_loops(program, BatchReplay.name, BatchReplay()._decide, setting)
     if not whole.applied:
         return whole
     tried = {}
     most = setting.temp_bytes(whole.program)
     if most <= budget:
         return _with_reason(whole, f"{_mib(most)} temp fit the budget of {budget}")
-    trips = max(int(event.what.split()[0]) for event in whole.applied)
+    trips = _most_trips(program)
     least = setting.temp_bytes(program)
     slope = max(most - least, 1) / max(trips - 1, 1)
     divisors = [chunk for chunk in range(trips - 1, 0, -1) if trips % chunk == 0]
+    if divisors == [1]:  # a prime number of trips: equal chunks with a smaller one at the end
+        divisors = sorted({-(-trips // chunks) for chunks in range(2, trips + 1)}, reverse=True)
     hopeful = [chunk for chunk in divisors if least + slope * (chunk - 1) <= 1.15 * budget] or divisors[-1:]
     for chunk in hopeful:
-        result = rewrite_loops(program, BatchReplay.name, BatchReplay(chunk=chunk)._decide)
+        result = rewrite_loops(program, BatchReplay.name, BatchReplay(chunk=chunk)._decide, setting)
         tried[chunk] = setting.temp_bytes(result.program)
         if tried[chunk] <= budget:
             figures = ", ".join(f"chunk {c}: {_mib(size)}" for c, size in {trips: most, **tried}.items())
@@ -112,6 +117,12 @@ def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Resu
         for event in whole.applied
     ]
     return Result(program, (*declined, *(event for event in whole.events if isinstance(event, Declined))))
+
+
+def _most_trips(program: Program) -> int:
+    """The trip count of the longest loop that can be batched."""
+    loops = find_loops(flatten(program.parse()))
+    return max(loop.trips for loop in loops if loop.trips is not None and not loop.indices(Recurrent))
 
 
 def _with_reason(result: Result, reason: str) -> Result:

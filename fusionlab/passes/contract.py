@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+from jaxlib.mlir import ir
+
 from fusionlab.hlo.program import Program
 
 Kind = Literal["unsafe", "unsupported", "unprofitable"]
@@ -63,9 +65,11 @@ Event = Applied | Declined
 
 @dataclass(frozen=True)
 class Setting:
-    """What a pass may ask about the world: ``temp_bytes(program)`` is XLA's figure on the target of the study."""
+    """What a pass may ask about the world: ``temp_bytes(program)`` is XLA's figure on the target of the study;
+    ``platform`` is the target's, for programs that are not of one already."""
 
     temp_bytes: Callable[[Program], int] | None = None
+    platform: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,10 @@ class VerificationError(Exception):
     """A pass produced a module that does not verify: a bug of the pass, which the message names."""
 
 
-def verified(program: Program, pass_name: str) -> Program:
-    """``program`` if its module verifies and keeps a public function; VerificationError naming the pass if not."""
+def verify(module: ir.Module, pass_name: str) -> None:
+    """VerificationError naming the pass if ``module`` is not valid MLIR."""
     try:
-        module = program.parse()
         with module.context:
             module.operation.verify()
-    except Exception as error:
+    except ir.MLIRError as error:
         raise VerificationError(f"pass {pass_name} produced an invalid module: {str(error).splitlines()[0]}") from error
-    return program

@@ -42,5 +42,6 @@ class FuseJvpReplay(Pass):
         hoisted = HoistLoopInvariants().run(program, setting)
         batched = BatchReplay(self.chunk, self.memory_budget).run(hoisted.program, setting)
         if not batched.applied:
-            return Result(program, batched.events)
+            # What hoisting makes may hide what batching needs; the reasons given are those of the program as it is.
+            return BatchReplay(self.chunk, self.memory_budget).run(program, setting)
         return Result(batched.program, (*hoisted.applied, *batched.events))

@@ -44,7 +44,7 @@ class HoistLoopInvariants(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Hoist out of every loop; see the module's docstring."""
-        return rewrite_loops(program, self.name, _decide)
+        return rewrite_loops(program, self.name, _decide, setting)
 
 
 def _decide(site: Site) -> Rewrite:
@@ -74,23 +74,27 @@ def invariant_nodes(loop: Loop) -> list[Node]:
             invariant.append(node)
         else:
             varying.update(node.results)
-    computing = [node for node in invariant if not _only_makes_data(node)]
+    constants = _constants(body.nodes)
+    computing = [node for node in invariant if not _only_makes_data(node, constants)]
     outputs = [value for node in computing for value in node.results]
     inputs = [*body.arguments]
     outside = set(invariant)
     return [n for n in live_nodes(invariant, [*inputs, *_captured(loop)], outputs) if n in outside] if computing else []
 
 
-def _only_makes_data(node: Node) -> bool:
+def _only_makes_data(node: Node, constants: set[Value]) -> bool:
     """Views, and anything computed from constants alone (XLA folds it, or makes it inside a fusion)."""
-    return node.name in VIEWS or all(_constant(value) for value in reads(node))
+    return node.name in VIEWS or constants.issuperset(node.results)
 
 
-def _constant(value: Value) -> bool:
-    node = value.producer
-    if node is None:
-        return False
-    return node.name in _SOURCES or (bool(node.operands) and all(map(_constant, node.operands)))
+def _constants(nodes: list[Node]) -> set[Value]:
+    """Values that are computed from constants alone."""
+    found: set[Value] = set()
+    for node in nodes:
+        read = reads(node)
+        if node.name in _SOURCES or (read and found.issuperset(read)):
+            found.update(node.results)
+    return found
 
 
 def _has_effect(node: Node) -> bool:
@@ -142,8 +146,9 @@ def _stay(loop: Loop, hoisted: list[Node]) -> list[Node]:
     """The nodes that each trip still runs: what varies, and views of hoisted values (cheaper to repeat)."""
     front = set(hoisted)
     wanted = {v for node in loop.body.nodes if node not in front for v in reads(node)} | set(loop.body.returns)
+    constants = _constants(loop.body.nodes)
     for node in reversed(hoisted):
-        if _only_makes_data(node) and not wanted.isdisjoint(node.results):
+        if _only_makes_data(node, constants) and not wanted.isdisjoint(node.results):
             front.discard(node)
             wanted.update(reads(node))
     return [node for node in loop.body.nodes if node not in front]

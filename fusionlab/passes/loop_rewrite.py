@@ -12,8 +12,8 @@ from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.codegen.splice import drop_dead_functions, splice
 from fusionlab.hlo.flat import Value, flatten, free_values
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
-from fusionlab.hlo.program import Program, public_function
-from fusionlab.passes.contract import Applied, Declined, Event, Kind, Result, verified
+from fusionlab.hlo.program import Program, public_function, public_functions
+from fusionlab.passes.contract import Applied, Declined, Event, Kind, Result, Setting, verify
 
 _MOST_SWEEPS = 200
 
@@ -52,13 +52,17 @@ class Site:
 Decision = Callable[[Site], Rewrite]
 
 
-def rewrite_loops(program: Program, pass_name: str, decide: Decision) -> Result:
-    """Apply ``decide`` to every loop, outer ones first; a Refusal, or an op that does not raise, leaves one alone."""
+def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: Setting) -> Result:
+    """Apply ``decide`` to every loop, outer ones first; a Refusal, or an op that does not raise, leaves one alone.
+
+    What is spliced into a program of platform ``any`` is lowered for the setting's platform.
+    """
+    platform = setting.platform if program.platform == "any" else program.platform
     applied: list[Event] = []
     made: set[str] = set()
     for _ in range(_MOST_SWEEPS):
         module = program.parse()
-        found, declined = _sweep(module, program.platform, pass_name, decide)
+        found, declined = _sweep(module, platform, pass_name, decide)
         if found is None:
             places = {event.location for event in applied}
             # A loop that this pass made and now leaves alone was reported when it was made.
@@ -67,11 +71,10 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision) -> Result:
         event, symbol = found
         applied.append(event)
         made.add(symbol)
+        verify(module, pass_name)
         drop_dead_functions(module)
-        rewritten = Program.from_module(
-            module, name=program.name, provenance=program.provenance, platform=program.platform
-        )
-        program = verified(rewritten, pass_name)
+        known = None if program.platform == "any" else program.platform
+        program = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
     raise AssertionError(f"pass {pass_name} did not come to rest after {_MOST_SWEEPS} rewrites")
 
 
@@ -80,7 +83,7 @@ def _sweep(
 ) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
     """Rewrite the first loop that allows it, and give the symbol put in its place; refusals with their functions."""
     flat = flatten(module)
-    entry = public_function(module).name.value
+    shared = _functions_of_others(module)
     declined = []
     seen: dict[Any, Loop] = {}
     loops = find_loops(flat)
@@ -91,7 +94,7 @@ def _sweep(
         seen[operation] = loop
         place = loop.node.scope
         try:
-            site = _site(loop, [other for other in loops if other.node.operation == operation], entry)
+            site = _site(loop, [other for other in loops if other.node.operation == operation], shared)
             rewrite = decide(site)
             symbol = splice(
                 operation,
@@ -113,15 +116,40 @@ def _sweep(
     return None, declined
 
 
-def _site(loop: Loop, occurrences: Sequence[Loop], entry: str) -> Site:
+def _functions_of_others(module: ir.Module) -> set[str]:
+    """Functions that public functions other than the entry run: their call sites are not in the entry's view."""
+    entry = public_function(module)
+    others = [f for f in public_functions(module) if f != entry]
+    reached = {node.function for other in others for node in flatten(module, other.name.value).walk()}
+    return reached | {other.name.value for other in others}
+
+
+def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:
     """The loop as one thing to rewrite; Refusal when its call sites differ or its captures cannot be named."""
+    function = loop.node.function
+    if function in shared:
+        raise Refusal("unsupported", f"@{function} also belongs to another public function of the module")
     captured = tuple(dict.fromkeys(v for region in loop.node.regions for v in free_values(region)))
-    if captured and loop.node.function != entry:
-        raise Refusal("unsupported", f"the loop captures values inside the private function @{loop.node.function}")
+    if any(_owner(value.handle) != function for value in captured):
+        raise Refusal("unsupported", f"the loop captures what a call made, or what is outside of @{function}")
+    for value in (*loop.node.operands, *captured):
+        try:
+            _ = value.type
+        except ValueError as error:
+            raise Refusal("unsupported", f"the loop reads a value that is not a static tensor: {error}") from None
     shapes = {(other.trips, tuple(map(_shape_of_role, other.roles))) for other in occurrences}
     if len(shapes) > 1:
         raise Refusal("unsupported", f"@{loop.node.function} is called with different trip counts or constants")
     return Site(loop, captured, Raising(marks={}))
+
+
+def _owner(handle: Any) -> str:
+    """The name of the function in which an MLIR value is defined."""
+    operation = handle.owner
+    operation = getattr(operation, "owner", operation)  # of a block argument, the block
+    while operation.operation.name != "func.func":
+        operation = operation.operation.parent
+    return str(ir.StringAttr(operation.operation.attributes["sym_name"]).value)
 
 
 def _shape_of_role(role: Any) -> Any:

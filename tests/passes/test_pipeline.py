@@ -7,7 +7,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
 from fusionlab.passes.batch_replay import BatchReplay
-from fusionlab.passes.contract import Declined, Setting, VerificationError, verified
+from fusionlab.passes.contract import Declined, Setting, VerificationError, verify
 from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
@@ -158,6 +158,9 @@ def test_nothing_is_hoisted_for_a_loop_that_is_not_batched(lowered):
 
 
 def test_an_invalid_module_names_the_pass(replay):
-    broken = type(replay)("broken", replay.bytecode[:50], "cpu", "a test")
+    module = replay.parse()
+    verify(module, "some-pass")
+    with module.context:
+        del module.body.operations[0].operation.attributes["function_type"]
     with pytest.raises(VerificationError, match="pass some-pass produced an invalid module"):
-        verified(broken, "some-pass")
+        verify(module, "some-pass")
