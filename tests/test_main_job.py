@@ -77,7 +77,7 @@ def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
     assert "budget of 2GiB" in event.what
     (loop,) = find_loops(flatten(bounded.program.parse()))
     assert loop.trips * chunk == 30
-    assert found.dynamic_launches < 6_500 / chunk
+    assert 370 < found.dynamic_launches < 5_800 / 4  # what is outside the loop is launched once, whatever the chunk
 
     for pass_ in (FuseJvpReplay(), BatchReplay(), HoistLoopInvariants()):
         again, _ = study.rewrite(bounded.program, (pass_,), given)
