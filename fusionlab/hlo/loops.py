@@ -161,7 +161,9 @@ def _trips(node: Node, counters: dict[int, Counter], constants: dict[int, np.nda
     if not counters:
         return None, "no carried value is a counter with a constant start and step"
     for trip in range(_MOST_TRIPS):
-        going = fold(condition.returns[0], {**fixed, **{condition.arguments[i]: c.at(trip) for i, c in counters.items()}})
+        going = fold(
+            condition.returns[0], {**fixed, **{condition.arguments[i]: c.at(trip) for i, c in counters.items()}}
+        )
         if going is None:
             return None, "the condition reads more than counters and constants"
         if not going:

@@ -133,6 +133,18 @@ def _public_function(module: ir.Module) -> Any:
     return next((f for f in public if f.name.value == "main"), public[0] if public else None)
 
 
+def _require_static_tensors(module: ir.Module, entry: Any, path: Path) -> None:
+    for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
+        for index, type_ in enumerate(types):
+            try:
+                TensorType.of(type_)
+            except ValueError:
+                where = f"{kind} {index} of @{entry.name.value} has type {type_}"
+                raise InputError(f"{path}: {where}; only tensors of static shape can be studied") from None
+    if (dynamic := re.search(r"tensor<(?:\d+x)*\?[^>]*>", str(module))) is not None:
+        raise InputError(f"{path}: there is a {dynamic[0]} in the module; only tensors of static shape can be studied")
+
+
 def _platform_of(bytecode: bytes) -> str:
     if _CUDA_CALLS.search(bytecode):
         return "cuda"

@@ -185,7 +185,7 @@ func.func public @main() -> tensor<i8> {
   return %0 : tensor<i8>
 }"""
     (loop,) = find_loops(flatten(program_of_text(text).parse()))
-    assert loop.roles == (Counter(120, 10),)
+    assert loop.roles == (Counter(120, 10, "int8"),)
     assert loop.trips == 1  # 130 is -126 in eight bits
 
 

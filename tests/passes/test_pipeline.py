@@ -20,7 +20,8 @@ from .loop_functions import FUNCTIONS, WEIGHTS, X
     [
         ("batch-replay", (BatchReplay(),)),
         (" hoist-loop-invariants , batch-replay{chunk=3} ", (HoistLoopInvariants(), BatchReplay(chunk=3))),
-        ("batch-replay{chunk=3, memory-budget=2GiB}", (BatchReplay(3, ByteSize(2**31)),)),
+        ("batch-replay{ memory-budget = 2GiB }", (BatchReplay(0, ByteSize(2**31)),)),
+        ("batch-replay{chunk=3,}", (BatchReplay(3),)),
         ("batch-replay{}", (BatchReplay(),)),
         ("fuse-jvp-replay{memory_budget=2GB}", (FuseJvpReplay(memory_budget=ByteSize(2_000_000_000)),)),
     ],
