@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,13 @@ def run_directly() -> Callable[..., list[np.ndarray]]:
         return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
 
     return run
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """With FUSIONLAB_NO_SKIPS set, as in CI where everything is installed, a test that skips has failed."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.skipped and os.environ.get("FUSIONLAB_NO_SKIPS"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and FUSIONLAB_NO_SKIPS is set: {call.excinfo}"

@@ -18,6 +18,7 @@ ANSATZE = {
     "ferminet": "workloads.ansatze.ferminet",
     "psiformer": "workloads.ansatze.psiformer",
     "orbformer": "workloads.ansatze.orbformer",
+    "orbformer-flash": "workloads.ansatze.orbformer_flash",
     "psiformer-deepqmc": "workloads.ansatze.psiformer_deepqmc",
     "deepqmc:paulinet": "workloads.adapters.deepqmc",
     "deepqmc:ferminet": "workloads.adapters.deepqmc",

@@ -1,0 +1,14 @@
+"""Orbformer with its electron attention as one fused kernel (the paper's ``mhsea``); everything else as in orbformer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workloads.ansatz import Ansatz
+from workloads.ansatze import orbformer
+from workloads.molecule import Molecule
+
+
+def build(molecule: Molecule, size: str = "full") -> Ansatz:
+    """As ``orbformer.build``; derivatives take the plain attention, so the kernel serves log-psi and sampling."""
+    return replace(orbformer.build(molecule, size, attention="flash"), name="orbformer-flash")
