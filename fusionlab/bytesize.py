@@ -18,6 +18,7 @@ _UNITS = {
     "gib": 2**30,
     "tib": 2**40,
 }
+_TOO_MANY = 2**63
 
 
 class ByteSize(int):
@@ -29,7 +30,10 @@ class ByteSize(int):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
         if match is None or match[2].lower() not in _UNITS:
             raise InputError(f"{text!r} is not a size; write for example 2GiB, 1.5GB or 800MiB")
-        size = ByteSize(float(match[1]) * _UNITS[match[2].lower()])
+        count = float(match[1]) * _UNITS[match[2].lower()]
+        if count >= _TOO_MANY:
+            raise InputError(f"{text[:40]!r}: a size must be below {_TOO_MANY // 2**40} TiB")
+        size = ByteSize(count)
         if size <= 0:
             raise InputError(f"{text!r}: a size must be positive")
         return size

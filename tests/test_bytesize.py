@@ -23,6 +23,13 @@ def test_what_is_no_size(text):
         ByteSize.parse(text)
 
 
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 5000 + ".5TiB", "8388608TiB", "1" + "0" * 308 + "kB"])
+def test_no_size_is_that_large(text):
+    with pytest.raises(InputError, match="must be below 8388608 TiB") as caught:
+        ByteSize.parse(text)
+    assert len(str(caught.value)) < 100
+
+
 @pytest.mark.parametrize("size", [1, 1023, 1024, 2 * 10**9, 2**31, 3 * 2**29, 2**40])
 def test_printing_round_trips(size):
     assert ByteSize.parse(str(ByteSize(size))) == size

@@ -38,15 +38,30 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
 
     Arithmetic wraps in the value's own type, as StableHLO's does.
     """
-    known = dict(known or {})
-    return _fold(value, known, set())
+    found = dict(known or {})
+    unknown: set[Value] = set()
+    open_ = [value]  # a stack of our own: chains of thousands of ops are legal
+    while open_:
+        current = open_[-1]
+        if current in found or current in unknown:
+            open_.pop()
+            continue
+        operands = _needed(current)
+        if operands is None or not unknown.isdisjoint(operands):
+            unknown.add(current)
+        elif missing := [operand for operand in operands if operand not in found]:
+            open_ += missing
+        elif (array := _folded(current, [found[operand] for operand in operands])) is None:
+            unknown.add(current)
+        else:
+            found[current] = array
+    return found.get(value)
 
 
-def _fold(value: Value, known: dict[Value, np.ndarray], open_: set[Value]) -> np.ndarray | None:
-    if value in known:
-        return known[value]
+def _needed(value: Value) -> tuple[Value, ...] | None:
+    """The values that ``value`` is computed from; None when it cannot be folded whatever they are."""
     node = value.producer
-    if node is None or value in open_ or len(node.results) != 1:
+    if node is None or len(node.results) != 1:
         return None
     try:
         type_ = value.type
@@ -55,20 +70,18 @@ def _fold(value: Value, known: dict[Value, np.ndarray], open_: set[Value]) -> np
     if int(np.prod(type_.shape)) > _MOST_ELEMENTS:
         return None
     if node.name == "stablehlo.constant":
+        return ()
+    return node.operands if type_.dtype in _NUMPY else None
+
+
+def _folded(value: Value, operands: list[np.ndarray]) -> np.ndarray | None:
+    node = value.producer
+    assert node is not None
+    if node.name == "stablehlo.constant":
         return constant_array(node)
-    if type_.dtype not in _NUMPY:
-        return None
-    open_.add(value)
-    operands = [_fold(operand, known, open_) for operand in node.operands]
-    if any(operand is None for operand in operands):
-        return None
     with np.errstate(over="ignore"):
         evaluated = _evaluate(node, operands)
-    if evaluated is None:
-        return None
-    result: np.ndarray = np.asarray(evaluated).astype(_NUMPY[type_.dtype])
-    known[value] = result
-    return result
+    return None if evaluated is None else np.asarray(evaluated).astype(_NUMPY[value.type.dtype])
 
 
 def _evaluate(node: Node, operands: list[Any]) -> Any:

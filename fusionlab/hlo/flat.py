@@ -165,6 +165,7 @@ class _Flattener:
     def __init__(self, module: ir.Module) -> None:
         self.module = module
         self.functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
+        self.open: list[str] = []
         self.next_id = 0
 
     def flatten(self, name: str | None) -> FlatFunction:
@@ -215,8 +216,14 @@ class _Flattener:
         self, operation: Any, operands: tuple[Value, ...], nodes: list[Node], callers: tuple[str, ...]
     ) -> tuple[Value, ...]:
         callee = self.functions[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value]
+        name = callee.name.value
+        if name in self.open:
+            raise InputError(f"@{name} calls itself, directly or through other functions")
         if len(callers) >= _MAX_CALL_DEPTH:
-            raise InputError(f"calls nest deeper than {_MAX_CALL_DEPTH} at @{callee.name.value}: is the call cyclic?")
+            raise InputError(f"calls nest deeper than {_MAX_CALL_DEPTH} at @{name}")
         block = callee.body.blocks[0]
         environment = dict(zip(block.arguments, operands, strict=True))
-        return self._block(block, environment, nodes, (*callers, location_name(operation)), callee.name.value)
+        self.open.append(name)
+        returns = self._block(block, environment, nodes, (*callers, location_name(operation)), name)
+        self.open.pop()
+        return returns

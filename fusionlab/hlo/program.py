@@ -18,6 +18,7 @@ from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.accepted_modules import why_refused
 
 _CPU_CALLS = re.compile(rb"lapack_|__custom_call_cpu|ducc_fft|eigen_")
 _CUDA_CALLS = re.compile(rb"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
@@ -80,6 +81,8 @@ class Program:
                 raise InputError(f"{path}: not a valid StableHLO module: {_first_line(error)}") from None
             if (entry := _public_function(module)) is None:
                 raise InputError(f"{path}: the module has no public function; expected one named main")
+            if (cause := why_refused(module)) is not None:
+                raise InputError(f"{path}: {cause}")
             _require_static_tensors(module, entry, path)
             return Program.from_module(module, name=path.stem, provenance=str(path))
 

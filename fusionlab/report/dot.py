@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
-import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from fusionlab.errors import InputError
+from fusionlab.output import require_writable, write_whole
 
 HINT = "no Graphviz on this machine: install it (Debian: apt-get install graphviz), then run: dot -Tsvg {dot} -o {svg}"
 
@@ -48,17 +49,25 @@ class Written:
 def write_graph(dot_text: str, out: str | Path) -> Written:
     """Write ``out`` with suffix .dot and, with Graphviz on PATH, .svg next to it; existing files are replaced whole.
 
-    ``graphviz.CalledProcessError`` when Graphviz refuses the text.
+    InputError when one of the files cannot be written, with nothing written if that can be told before;
+    ``graphviz.CalledProcessError`` when Graphviz refuses the text, with nothing written.
     """
+    if Path(out).is_dir():
+        raise InputError(f"{out}: is a directory; give the name of a file")
     dot_path, svg_path = (Path(out).with_suffix(suffix) for suffix in (".dot", ".svg"))
-    dot_path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(dot_path, dot_text.encode())
-    if shutil.which("dot") is None:
-        return Written((dot_path,), HINT.format(dot=dot_path, svg=svg_path))
-    import graphviz
+    contents = {dot_path: dot_text.encode()}
+    rendered = shutil.which("dot") is not None
+    if rendered:
+        import graphviz
 
-    _replace(svg_path, graphviz.Source(dot_text).pipe(format="svg"))
-    return Written((dot_path, svg_path), "")
+        contents[svg_path] = graphviz.Source(dot_text).pipe(format="svg")
+    for path in contents:
+        if path.is_dir():
+            raise InputError(f"{path}: is a directory; give another name")
+    require_writable(dot_path.parent)
+    for path, content in contents.items():
+        write_whole(path, content)
+    return Written(tuple(contents), "" if rendered else HINT.format(dot=dot_path, svg=svg_path))
 
 
 def text(content: object) -> str:
@@ -90,15 +99,3 @@ def _scaled(amount: float, step: float, units: tuple[str, ...]) -> str:
         index += 1
     digits = 0 if index == 0 or amount >= 99.5 else 1 if amount >= 9.95 else 2
     return f"{amount:,.{digits}f} {units[index]}"
-
-
-def _replace(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

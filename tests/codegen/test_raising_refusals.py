@@ -79,6 +79,66 @@ def test_other_comparators_are_refused(comparator, from_text):
         jax.eval_shape(raise_program(program), FIRST, SECOND)
 
 
+def float_sort(comparator):
+    body = f"""
+  %0 = "stablehlo.sort"(%a) <{{dimension = 0 : i64, is_stable = true}}> ({{
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %nan = stablehlo.constant dense<0x7FC00000> : tensor<f32>
+    {comparator}
+    stablehlo.return %less : tensor<i1>
+  }}) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>"""
+    return body, ("%a: tensor<8xf32>", "tensor<8xf32>")
+
+
+def float_compared(name, direction, left, right, kind="FLOAT"):
+    operands = f"%{left}, %{right}, {kind} : (tensor<f32>, tensor<f32>)"
+    return f"%{name} = stablehlo.compare {direction}, {operands} -> tensor<i1>"
+
+
+def as_jax_makes_it(x, zero="zero", nan="nan"):
+    return f"""{float_compared(x + "z", "EQ", x, "zero")}
+    %{x}0 = stablehlo.select %{x}z, %{zero}, %{x} : tensor<i1>, tensor<f32>
+    {float_compared(x + "n", "NE", x, x)}
+    %{x}1 = stablehlo.select %{x}n, %{nan}, %{x}0 : tensor<i1>, tensor<f32>"""
+
+
+TOTAL = float_compared("less", "LT", "p1", "q1", "TOTALORDER")
+
+
+@pytest.mark.parametrize(
+    "comparator",
+    [float_compared("less", "LT", "p", "q"), "\n".join([as_jax_makes_it("p"), as_jax_makes_it("q"), TOTAL])],
+    ids=["plain", "one-zero-one-nan"],
+)
+def test_ascending_comparators_of_floats_are_raised(comparator, from_text, run_raised):
+    given = np.nan_to_num(ODD, nan=7.0)
+    np.testing.assert_array_equal(run_raised(from_text(*float_sort(comparator)), (given,))[0], np.sort(given))
+
+
+@pytest.mark.parametrize(
+    "comparator",
+    [
+        """%pi = stablehlo.bitcast_convert %p : (tensor<f32>) -> tensor<i32>
+    %qi = stablehlo.bitcast_convert %q : (tensor<f32>) -> tensor<i32>
+    """ + compared("less", "LT", "pi", "qi"),
+        """%pi = stablehlo.convert %p : (tensor<f32>) -> tensor<i32>
+    %qi = stablehlo.convert %q : (tensor<f32>) -> tensor<i32>
+    """ + compared("less", "LT", "pi", "qi"),
+        float_compared("less", "LT", "p", "q", "TOTALORDER"),
+        "\n".join([as_jax_makes_it("p"), float_compared("less", "LT", "p1", "q", "TOTALORDER")]),
+        "\n".join([as_jax_makes_it("p", nan="zero"), as_jax_makes_it("q", nan="zero"), TOTAL]),
+        "\n".join([as_jax_makes_it("p", zero="nan"), as_jax_makes_it("q", zero="nan"), TOTAL]),
+        "\n".join([as_jax_makes_it("p"), as_jax_makes_it("q"), float_compared("less", "LT", "q1", "p1", "TOTALORDER")]),
+    ],
+    ids=["bits", "truncated", "minus-zero-first", "one-side", "nan-as-zero", "zero-as-nan", "descending"],
+)  # fmt: skip
+def test_other_comparators_of_floats_are_refused(comparator, from_text):
+    with pytest.raises(RaiseError, match="comparator"):
+        jax.eval_shape(raise_program(from_text(*float_sort(comparator))), ODD)
+
+
 def test_jax_orders_descending_by_flipping_an_ascending_sort(lowered, run_raised):
     program = lowered(lambda x: jnp.sort(x, descending=True), REAL)
     np.testing.assert_array_equal(run_raised(program, (REAL,))[0], -np.sort(-REAL, 1))

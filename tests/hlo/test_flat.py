@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax._src.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.constants import fold
@@ -53,18 +55,36 @@ func.func public @main(%x: tensor<f32>, %p: tensor<i1>, %y: tensor<f32>) -> tens
     assert free_values(choice.regions[1]) == [flat.arguments[2]]
 
 
-def test_calls_that_recurse_are_an_input_error(program_of_text):
-    text = """
+RECURSIVE = """
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   %0 = call @again(%x) : (tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
 func.func private @again(%x: tensor<f32>) -> tensor<f32> {
   %0 = call @again(%x) : (tensor<f32>) -> tensor<f32>
-  return %0 : tensor<f32>
+  %1 = call @again(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
 }"""
-    with pytest.raises(InputError, match="is the call cyclic"):
-        flatten(program_of_text(text).parse())
+
+
+def test_calls_that_recurse_are_an_input_error():
+    with make_ir_context():
+        module = ir.Module.parse(RECURSIVE)
+        with pytest.raises(InputError, match="@again calls itself"):
+            flatten(module)
+
+
+def test_a_chain_of_thousands_of_ops_is_folded(program_of_text):
+    adds = "\n".join(f"%q{i + 1} = stablehlo.add %q{i}, %one : tensor<i32>" for i in range(3000))
+    text = f"""
+func.func public @main(%q0: tensor<i32>) -> tensor<i32> {{
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  {adds}
+  return %q3000 : tensor<i32>
+}}"""
+    flat = flatten(program_of_text(text).parse())
+    assert fold(flat.returns[0]) is None
+    assert fold(flat.returns[0], {flat.arguments[0]: np.asarray(2, np.int32)}) == 3002
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, integers, keyword
-from fusionlab.hlo.flat import Node, Region
+from fusionlab.hlo.flat import Node, Region, Value, constant_array
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lax.add,
@@ -87,70 +86,82 @@ def _sort(node: Node, operands: list[Any], raising: Any, environment: Any) -> li
     return list(results)
 
 
-_COMPARATOR_OPS = {"compare", "select", "constant", "and", "or", "not", "bitcast_convert", "convert", "is_finite"}
+_COMPARE_TYPES = {"f": ("FLOAT", None), "b": ("FLOAT", None), "i": ("SIGNED", None), "u": ("UNSIGNED", None)}
 _NOT_ASCENDING = "sort with a comparator that is not ascending order of its first operands"
 
 
 def _ascending_keys(node: Node) -> int:
     """How many leading operands the comparator orders by; RaiseError unless it is an ascending comparison of them.
 
-    The comparator is taken as a truth function of ``a_i LT b_i`` and ``a_i EQ b_i`` and compared with the
-    lexicographic order for every outcome of the keys.
+    Key 0 less, or key 0 equal and (key 1 less, or key 1 equal and ...), where each comparison is of the keys
+    themselves or, for floats, of what JAX makes of them (one zero, one NaN) in total order.
     """
     region = node.regions[0]
-    atoms: dict[Node, tuple[str, int]] = {}
-    for inner in region.walk():
-        if inner.name == "stablehlo.compare":
-            direction, key = keyword(inner.attributes["comparison_direction"]), _compared_key(inner, region)
-            if key is not None:
-                atoms[inner] = (direction, key)
-            elif direction not in ("EQ", "NE"):  # those put zeros and NaNs in one form, an argument against a constant
-                raise RaiseError(_NOT_ASCENDING, node)
-    names = {inner.name.removeprefix("stablehlo.") for inner in region.walk()}
-    keys = 1 + max((key for _, key in atoms.values()), default=-1)
-    if (
-        not keys
-        or not names <= _COMPARATOR_OPS
-        or not all(
-            _truth(region.returns[0], atoms, outcomes) is _less(outcomes)
-            for outcomes in itertools.product(("LT", "EQ", "GT"), repeat=keys)
-        )
-    ):
-        raise RaiseError(_NOT_ASCENDING, node)
-    return keys
+    value: Value | None = region.returns[0]
+    for key, pair in enumerate(zip(region.arguments[::2], region.arguments[1::2], strict=True)):
+        if _compares(value, "LT", pair):
+            return key + 1
+        value = _beside(_beside(value, "or", "LT", pair), "and", "EQ", pair)
+    raise RaiseError(_NOT_ASCENDING, node)
 
 
-def _less(outcomes: tuple[str, ...]) -> bool:
-    return next((outcome for outcome in outcomes if outcome != "EQ"), "EQ") == "LT"
+def _beside(value: Value | None, name: str, direction: str, pair: tuple[Value, Value]) -> Value | None:
+    """Where ``value`` is the ``name`` of a comparison of ``pair`` and something else, that something."""
+    node = value.producer if value is not None else None
+    if node is None or node.name != f"stablehlo.{name}":
+        return None
+    first, second = node.operands
+    return second if _compares(first, direction, pair) else first if _compares(second, direction, pair) else None
 
 
-def _truth(value: Any, atoms: dict[Node, tuple[str, int]], outcomes: tuple[str, ...]) -> bool | None:
-    """The value of a boolean of the comparator when key i compares as ``outcomes[i]``; None when that is not known."""
+def _compares(value: Value | None, direction: str, pair: tuple[Value, Value]) -> bool:
+    node = value.producer if value is not None else None
+    if node is None or node.name != "stablehlo.compare":
+        return False
+    if keyword(node.attributes["comparison_direction"]) != direction:
+        return False
+    kind = keyword(node.attributes["compare_type"]) if "compare_type" in node.attributes else None
+    if kind == "TOTALORDER":
+        return tuple(_canonicalised(operand) for operand in node.operands) == pair
+    letter = "u" if pair[0].type.dtype == "i1" else pair[0].type.dtype[0]
+    return node.operands == pair and kind in _COMPARE_TYPES.get(letter, ())
+
+
+def _canonicalised(value: Value) -> Value | None:
+    """The float x of ``select(x != x, nan, select(x == 0, 0, x))``, JAX's key of a sort; None for another form."""
+    outer = _select(value, "NE")
+    inner = _select(outer[2], "EQ") if outer is not None else None
+    if outer is None or inner is None:
+        return None
+    (x, same), nan, _ = outer
+    (y, zero), also_zero, kept = inner
+    constants = [_scalar(v) for v in (nan, zero, also_zero)]
+    if None in constants or not (x is same is y is kept):
+        return None
+    positive_zeros = all(c == 0 and not np.signbit(c) for c in constants[1:])
+    return x if np.isnan(constants[0]) and positive_zeros else None
+
+
+def _select(value: Value, direction: str) -> tuple[tuple[Value, ...], Value, Value] | None:
+    """The two values that a select's condition compares, and its two choices."""
     node = value.producer
-    if node in atoms:
-        direction, key = atoms[node]
-        return direction == outcomes[key] if direction in ("LT", "EQ", "GT") else None
-    if node is None or node.name not in ("stablehlo.and", "stablehlo.or", "stablehlo.not"):
+    if node is None or node.name != "stablehlo.select":
         return None
-    operands = [_truth(operand, atoms, outcomes) for operand in node.operands]
-    if None in operands:
+    condition = node.operands[0].producer
+    if condition is None or condition.name != "stablehlo.compare":
         return None
-    if node.name == "stablehlo.not":
-        return not operands[0]
-    return all(operands) if node.name == "stablehlo.and" else any(operands)
+    found = keyword(condition.attributes["comparison_direction"])
+    kind = keyword(condition.attributes["compare_type"]) if "compare_type" in condition.attributes else "FLOAT"
+    return (condition.operands, node.operands[1], node.operands[2]) if (found, kind) == (direction, "FLOAT") else None
 
 
-def _compared_key(compare: Node, region: Region) -> int | None:
-    """The i for which ``compare`` has the left element of operand i on its left and the right one on its right."""
-    left, right = (_roots(value) for value in compare.operands)
-    pairs = list(zip(region.arguments[::2], region.arguments[1::2], strict=True))
-    return next((i for i, (a, b) in enumerate(pairs) if left == {a} and right == {b}), None)
+def _scalar(value: Value) -> Any:
+    node = value.producer
+    return constant_array(node).astype(np.float64)[()] if node is not None and _is_constant(node) else None
 
 
-def _roots(value: Any) -> set[Any]:
-    if value.producer is None:
-        return {value}
-    return {root for operand in value.producer.operands for root in _roots(operand)}
+def _is_constant(node: Node) -> bool:
+    return node.name == "stablehlo.constant" and node.results[0].type.dtype in ("f16", "bf16", "f32", "f64")
 
 
 RULES: dict[str, Rule] = {
