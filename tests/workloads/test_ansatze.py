@@ -25,6 +25,11 @@ PARAMETERS = {
     ("ferminet", "CH4"): 744_800,
     ("psiformer-deepqmc", "LiH"): 1_610_498,
     ("psiformer-deepqmc", "CH4"): 1_665_410,
+    ("psiformer", "LiH"): 1_334_786,
+    ("psiformer", "CH4"): 1_363_778,
+    ("orbformer", "LiH"): 3_027_514,
+    ("orbformer", "CH4"): 3_029_650,
+    ("orbformer-flash", "CH4"): 3_029_650,
 }
 
 

@@ -1,4 +1,4 @@
-"""Orbformer with its electron attention as one fused kernel (the paper's ``mhsea``); everything else as in orbformer."""
+"""Orbformer with its electron attention as one fused kernel (the paper's ``mhsea``); the rest as in orbformer."""
 
 from __future__ import annotations
 

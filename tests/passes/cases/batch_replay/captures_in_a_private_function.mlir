@@ -1,4 +1,4 @@
-// applied: 4 trips batched at once (1 sums, 4 captured values)
+// applied: 4 trips batched at once (1 sums, 3 captured values)
 func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %0 = call @inner(%x) : (tensor<3xf32>) -> tensor<3xf32>
   return %0 : tensor<3xf32>
