@@ -9,11 +9,12 @@ machine epsilons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.equivalence.oracle import Runner, program_runner, workload_runner
+from fusionlab.equivalence.oracle import Runner, program_runner, workload_runner, xla_runner
 from fusionlab.equivalence.samples import Sample, signature_samples, workload_samples
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.hlo.program import Program
@@ -43,17 +44,29 @@ def check_workload(workload: Workload, rewritten: Program, rewritten_float64: Pr
 
 
 def check_programs(original: Program, rewritten: Program) -> Verdict:
-    """Compare two programs of one signature on random inputs; truth is the original computed in float64."""
+    """Compare two programs of one signature on random inputs; truth is the original raised and computed in float64.
+
+    In their own dtype both are run by XLA as they stand, and the original must do what its raising does, or else
+    truth is not its truth: then the verdict is ``not-checked``. Programs lowered for CUDA cannot be run by XLA here;
+    both are run raised, which the reason of the verdict says.
+    """
     if (original.inputs, original.outputs) != (rewritten.inputs, rewritten.outputs):
         return Verdict("different", reason="the signatures differ")
-    return compare(
+    raised_only = "cuda" in (original.platform, rewritten.platform)
+    run = program_runner if raised_only else xla_runner
+    verdict = compare(
         signature_samples(original),
         truth=program_runner(original, widen=True),
-        original=program_runner(original),
-        rewritten=program_runner(rewritten),
+        original=run(original),
+        rewritten=run(rewritten),
         rewritten_float64=program_runner(rewritten, widen=True),
         walkers=None,
+        raised=None if raised_only else program_runner(original),
     )
+    return replace(verdict, reason="; ".join(filter(None, (verdict.reason, _RAISED)))) if raised_only else verdict
+
+
+_RAISED = "lowered for CUDA: run through the raised program"
 
 
 def compare(
@@ -64,19 +77,31 @@ def compare(
     rewritten: Runner,
     rewritten_float64: Runner,
     walkers: int | None,
+    raised: Runner | None = None,
 ) -> Verdict:
-    """Run everything on every sample; the verdict over all of them."""
+    """Run everything on every sample; the verdict over all of them.
+
+    ``raised`` is the original as raising understands it, which must agree with ``original``.
+    """
     found: list[tuple[Sample, int, OutputError, int]] = []
+    evidence: dict[int, bool] = {}
     for sample in samples:
         columns = [run(sample.arrays) for run in (truth, original, rewritten, rewritten_float64)]
+        triples = zip(*columns[:2], raised(sample.arrays), strict=True) if raised is not None else ()
+        if not all(_agrees(*triple) for triple in triples):
+            return Verdict("not-checked", reason="raising does not reproduce the original")
         for index, values in enumerate(zip(*columns, strict=True)):
             error, walker = _compare_output(f"output {index}", *values)
             found.append((sample, index, error, walker))
+            finite = np.isfinite(values[0]) & np.isfinite(values[1])
+            evidence[index] = evidence.get(index, False) or bool(finite.any() or not finite.size)
     outputs = tuple(_worst_of(index, found) for index in sorted({index for _, index, _, _ in found}))
     failed = [entry for entry in found if not entry[2].passed]
     if failed:
         sample, index, error, walker = max(failed, key=_severity)
         return Verdict("different", outputs, walkers, worst=_describe(sample, index, error, walker))
+    if (empty := next((index for index, seen in evidence.items() if not seen), None)) is not None:
+        return Verdict("not-checked", outputs, walkers, reason=f"random inputs gave no finite value in output {empty}")
     bitwise = all(error.bitwise for _, _, error, _ in found)
     return Verdict("equal" if bitwise else "within-bound", outputs, walkers)
 
@@ -87,21 +112,46 @@ def _compare_output(
     """The errors of one output on one sample, and the row (walker) where the rewritten program is furthest off."""
     bitwise = original.dtype == rewritten.dtype and np.array_equal(original, rewritten, equal_nan=True)
     if not jnp.issubdtype(original.dtype, np.inexact):
-        wrong = original != rewritten
-        error = float(np.max(np.abs(original.astype(np.float64) - rewritten.astype(np.float64)), initial=0.0))
-        return OutputError(name, error, 0.0, error, 0.0, bitwise), _row(wrong.astype(float))
-    finite = np.isfinite(truth) & np.isfinite(original)
-    scale = float(np.max(np.abs(truth), where=np.isfinite(truth), initial=0.0))
-    with np.errstate(invalid="ignore"):  # inf - inf
-        spread = float(np.max(np.abs(original - truth), where=finite, initial=0.0))
-    epsilon = float(jnp.finfo(original.dtype).eps)
-    epsilon64 = float(np.finfo(np.float64).eps)
-    tolerance = SPREAD_FACTOR * (spread + epsilon * scale)
+        wrong = _integer_distance(original, rewritten)
+        error = float(np.max(wrong, initial=0.0))
+        return OutputError(name, error, 0.0, error, 0.0, bitwise), _row(wrong)
+    tolerance = _tolerance(truth, original)
+    epsilon, epsilon64 = float(jnp.finfo(original.dtype).eps), float(np.finfo(np.float64).eps)
     tolerance64 = FLOAT64_FACTOR * (epsilon64 / epsilon) * tolerance if epsilon > epsilon64 else tolerance
     errors, errors64 = _errors(rewritten, truth, original), _errors(rewritten64, truth, truth)
     ratio = np.maximum(errors / (tolerance or 1.0), errors64 / (tolerance64 or 1.0))
     worst, worst64 = float(np.max(errors, initial=0.0)), float(np.max(errors64, initial=0.0))
     return OutputError(name, worst, tolerance, worst64, tolerance64, bitwise), _row(ratio)
+
+
+def _tolerance(truth: np.ndarray, original: np.ndarray) -> float:
+    """What ``original`` loses against truth, with room; for a float64 original, which is its own truth, a rounding."""
+    finite = np.isfinite(truth) & np.isfinite(original)
+    scale = float(np.max(np.abs(truth), where=np.isfinite(truth), initial=0.0))
+    epsilon = float(jnp.finfo(original.dtype).eps)
+    if epsilon <= np.finfo(np.float64).eps:
+        return FLOAT64_FACTOR * epsilon * scale
+    with np.errstate(invalid="ignore"):  # inf - inf
+        spread = float(np.max(np.abs(original - truth), where=finite, initial=0.0))
+    return SPREAD_FACTOR * (spread + epsilon * scale)
+
+
+def _agrees(truth: np.ndarray, original: np.ndarray, raised: np.ndarray) -> bool:
+    """Whether ``original`` (run by XLA) is ``raised`` within the tolerance that follows from what ``raised`` loses.
+
+    What ``original`` loses would not do: where raising is wrong, it is as far from truth as from ``raised``.
+    """
+    if not jnp.issubdtype(original.dtype, np.inexact):
+        return bool(np.array_equal(original, raised))
+    wide = raised.astype(truth.dtype)
+    return bool(np.all(_errors(original, wide, wide) <= _tolerance(truth, raised)))
+
+
+def _integer_distance(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """|left - right| of integers or booleans as float64, zero only where they are equal."""
+    wide = np.uint64 if jnp.issubdtype(left.dtype, np.unsignedinteger) else np.int64
+    a, b = left.astype(wide).view(np.uint64), right.astype(wide).view(np.uint64)
+    return np.where(left > right, a - b, b - a).astype(np.float64)
 
 
 def _errors(values: np.ndarray, truth: np.ndarray, pattern: np.ndarray) -> np.ndarray:
@@ -121,7 +171,7 @@ def _errors(values: np.ndarray, truth: np.ndarray, pattern: np.ndarray) -> np.nd
 
 
 def _row(error: np.ndarray) -> int:
-    return int(np.unravel_index(np.argmax(error), error.shape)[0]) if error.ndim else 0
+    return int(np.unravel_index(np.argmax(error), error.shape)[0]) if error.ndim and error.size else 0
 
 
 def _worst_of(index: int, found: Sequence[tuple[Sample, int, OutputError, int]]) -> OutputError:

@@ -7,13 +7,16 @@ cost, and little optimisation halves it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.raising import Raising, raise_program
+from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
@@ -54,6 +57,15 @@ def program_runner(program: Program, *, widen: bool = False, dtype: str | None =
             return [np.asarray(out) for out in compiled(*(_as(a, dtype) if dtype else a for a in arrays))]
 
     return run
+
+
+def xla_runner(program: Program) -> Runner:
+    """The program itself, in its own dtype, compiled by XLA for the CPU: nothing of it is raised.
+
+    ``program`` is not lowered for CUDA. The first run compiles it, and raises CompileError when XLA cannot.
+    """
+    compiled = functools.cache(lambda: compile_program(program, load_target("cpu"), options=CPU_OPTIONS))
+    return lambda arrays: compiled().run(*arrays)
 
 
 def _as(array: np.ndarray, dtype: str) -> Any:

@@ -1,11 +1,15 @@
 """The check lets a correct rewriting pass and catches wrong ones, naming the worst walker."""
 
+from dataclasses import replace
+from unittest.mock import ANY
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
+from fusionlab.codegen.raising import RULES
 from fusionlab.equivalence.check import check_programs, check_workload, compare
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import OutputError, Verdict
@@ -189,6 +193,79 @@ def test_other_floating_types_are_compared_with_wider_truth(dtype, lowered):
     assert result.applied
     assert check_programs(original, result.program).passed
     wrong = lowered(lambda x: lax.fori_loop(0, 5, lambda k, s: s + jnp.sin(x * k), x), abstract)
+    assert check_programs(original, wrong).verdict == "different"
+
+
+def test_raising_must_reproduce_the_original(lowered, monkeypatch):
+    program = lowered(lambda x: jnp.sin(x) * 2, np.ones(4, np.float32))
+    assert check_programs(program, program).verdict == "equal"
+    monkeypatch.setitem(RULES, "stablehlo.sine", RULES["stablehlo.cosine"])
+    reason = "raising does not reproduce the original"
+    assert check_programs(program, program) == Verdict("not-checked", reason=reason)
+
+
+def test_a_wrong_truth_does_not_widen_the_tolerance():
+    right, wrong = np.float32([1.0, 2.0]), np.float32([1.0, 7.0])
+    for raised, word in ((right, "equal"), (right + np.float32(2e-7), "equal"), (wrong, "not-checked")):
+        verdict = compare(
+            [Sample("seed 1", ())],
+            truth=run_with(raised.astype(np.float64)),
+            original=run_with(right),
+            rewritten=run_with(right),
+            rewritten_float64=run_with(raised.astype(np.float64)),
+            walkers=None,
+            raised=run_with(raised),
+        )
+        assert verdict.verdict == word
+
+
+def test_what_was_lowered_for_cuda_is_run_raised_and_says_so(lowered):
+    square = jax.ShapeDtypeStruct((3, 3), np.float32)
+    original = lowered(jnp.linalg.slogdet, square, platform="cuda")
+    verdict = check_programs(original, original)
+    assert verdict.verdict == "equal"
+    assert verdict.reason == "lowered for CUDA: run through the raised program"
+    on_cpu = lowered(jnp.linalg.slogdet, square)
+    assert check_programs(on_cpu, on_cpu) == replace(verdict, outputs=ANY, reason="")
+
+
+def test_an_output_that_is_never_finite_is_no_evidence():
+    nan = [np.nan, np.inf]
+    verdict = compared(nan, nan, nan)
+    assert verdict.verdict == "not-checked"
+    assert verdict.reason == "random inputs gave no finite value in output 0"
+    assert not verdict.passed
+    assert compared(nan, nan, [1.0, np.inf]).verdict == "different"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "left", "right"),
+    [("int64", 2**60, 2**60 + 1), ("uint64", 2**64 - 1, 2**64 - 2), ("int64", -(2**63), 2**63 - 1), ("uint8", 0, 1)],
+)
+def test_whole_numbers_are_not_rounded_before_they_are_compared(dtype, left, right):
+    runs = [run_with(np.array([5, value], dtype)) for value in (left, left, right, right)]
+    names = ("truth", "original", "rewritten", "rewritten_float64")
+    verdict = compare([Sample("seed 1", ())], **dict(zip(names, runs, strict=True)), walkers=None)
+    assert verdict.verdict == "different"
+    assert "walker 1" in verdict.worst
+    assert verdict.outputs[0].max_abs_error == float(abs(left - right))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_an_output_without_elements_is_equal(dtype, lowered):
+    program = lowered(lambda x: (x * 2, x.sum()), np.ones((0, 3), dtype))
+    assert check_programs(program, program).verdict == "equal"
+
+
+def test_a_float64_program_may_be_reassociated(lowered):
+    abstract = jax.ShapeDtypeStruct((40, 40), np.float64)
+    with jax.enable_x64(True):
+        original = lowered(lambda x: (x @ x).sum(0), abstract)
+        reassociated = lowered(lambda x: x.sum(0) @ x, abstract)
+        wrong = lowered(lambda x: x.sum(0) @ x * (1 + 1e-9), abstract)
+    verdict = check_programs(original, reassociated)
+    assert verdict.verdict == "within-bound"
+    assert 0 < verdict.outputs[0].max_abs_error < verdict.outputs[0].tolerance < 1e-9
     assert check_programs(original, wrong).verdict == "different"
 
 

@@ -1,0 +1,26 @@
+// declined unsupported: sort with a comparator that is not ascending order of its first operands
+func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %init = stablehlo.constant dense<0.0> : tensor<3xf32>
+  %0:3 = stablehlo.while(%k = %zero, %w = %x, %s = %init) : tensor<i32>, tensor<3xf32>, tensor<3xf32> cond {
+    %trips = stablehlo.constant dense<4> : tensor<i32>
+    %go = stablehlo.compare LT, %k, %trips : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %go : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %k, %one : tensor<i32>
+    %f = stablehlo.convert %k : (tensor<i32>) -> tensor<f32>
+    %b = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<3xf32>
+    %term = stablehlo.multiply %w, %b : tensor<3xf32>
+    %sorted = "stablehlo.sort"(%term) <{dimension = 0 : i64, is_stable = true}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %bits = stablehlo.bitcast_convert %p : (tensor<f32>) -> tensor<i32>
+      %others = stablehlo.bitcast_convert %q : (tensor<f32>) -> tensor<i32>
+      %less = stablehlo.compare LT, %bits, %others : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+    }) : (tensor<3xf32>) -> tensor<3xf32>
+    %sum = stablehlo.add %s, %sorted : tensor<3xf32>
+    stablehlo.return %next, %w, %sum : tensor<i32>, tensor<3xf32>, tensor<3xf32>
+  }
+  return %0#2 : tensor<3xf32>
+}
