@@ -5,24 +5,25 @@ Exit codes: 0 done, 1 a check failed, 2 the input was wrong. ``--json`` puts one
 
 from __future__ import annotations
 
-import importlib
-import json
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fusionlab import __version__
+from fusionlab.cli_facts import add_to
+from fusionlab.cli_options import (
+    cache_option,
+    circumstances,
+    console_for,
+    finish,
+    load_source_of,
+    output_options,
+    source_options,
+    start,
+    target_option,
+)
 from fusionlab.errors import CompileError, InputError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from fusionlab.hlo.program import Program
-    from fusionlab.study import Circumstances
-    from fusionlab.workload import Workload
-
 
 MOST_SECONDS = 7 * 24 * 3600
 
@@ -57,37 +58,6 @@ def main() -> None:
     """Study and rewrite the compiled programs of neural-network variational Monte Carlo, GPU present or absent."""
 
 
-def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def decorate(function: Any) -> Any:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return decorate
-
-
-source_options = _options(
-    click.argument("file", required=False),
-    click.option("--model", help="An ansatz by name; `fusionlab models` lists them."),
-    click.option("--molecule", default="CH4", show_default=True, help="LiH, CH4, C2H6, C4H4 or an XYZ file."),
-    click.option("--charge", type=int, help="Charge of the molecule, if not its own."),
-    click.option("--spin", type=int, help="n_up - n_down, if not the molecule's own."),
-    click.option("--walkers", default=1024, show_default=True, type=int),
-    click.option("--program", default="local-energy", show_default=True, help="What of the model is lowered."),
-    click.option("--laplacian", help="Laplacian variant (default: that of the code the ansatz comes from)."),
-    click.option("--dtype", default="float32", show_default=True),
-    click.option("--size", default="full", show_default=True, help="full, or tiny for a try."),
-)
-target_option = click.option(
-    "--target", help="a100, a5000, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]"
-)
-output_options = _options(
-    click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
-    click.option("--quiet", is_flag=True, help="No progress on stderr."),
-)
-cache_option = click.option("--no-cache", is_flag=True, help="Compile afresh.")
-
-
 @main.command()
 @source_options
 @target_option
@@ -96,11 +66,11 @@ cache_option = click.option("--no-cache", is_flag=True, help="Compile afresh.")
 @output_options
 def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, quiet: bool, **source: Any) -> None:
     """Lower and compile a program; write jaxpr, StableHLO, optimised HLO and launch list; print what it costs."""
-    _start()
+    start()
     from fusionlab.commands import dump as command
 
-    loaded = _source(source)
-    _finish(command.dump(loaded, out, _circumstances(loaded, target, quiet, no_cache), _console(as_json)), as_json)
+    loaded = load_source_of(source)
+    finish(command.dump(loaded, out, circumstances(loaded, target, quiet, no_cache), console_for(as_json)), as_json)
 
 
 @main.command()
@@ -138,20 +108,20 @@ def apply(
         raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
     if not 0 < check_time_limit <= MOST_SECONDS:
         raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
-    _start()
+    start()
     from dataclasses import replace
 
     from fusionlab.commands import apply as command
 
     options = command.ApplyOptions(passes, pipeline, memory_budget, out, unchecked, require_applied)
-    loaded = _source(source)
+    loaded = load_source_of(source)
     given = replace(
-        _circumstances(loaded, target, quiet, no_cache),
+        circumstances(loaded, target, quiet, no_cache),
         check_walkers=check_walkers,
         check_time_limit_s=check_time_limit,
     )
-    document, code = command.apply(loaded, options, given, _console(as_json))
-    _finish(document, as_json)
+    document, code = command.apply(loaded, options, given, console_for(as_json))
+    finish(document, as_json)
     sys.exit(code)
 
 
@@ -163,10 +133,10 @@ def apply(
 @output_options
 def graph(view: str, platform: str, out: str | None, as_json: bool, quiet: bool, **source: Any) -> None:
     """Draw a program: the replay's body as boxes by stage and op family, its boundary, what enters and leaves."""
-    _start()
+    start()
     from fusionlab.commands import graph as command
 
-    _finish(command.graph(_source(source), out, platform, _console(as_json)), as_json)
+    finish(command.graph(load_source_of(source), out, platform, console_for(as_json)), as_json)
 
 
 @main.command()
@@ -175,51 +145,13 @@ def graph(view: str, platform: str, out: str | None, as_json: bool, quiet: bool,
 @output_options
 def models(model: str | None, molecule: str | None, as_json: bool, quiet: bool) -> None:
     """List the models that can be lowered by name, with electrons and parameters per molecule."""
-    _start()
+    start()
     from fusionlab.commands import models as command
 
-    _finish(command.models(model, molecule, _console(as_json)), as_json)
+    finish(command.models(model, molecule, console_for(as_json)), as_json)
 
 
-def _start() -> None:
-    """Import JAX once, without the noise of its plugins."""
-    from fusionlab import quiet_start
-
-    quiet_start.load_jax()
-
-
-def _source(given: dict[str, Any]) -> Workload | Program:
-    from fusionlab.commands.source import SourceOptions, load_source
-
-    return load_source(SourceOptions(**given))
-
-
-def _circumstances(source: Workload | Program, target_name: str | None, quiet: bool, no_cache: bool) -> Circumstances:
-    from fusionlab.codegen.cache import default_cache
-    from fusionlab.codegen.targets import load_target
-    from fusionlab.commands.source import default_target
-    from fusionlab.study import Circumstances
-
-    target = load_target(target_name or default_target(source))
-    progress = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
-    return Circumstances(target, cache=None if no_cache else default_cache(), progress=progress)
-
-
-def _console(as_json: bool) -> Console:
-    """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough when stdout is not a terminal."""
-    from rich.console import Console
-
-    if as_json:
-        return Console(quiet=True)
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-
-
-def _finish(document: Any, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))
-
-
-importlib.import_module("fusionlab.cli_facts").add_to(main)  # at the end: it uses the options above
+add_to(main)
 
 if __name__ == "__main__":
     main()

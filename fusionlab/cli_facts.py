@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusionlab.cli import _console as _console_of
-from fusionlab.cli import _finish, _start, cache_option, output_options, source_options
+from fusionlab.cli_options import cache_option, console_for, finish, output_options, source_options, start
 from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fusionlab.commands.facts import Source
     from fusionlab.study import Circumstances
 
@@ -42,7 +39,7 @@ def launches(
     from fusionlab.commands import launches as command
 
     columns = [column.strip() for column in by.split(",") if column.strip()]
-    _finish(command.launches(loaded, targets, columns, sites, given, _console(as_json)), as_json)
+    finish(command.launches(loaded, targets, columns, sites, given, console_for(as_json)), as_json)
 
 
 @click.command()
@@ -70,7 +67,7 @@ def roofline(
     from fusionlab.commands import roofline as command
 
     options = command.RooflineOptions(out, kernels, peak_tflops, bandwidth)
-    _finish(command.roofline(loaded, targets, options, given, _console(as_json)), as_json)
+    finish(command.roofline(loaded, targets, options, given, console_for(as_json)), as_json)
 
 
 @click.command()
@@ -94,11 +91,11 @@ def clusters(
     **source: Any,
 ) -> None:
     """Groups of elementwise and layout work that could be one kernel, ranked, with what that can give at most."""
-    loaded, given, _ = _given(source, target, quiet, no_cache)
+    loaded, given, _ = _given(source, target, quiet, no_cache, several=False)
     from fusionlab.commands import clusters as command
 
     options = command.ClusterOptions(criteria, link, sync_us, shown)
-    _finish(command.clusters(loaded, options, given, _console(as_json)), as_json)
+    finish(command.clusters(loaded, options, given, console_for(as_json)), as_json)
 
 
 @click.command()
@@ -112,10 +109,10 @@ def explain(
     target: str | None, kernel: str | None, refused: int, no_cache: bool, as_json: bool, quiet: bool, **source: Any
 ) -> None:
     """Why XLA did not fuse: refusals by cause, with scope, source line and what the boundary costs."""
-    loaded, given, _ = _given(source, target, quiet, no_cache)
+    loaded, given, _ = _given(source, target, quiet, no_cache, several=False)
     from fusionlab.commands import explain as command
 
-    _finish(command.explain(loaded, kernel, refused, given, _console(as_json)), as_json)
+    finish(command.explain(loaded, kernel, refused, given, console_for(as_json)), as_json)
 
 
 @click.command()
@@ -128,21 +125,14 @@ def replays(target: str | None, rewrites: bool, as_json: bool, quiet: bool, **so
     loaded, given, _ = _given(source, target, quiet, no_cache=True)
     from fusionlab.commands import replays as command
 
-    _finish(command.replays(loaded, rewrites, given, _console(as_json)), as_json)
-
-
-def _console(as_json: bool) -> Console:
-    """Where tables go: stdout, or nowhere when stdout is for JSON."""
-    from rich.console import Console
-
-    return Console(quiet=True) if as_json else _console_of(as_json)
+    finish(command.replays(loaded, rewrites, given, console_for(as_json)), as_json)
 
 
 def _given(
-    source: dict[str, Any], target: str | None, quiet: bool, no_cache: bool
+    source: dict[str, Any], target: str | None, quiet: bool, no_cache: bool, *, several: bool = True
 ) -> tuple[Source, Circumstances, list[Any]]:
     """Source, circumstances (with the first target) and all targets, from the options."""
-    _start()
+    start()
     from fusionlab.codegen.cache import default_cache
     from fusionlab.codegen.targets import load_target
     from fusionlab.commands.facts import load_facts_source
@@ -155,6 +145,8 @@ def _given(
     targets = [load_target(name.strip()) for name in (target or default).split(",") if name.strip()]
     if not targets:
         raise InputError("--target names no target")
+    if len(targets) > 1 and not several:
+        raise InputError(f"--target {target}: this command takes one target")
     progress = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
     given = Circumstances(targets[0], cache=None if no_cache else default_cache(), progress=progress)
     return loaded, given, targets

@@ -1,0 +1,86 @@
+"""What commands of the command line share: options, the start of JAX, where results go."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.hlo.program import Program
+    from fusionlab.study import Circumstances
+    from fusionlab.workload import Workload
+
+
+def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+source_options = _options(
+    click.argument("file", required=False),
+    click.option("--model", help="An ansatz by name; `fusionlab models` lists them."),
+    click.option("--molecule", default="CH4", show_default=True, help="LiH, CH4, C2H6, C4H4 or an XYZ file."),
+    click.option("--charge", type=int, help="Charge of the molecule, if not its own."),
+    click.option("--spin", type=int, help="n_up - n_down, if not the molecule's own."),
+    click.option("--walkers", default=1024, show_default=True, type=int),
+    click.option("--program", default="local-energy", show_default=True, help="What of the model is lowered."),
+    click.option("--laplacian", help="Laplacian variant (default: that of the code the ansatz comes from)."),
+    click.option("--dtype", default="float32", show_default=True),
+    click.option("--size", default="full", show_default=True, help="full, or tiny for a try."),
+)
+target_option = click.option(
+    "--target", help="a100, a5000, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]"
+)
+output_options = _options(
+    click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+    click.option("--quiet", is_flag=True, help="No progress on stderr."),
+)
+cache_option = click.option("--no-cache", is_flag=True, help="Compile afresh.")
+
+
+def start() -> None:
+    """Import JAX once, without the noise of its plugins."""
+    from fusionlab import quiet_start
+
+    quiet_start.load_jax()
+
+
+def load_source_of(given: dict[str, Any]) -> Workload | Program:
+    from fusionlab.commands.source import SourceOptions, load_source
+
+    return load_source(SourceOptions(**given))
+
+
+def circumstances(source: Workload | Program, target_name: str | None, quiet: bool, no_cache: bool) -> Circumstances:
+    from fusionlab.codegen.cache import default_cache
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.commands.source import default_target
+    from fusionlab.study import Circumstances
+
+    target = load_target(target_name or default_target(source))
+    progress = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
+    return Circumstances(target, cache=None if no_cache else default_cache(), progress=progress)
+
+
+def console_for(as_json: bool) -> Console:
+    """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough when stdout is not a terminal."""
+    from rich.console import Console
+
+    if as_json:
+        return Console(quiet=True)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def finish(document: Any, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))
