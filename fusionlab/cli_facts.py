@@ -122,7 +122,7 @@ def explain(
 @output_options
 def replays(target: str | None, rewrites: bool, as_json: bool, quiet: bool, **source: Any) -> None:
     """The inventory of loops: trips, seed, residuals, what is recomputed, and what blocks each rewrite."""
-    loaded, given, _ = _given(source, target, quiet, no_cache=True)
+    loaded, given, _ = _given(source, target, quiet, no_cache=True, several=False)
     from fusionlab.commands import replays as command
 
     finish(command.replays(loaded, rewrites, given, console_for(as_json)), as_json)
