@@ -24,7 +24,7 @@ def read_xyz(path: str | Path, charge: int = 0, spin: int | None = None) -> Mole
     """
     path = Path(path)
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file; expected XYZ") from None
     except OSError as error:
@@ -47,9 +47,13 @@ def read_xyz(path: str | Path, charge: int = 0, spin: int | None = None) -> Mole
 
 def _count(path: Path, line: str) -> int:
     text = line.strip()
-    if not text.isdigit() or int(text) < 1:
+    if not _is_number(text) or int(text) < 1:
         raise InputError(f"{path}: line 1: expected the number of atoms, found {text[:40]!r}")
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 9
 
 
 def _atom(path: Path, number: int, line: str) -> tuple[int, tuple[float, float, float]]:
@@ -57,7 +61,7 @@ def _atom(path: Path, number: int, line: str) -> tuple[int, tuple[float, float, 
     if len(words) < 4:
         raise InputError(f"{path}: line {number}: expected 'element x y z', found {line.strip()[:40]!r}")
     symbol = words[0].capitalize()
-    if symbol.isdigit() and 1 <= int(symbol) <= len(ELEMENTS):
+    if _is_number(symbol) and 1 <= int(symbol) <= len(ELEMENTS):
         symbol = ELEMENTS[int(symbol) - 1]
     if symbol not in ELEMENTS:
         raise InputError(f"{path}: line {number}: {unknown('element', words[0], ELEMENTS)}")

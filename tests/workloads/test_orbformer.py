@@ -139,3 +139,9 @@ def test_masks_stay_in_the_program() -> None:
 def test_what_does_not_fit_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         build(LIH, "tiny", **options)
+
+
+@pytest.mark.parametrize("charge", [-1, 1])
+def test_an_ion_is_refused(charge: int) -> None:
+    with pytest.raises(InputError, match=f"must be neutral, not of charge {charge}"):
+        build(find_molecule("LiH", charge=charge), "tiny")

@@ -37,6 +37,9 @@ def test_charge_and_spin(tmp_path: Path) -> None:
     [
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
+        ("\u00b2\n\nO 0 0 0\n", "line 1: expected the number of atoms"),
+        ("9" * 5000 + "\n\nO 0 0 0\n", "line 1: expected the number of atoms"),
+        ("1\n\n\u00b2 0 0 0\n", "line 3: unknown element"),
         ("three\nwater\nO 0 0 0\n", "line 1: expected the number of atoms"),
         ("2\n\nO 0 0 0\n", "announces 2 atoms, but only 1"),
         ("1\n\nO 0 0 0\nH 0 0 1\n", "announces 1 atoms, but more follow"),

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.errors import unknown
+from fusionlab.errors import InputError, unknown
 from workloads.ansatz import Ansatz
 from workloads.layers.attention import first_distance_scales
 from workloads.layers.electron_transformer import (
@@ -93,6 +93,11 @@ def build(
     for kind, given, known in (("size", size, SIZES), ("mode", mode, MODES), ("attention", attention, ATTENTIONS)):
         if given not in known:
             raise unknown(kind, given, known)
+    if mode == "chem-pretrain" and molecule.charge != 0:
+        raise InputError(
+            f"orbformer's orbital generator makes one orbital per unit of nuclear charge: {molecule.name} must be "
+            f"neutral, not of charge {molecule.charge}"
+        )
     dimensions = dimensions or Dimensions.of(molecule)
     dimensions.require(molecule)
     model = _Model(molecule, dimensions, SIZES[size], mode, attention)
