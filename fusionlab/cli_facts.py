@@ -28,7 +28,9 @@ def add_to(group: click.Group) -> None:
 @source_options
 @targets_option
 @click.option("--by", default="", help="Totals by columns: phase, stage, role, family, name, loop, in_cuda_graph, ...")
-@click.option("--sites", default=15, show_default=True, type=int, help="How many launch sites to list.")
+@click.option(
+    "--sites", default=15, show_default=True, type=click.IntRange(min=0), help="How many launch sites to list."
+)
 @cache_option
 @output_options
 def launches(
@@ -46,7 +48,7 @@ def launches(
 @source_options
 @targets_option
 @click.option("--out", help="Write the plot here: FILE.svg (several targets: one file each).")
-@click.option("--kernels", default=10, show_default=True, type=int, help="How many kernels to list.")
+@click.option("--kernels", default=10, show_default=True, type=click.IntRange(min=0), help="How many kernels to list.")
 @click.option("--peak-tflops", type=float, help="Measured FP32 ceiling in TFLOP/s, in place of the spec's.")
 @click.option("--bandwidth", type=float, help="Measured memory ceiling in GB/s, in place of the spec's.")
 @cache_option
@@ -76,7 +78,9 @@ def roofline(
 @click.option("--criteria", default="trace", show_default=True, type=click.Choice(["trace", "pim"]))
 @click.option("--link", type=float, help="pim: GB/s across a cluster's boundary.  [default: the target's memory]")
 @click.option("--sync-us", default=1.0, show_default=True, type=float, help="pim: microseconds per boundary crossed.")
-@click.option("--shown", default=10, show_default=True, type=int, help="How many clusters of each kind to list.")
+@click.option(
+    "--shown", default=10, show_default=True, type=click.IntRange(min=0), help="How many clusters of each kind to list."
+)
 @cache_option
 @output_options
 def clusters(
@@ -102,7 +106,7 @@ def clusters(
 @source_options
 @targets_option
 @click.option("--kernel", help="What is inside this kernel (its HLO name) and why its neighbours are not.")
-@click.option("--refused", default=10, show_default=True, type=int, help="How many refusals to list.")
+@click.option("--refused", default=10, show_default=True, type=click.IntRange(min=0), help="How many refusals to list.")
 @cache_option
 @output_options
 def explain(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,8 @@ def clusters(source: Source, options: ClusterOptions, given: Circumstances, cons
 def _link(options: ClusterOptions, given: Circumstances) -> float:
     if options.criteria != "pim":
         return 0.0
-    if options.sync_us < 0 or (options.link_gb_s is not None and options.link_gb_s <= 0):
+    given_link = 1.0 if options.link_gb_s is None else options.link_gb_s
+    if not (0 <= options.sync_us < math.inf and 0 < given_link < math.inf):
         raise InputError("--link must be positive and --sync-us not negative")
     if options.link_gb_s is not None:
         return options.link_gb_s * 1e9

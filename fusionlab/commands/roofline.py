@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,7 +94,7 @@ def _one(
 def _ceilings(target: Target, options: RooflineOptions) -> Ceilings | None:
     measured = (options.peak_tflops, options.bandwidth_gb_s)
     if any(one is not None for one in measured):
-        if None in measured or min(one or 0 for one in measured) <= 0:
+        if not all(one is not None and math.isfinite(one) and one > 0 for one in measured):
             raise InputError("measured ceilings come in pairs of positive numbers: --peak-tflops and --bandwidth")
         assert options.peak_tflops is not None
         assert options.bandwidth_gb_s is not None

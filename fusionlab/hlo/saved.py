@@ -36,10 +36,25 @@ def load_saved(path: str | Path) -> HloFile | Program:
     if content.lstrip().startswith(b"HloModule"):
         text = content.decode("utf-8", "replace")
         try:
-            return HloFile(path.stem, str(path), text, parse_optimized(text))
+            module = parse_optimized(text)
         except HloSyntaxError as error:
             raise InputError(f"{path}: {error}") from None
+        if (missing := _what_is_missing(module)) is not None:
+            raise InputError(f"{path}: {missing}: the text is not complete")
+        return HloFile(path.stem, str(path), text, module)
     return _exported(path, content) or Program.from_file(path)
+
+
+def _what_is_missing(module: HloModule) -> str | None:
+    """The entry, or the first computation that is called and not there; None when the module is whole."""
+    if not any(computation.is_entry for computation in module.computations.values()):
+        return "there is no ENTRY computation"
+    for computation in module.computations.values():
+        for instruction in computation.instructions:
+            for name in instruction.called:
+                if name not in module.computations:
+                    return f"%{instruction.name} calls %{name}, which is not there"
+    return None
 
 
 def _exported(path: Path, content: bytes) -> Program | None:

@@ -94,7 +94,9 @@ def attribute(op_name: str, *, replayed: bool | None = None) -> Attribution:
     phase = _phase(path)
     markers, looped = _markers(path, at)
     if replayed is None:
-        replayed = looped and (len(markers) > 1 or (not markers and phase == "laplacian"))
+        # transpose(jvp(...)) in a loop is a gradient of its own (Langevin sampling); directions are pushed by jvp.
+        pushed = len(markers) > 1 and markers[0] == "jvp"
+        replayed = looped and (pushed or (not markers and phase == "laplacian"))
     if not phase and (replayed or (len(markers) > 1 and markers[0] == "jvp")):
         phase = "laplacian"  # only the Laplacian differentiates twice
     if not phase and (stage or any("wave_function" in frame.name for frame in path)):

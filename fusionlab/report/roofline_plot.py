@@ -68,12 +68,10 @@ def _drawable(point: Point) -> bool:
 def _axes(points: Sequence[Point], ceilings: Ceilings) -> _Axes:
     across = [ceilings.ridge_flop_per_byte, *(point.intensity_flop_per_byte for point in points)]
     upwards = [ceilings.flops_per_s, *(point.model_flops_per_s or 1.0 for point in points)]
-    return _Axes(
-        max(-5, math.floor(math.log10(min(across)))),
-        math.ceil(math.log10(max(across) * 2)),
-        max(6, math.floor(math.log10(min(upwards)))),
-        math.ceil(math.log10(max(upwards))),
-    )
+    left, right = math.floor(math.log10(min(across))), math.ceil(math.log10(max(across) * 2))
+    bottom, top = math.floor(math.log10(min(upwards))), math.ceil(math.log10(max(upwards)))
+    left, bottom = max(-5, left), max(6, bottom)
+    return _Axes(left, max(right, left + 1), bottom, max(top, bottom + 1))
 
 
 def _grid(axes: _Axes) -> Iterator[str]:

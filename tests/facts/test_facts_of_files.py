@@ -1,6 +1,7 @@
 """The fact commands on files, on other ansätze, and on rewritten programs."""
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -159,3 +160,33 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, argument
     assert message in result.stderr
     assert "Traceback" not in result.output
     assert not (tmp_path / "x.svg").exists()
+
+
+CALLING = """HloModule m
+
+%fused (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %t = f32[4]{0} tanh(%p)
+}
+
+ENTRY %main (a: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  ROOT %f = f32[4]{0} fusion(%a), kind=kLoop, calls=%fused
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (CALLING[: CALLING.index("ENTRY")], "there is no ENTRY computation"),
+        (CALLING.replace("calls=%fused", "calls=%fuse"), "%f calls %fuse, which is not there"),
+    ],
+)
+def test_hlo_text_that_was_cut_between_computations(tmp_path, text, complaint):
+    path = tmp_path / "cut.hlo"
+    path.write_text(CALLING)
+    assert load_saved(path).module.entry.name == "main"
+    path.write_text(text)
+    with pytest.raises(InputError, match=f"{re.escape(complaint)}: the text is not complete"):
+        load_saved(path)

@@ -37,6 +37,8 @@ CASES = {
     "jit(f)/transpose(jvp(stage_b))/mul": ("wavefunction", "B", "cotangent"),
     # sampling: loops without differentiation, the outermost phase wins
     "jit(f)/mcmc/while/body/vmap(stage_b)/tanh": ("mcmc", "B", "primal"),
+    "jit(f)/mcmc/while/body/closed_call/vmap(transpose(jvp(stage_a)))/mul": ("mcmc", "A", "cotangent"),
+    "jit(f)/while/body/transpose(jvp(stage_a))/mul": ("wavefunction", "A", "cotangent"),
     "jit(f)/mcmc/while/body/vmap(stage_e)/jvp(jvp(stage_b))/tanh": ("mcmc", "B", "tangent"),
     "jit(f)/optimiser/mul": ("optimiser", "", "primal"),
     "jit(f)/vmap(potential)/jit(norm)/sqrt": ("potential", "", "primal"),
