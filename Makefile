@@ -38,7 +38,7 @@ check: .venv/.test-installed
 	@touch $@
 
 .venv/.test-installed: pyproject.toml | .venv/bin/python
-	$(PIP) --editable '.[targets,models,deepqmc,test]'
+	$(PIP) --editable '.[targets,test]'
 	@touch $@ .venv/.study-installed
 
 clean:
