@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusionlab.cli_options import cache_option, console_for, finish, output_options, source_options, start
+from fusionlab.cli_options import (
+    cache_option,
+    circumstances,
+    console_for,
+    finish,
+    output_options,
+    source_options,
+    start,
+)
 from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
@@ -137,20 +145,15 @@ def _given(
 ) -> tuple[Source, Circumstances, list[Any]]:
     """Source, circumstances (with the first target) and all targets, from the options."""
     start()
-    from fusionlab.codegen.cache import default_cache
     from fusionlab.codegen.targets import load_target
     from fusionlab.commands.facts import load_facts_source
-    from fusionlab.commands.source import SourceOptions
-    from fusionlab.hlo.program import Program
-    from fusionlab.study import Circumstances
+    from fusionlab.commands.source import SourceOptions, default_target
 
     loaded = load_facts_source(SourceOptions(**source))
-    default = "cpu" if isinstance(loaded, Program) and loaded.platform == "cpu" else "a100"
-    targets = [load_target(name.strip()) for name in (target or default).split(",") if name.strip()]
-    if not targets:
+    names = [name.strip() for name in (target or default_target(loaded)).split(",") if name.strip()]
+    if not names:
         raise InputError("--target names no target")
+    targets = [load_target(name) for name in names]
     if len(targets) > 1 and not several:
         raise InputError(f"--target {target}: this command takes one target")
-    progress = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
-    given = Circumstances(targets[0], cache=None if no_cache else default_cache(), progress=progress)
-    return loaded, given, targets
+    return loaded, circumstances(loaded, names[0], quiet, no_cache), targets

@@ -61,7 +61,7 @@ def load_source_of(given: dict[str, Any]) -> Workload | Program:
     return load_source(SourceOptions(**given))
 
 
-def circumstances(source: Workload | Program, target_name: str | None, quiet: bool, no_cache: bool) -> Circumstances:
+def circumstances(source: object, target_name: str | None, quiet: bool, no_cache: bool) -> Circumstances:
     from fusionlab.codegen.cache import default_cache
     from fusionlab.codegen.targets import load_target
     from fusionlab.commands.source import default_target

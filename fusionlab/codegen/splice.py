@@ -8,7 +8,6 @@ line of the node that they were marked with while they were traced (see ``Raisin
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,7 +20,7 @@ from jaxlib.mlir.dialects import func
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.flat import Node, location_name
 from fusionlab.hlo.lowering import lower_traced
-from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.program import TensorType, bytecode_of
 
 _MARK = re.compile(r"@<(\d+)>@")
 
@@ -77,10 +76,7 @@ def _lower(function: Callable[..., Sequence[Any]], types: Sequence[TensorType], 
     with jax.enable_x64(True):
         abstract = [jax.ShapeDtypeStruct(type_.shape, np.dtype(raising.dtype(type_))) for type_ in types]
         traced = jax.jit(spliced, keep_unused=True).trace(*abstract)
-        module = lower_traced(traced, "cpu" if platform == "any" else platform, source_lines=0)
-        buffer = io.BytesIO()
-        module.operation.write_bytecode(file=buffer)
-    return buffer.getvalue()
+        return bytecode_of(lower_traced(traced, "cpu" if platform == "any" else platform, source_lines=0))
 
 
 def _import(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:

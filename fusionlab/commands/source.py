@@ -47,6 +47,6 @@ def load_source(options: SourceOptions) -> Workload | Program:
     )
 
 
-def default_target(source: Workload | Program) -> str:
+def default_target(source: object) -> str:
     """The paper's reference for what may run on a GPU; the CPU for a file that was lowered for it."""
     return "cpu" if isinstance(source, Program) and source.platform == "cpu" else "a100"

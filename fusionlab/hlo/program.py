@@ -55,9 +55,7 @@ class Program:
     @staticmethod
     def from_module(module: ir.Module, *, name: str, provenance: str, platform: str | None = None) -> Program:
         """Freeze ``module`` (it is serialised; later edits of it do not reach the Program)."""
-        buffer = io.BytesIO()
-        module.operation.write_bytecode(file=buffer)
-        bytecode = buffer.getvalue()
+        bytecode = bytecode_of(module)
         return Program(name, bytecode, platform or _platform_of(bytecode), provenance)
 
     @staticmethod
@@ -115,6 +113,13 @@ class Program:
     def ops(self) -> int:
         """Number of StableHLO and CHLO operations, in all functions and regions."""
         return len(re.findall(r'"?\b(?:stablehlo|chlo)\.(?!return\b)[a-z_]+"?[ (]', str(self.parse())))
+
+
+def bytecode_of(module: ir.Module) -> bytes:
+    """``module`` as MLIR bytecode."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(file=buffer)
+    return buffer.getvalue()
 
 
 def public_function(module: ir.Module) -> Any:
