@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -58,12 +58,24 @@ _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "co
 class Raising:
     """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128).
 
+    ``shapes`` gives some values other shapes than the program's (the same program at another number of walkers).
+
     With ``marks`` given, every op is traced under a mark ``@<id>@`` and its node noted there, so that ``splice`` can
     give lowered operations the scope and source line of the node they came from.
     """
 
     widen: bool = False
     marks: dict[int, Node] | None = None
+    shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
+
+    def shape(self, value: Value) -> tuple[int, ...]:
+        """The shape that ``value`` has in the raised program."""
+        return self.shapes.get(value, value.type.shape) if self.shapes else value.type.shape
+
+    def resized(self, value: Value, extents: Sequence[int]) -> tuple[int, ...]:
+        """``extents`` along the axes of ``value`` (sizes of a slice): what is whole stays whole at another shape."""
+        pairs = zip(extents, value.type.shape, self.shape(value), strict=True)
+        return tuple(now if extent == whole else extent for extent, whole, now in pairs)
 
     def dtype(self, type_: TensorType) -> Any:
         """The NumPy dtype that values of ``type_`` have in the raised program; RaiseError for an unknown one."""
@@ -75,7 +87,8 @@ class Raising:
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """Trace or run one operation on the arrays that ``environment`` holds for its operands."""
         if node.name == "stablehlo.constant":
-            return [np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))]
+            array = np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))
+            return [array[tuple(map(slice, self.shape(node.results[0])))]]
         rule = RULES.get(node.name)
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
@@ -109,7 +122,7 @@ class Raising:
         for node in nodes:
             results = self.node(node, environment)
             for value, result in zip(node.results, results, strict=True):
-                if tuple(np.shape(result)) != value.type.shape:
+                if tuple(np.shape(result)) != self.shape(value):
                     raise RaiseError(f"raised to shape {np.shape(result)}, expected {value.type}", node)
                 environment[value] = result
 

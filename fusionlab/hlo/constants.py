@@ -80,11 +80,12 @@ def _folded(value: Value, operands: list[np.ndarray]) -> np.ndarray | None:
     if node.name == "stablehlo.constant":
         return constant_array(node)
     with np.errstate(over="ignore"):
-        evaluated = _evaluate(node, operands)
+        evaluated = evaluate(node, operands)
     return None if evaluated is None else np.asarray(evaluated).astype(_NUMPY[value.type.dtype])
 
 
-def _evaluate(node: Node, operands: list[Any]) -> Any:
+def evaluate(node: Node, operands: list[Any]) -> Any:
+    """One small integer op on NumPy arrays, None for an op that is not known here."""
     type_ = node.results[0].type
     match node.name:
         case "stablehlo.convert":

@@ -24,11 +24,11 @@ def call_target(node: Node) -> str:
 
 def _getrf(node: Node, operands: list[Any], raising: Any) -> list[Any]:
     factors, pivots, _ = lax.linalg.lu(operands[0])
-    return [factors, pivots + 1, jnp.zeros(node.results[2].type.shape, np.int32)]
+    return [factors, pivots + 1, jnp.zeros(raising.shape(node.results[2]), np.int32)]
 
 
 def _pivots_to_permutation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
-    return [lax.linalg.lu_pivots_to_permutation(operands[0], node.results[0].type.shape[-1])]
+    return [lax.linalg.lu_pivots_to_permutation(operands[0], raising.shape(node.results[0])[-1])]
 
 
 def _trsm(node: Node, operands: list[Any], raising: Any) -> list[Any]:

@@ -19,11 +19,11 @@ from fusionlab.hlo.flat import Node
 
 def _slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     start, limit, strides = (integers(node.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
-    return [lax.slice(operands[0], start, limit, strides)]
+    return [lax.slice(operands[0], start, raising.resized(node.operands[0], limit), strides)]
 
 
 def _dynamic_slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    sizes = integers(node.attributes["slice_sizes"])
+    sizes = raising.resized(node.operands[0], integers(node.attributes["slice_sizes"]))
     return [lax.dynamic_slice(operands[0], operands[1:], sizes, allow_negative_indices=False)]
 
 
@@ -46,7 +46,7 @@ def _gather(node: Node, operands: list[Any], raising: Any, environment: Any) -> 
             operands[0],
             operands[1],
             dimensions,
-            integers(node.attributes["slice_sizes"]),
+            raising.resized(node.operands[0], integers(node.attributes["slice_sizes"])),
             indices_are_sorted=_flag(node, "indices_are_sorted"),
             mode=lax.GatherScatterMode.CLIP,
         )

@@ -13,13 +13,13 @@ from fusionlab.hlo.flat import Node
 
 def _broadcast_in_dim(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     dimensions = integers(node.attributes["broadcast_dimensions"])
-    return [lax.broadcast_in_dim(operands[0], node.results[0].type.shape, dimensions)]
+    return [lax.broadcast_in_dim(operands[0], raising.shape(node.results[0]), dimensions)]
 
 
 def _reshape(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     if isinstance(operands[0], np.ndarray):
-        return [operands[0].reshape(node.results[0].type.shape)]
-    return [lax.reshape(operands[0], node.results[0].type.shape)]
+        return [operands[0].reshape(raising.shape(node.results[0]))]
+    return [lax.reshape(operands[0], raising.shape(node.results[0]))]
 
 
 def _transpose(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
@@ -32,7 +32,7 @@ def _concatenate(node: Node, operands: list[Any], raising: Any, environment: Any
 
 def _iota(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     type_ = node.results[0].type
-    return [lax.broadcasted_iota(raising.dtype(type_), type_.shape, node.attributes["iota_dimension"].value)]
+    return [lax.broadcasted_iota(raising.dtype(type_), raising.shape(node.results[0]), node.attributes["iota_dimension"].value)]
 
 
 def _pad(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

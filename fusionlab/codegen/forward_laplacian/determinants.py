@@ -1,0 +1,112 @@
+"""log|det A| by LU factorisation: recognised as a whole, because its derivatives need no derivative of the LU.
+
+    LU = getrf(A);  y = sum_i log|LU_ii|     -->     y_k = tr(A^-1 A_k),  lap y = tr(A^-1 lap A) - sum_k tr(A^-1 A_k A^-1 A_k)
+
+(Jacobi's formula and its derivative.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.forward_laplacian.families import MOVES, reduced_axes
+from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
+from fusionlab.codegen.forward_laplacian.movement import Mover
+from fusionlab.codegen.raising_rules.calls import call_target
+from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.hlo.flat import Node, Value
+
+_LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
+
+
+@dataclass(frozen=True)
+class LogDeterminant:
+    """``matrix`` [..., n, n] and the results of its factorisation that a reduction turns into log|det|."""
+
+    matrix: Value
+    factors: Value
+    pivots: Value
+
+
+def find_log_determinant(node: Node, mover: Mover, environment: Mapping[Value, Any]) -> LogDeterminant | None:
+    """What ``node`` is the log|det| of, if it is a sum of log|.| over the diagonal of LU factors."""
+    if node.name != "stablehlo.reduce" or len(node.operands) != 2 or combiner(node.regions[0]) != "add":
+        return None
+    diagonal = _before(_before(node.operands[0], "stablehlo.log"), "stablehlo.abs")
+    if diagonal is None or reduced_axes(node) != (len(diagonal.type.shape) - 1,):
+        return None
+    path, factors = _path_to_factors(diagonal)
+    if factors is None or factors.producer is None:
+        return None
+    n = factors.type.shape[-1]
+    places = np.broadcast_to(np.arange(n * n, dtype=np.int32).reshape(n, n), mover.one.shape(factors))
+    for step in reversed(path):
+        if step.name == "stablehlo.select":
+            moved = places
+        else:
+            source = step.operands[0]
+            moved_or_none = mover.move(step, {source: places}, environment)
+            if moved_or_none is None:
+                return None
+            moved = np.broadcast_to(moved_or_none, mover.one.shape(step.results[0]))
+        places = moved
+    if places.shape[-1] != n or not (places == np.arange(n) * (n + 1)).all():
+        return None
+    lu = factors.producer
+    return LogDeterminant(lu.operands[0], lu.results[0], lu.results[1])
+
+
+def _before(value: Value | None, name: str) -> Value | None:
+    node = value.producer if value is not None else None
+    return node.operands[0] if node is not None and node.name == name else None
+
+
+def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
+    """The moves (and selections of NaN where a factorisation failed) between LU factors and ``value``."""
+    path: list[Node] = []
+    while (node := value.producer) is not None:
+        if node.name == "stablehlo.custom_call" and call_target(node) in _LU:
+            return path, value if value is node.results[0] else None
+        path.append(node)
+        if node.name == "stablehlo.select":
+            value = node.operands[1]
+        elif node.name in MOVES and node.name != "stablehlo.concatenate":
+            value = node.operands[0]
+        else:
+            break
+    return path, None
+
+
+def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates) -> Jet:
+    """The jet of ``value`` = log|det A| [...] from the jet of A [..., n, n] and its LU factors (pivots 1-based)."""
+    matrix = densify(matrix, coordinates)
+    inverse = _inverse(factors, pivots - 1)
+    batch = tuple(range(inverse.ndim - 2))
+    traces = jnp.sum(matrix.moving * jnp.swapaxes(inverse, -1, -2), axis=(-1, -2))
+    # [..., i, k, j] = sum_m inverse[..., i, m] rows[k, ..., m, j]
+    products = lax.dot_general(
+        inverse,
+        matrix.rows,
+        (((inverse.ndim - 1,), (inverse.ndim - 1,)), (batch, tuple(axis + 1 for axis in batch))),
+        precision=lax.Precision.HIGHEST,
+    )
+    crossed = jnp.moveaxis(products, -3, -2 - 1)
+    pairs = crossed * jnp.moveaxis(crossed, -1, -3)
+    quadratic = jnp.sum(pairs, axis=(-1, -2, -3))
+    if matrix.lap is None:
+        return Jet(value, -quadratic, traces, None)
+    return Jet(value, traces[0] - quadratic, traces[1:], None)
+
+
+def _inverse(factors: Any, pivots: Any) -> Any:
+    n = factors.shape[-1]
+    permutation = lax.linalg.lu_pivots_to_permutation(pivots, n)
+    identity = (permutation[..., :, None] == jnp.arange(n, dtype=permutation.dtype)).astype(factors.dtype)
+    lower = lax.linalg.triangular_solve(factors, identity, left_side=True, lower=True, unit_diagonal=True)
+    return lax.linalg.triangular_solve(factors, lower, left_side=True, lower=False)

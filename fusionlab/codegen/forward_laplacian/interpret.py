@@ -1,0 +1,457 @@
+"""Walk over the nodes between coordinates and some values, and give the jets of these values.
+
+Every rule of differentiation is JAX's own, applied to the raised ops; what is written here is which parts of a jet
+pass through an op together, so that one GEMM or reduction serves the value, its Laplacian and all directions.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.forward_laplacian import determinants, products
+from fusionlab.codegen.forward_laplacian.families import (
+    AFFINE,
+    ELEMENTWISE,
+    FLAT,
+    FLOATS,
+    LINEAR,
+    MOVES,
+    PIECEWISE_LINEAR,
+    reduced_axes,
+)
+from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, identity_jet, minimal, row_products
+from fusionlab.codegen.forward_laplacian.movement import Mover
+from fusionlab.codegen.raising import RULES, Raising, reads
+from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.hlo.constants import evaluate
+from fusionlab.hlo.flat import Node, Value
+
+_MOST_FOLDED = 65536
+
+
+class ForwardLaplacian:
+    """The jets of values that ``nodes`` compute from ``x``.
+
+    ``environment`` holds arrays for what ``nodes`` read from outside, ``x`` included; it is filled in as nodes run.
+    ``one`` raises the same nodes with one walker.
+    """
+
+    def __init__(
+        self, x: Value, coordinates: Coordinates, walker_axes: int, raising: Raising, one: Raising
+    ) -> None:
+        self.x, self.coordinates, self.walker_axes = x, coordinates, walker_axes
+        self.raising, self.mover = raising, Mover(one)
+        self.jets: dict[Value, Jet] = {}
+        self.roots: dict[Value, Value] = {}
+        self.environment: dict[Value, Any] = {}
+        self.determinants: dict[Node, determinants.LogDeterminant] = {}
+
+    def run(self, nodes: Sequence[Node], environment: Mapping[Value, Any], outputs: Sequence[Value]) -> list[Jet]:
+        """The jets of ``outputs``; a value that does not depend on ``x`` has no slots."""
+        self.environment = _Environment(environment, self._put_off)
+        fixed = self._run_fixed(nodes)
+        needed = self._needed(nodes, outputs)
+        self.jets[self.x] = identity_jet(environment[self.x], self.coordinates, self.walker_axes)
+        for node in nodes:
+            if node not in fixed:
+                self._step(node, needed)
+        return [self._jet(value) if self._moves(value) else self._constant(value) for value in outputs]
+
+    def _run_fixed(self, nodes: Sequence[Node]) -> set[Node]:
+        """Run what does not depend on the coordinates, so that indices and masks are known from here on."""
+        varying, fixed = {self.x}, set()
+        for node in nodes:
+            if varying.isdisjoint(reads(node)):
+                self._plain(node)
+                fixed.add(node)
+            else:
+                varying.update(node.results)
+        return fixed
+
+    def _needed(self, nodes: Sequence[Node], outputs: Sequence[Value]) -> set[Value]:
+        """Values whose jets are needed: on a differentiable path from ``x`` to ``outputs``."""
+        moving = {self.x}
+        for node in nodes:
+            if node.name not in FLAT and not moving.isdisjoint(reads(node)):
+                moving.update(value for value in node.results if value.type.dtype in FLOATS)
+        wanted = set(outputs)
+        for node in reversed(nodes):
+            if wanted.isdisjoint(node.results):
+                continue
+            found = determinants.find_log_determinant(node, self.mover, self.environment)
+            if found is not None and found.matrix in moving:
+                self.determinants[node] = found
+                wanted.add(found.matrix)
+            else:
+                wanted.update(value for value in reads(node) if value in moving)
+        return wanted & moving
+
+    def _step(self, node: Node, needed: set[Value]) -> None:
+        moves = node in self.determinants or any(map(self._moves, reads(node)))
+        if needed.isdisjoint(node.results) or not moves:
+            self._plain(node)
+            return
+        with self.raising.scope(node):
+            if node.name in ELEMENTWISE:
+                self._elementwise(node)
+            elif (jet := self._structured(node)) is not None:
+                self._set(node.results[0], jet)
+            else:
+                self._generic(node)
+
+    def _set(self, value: Value, jet: Jet) -> None:
+        self.jets[value] = jet
+        self.environment[value] = jet.value
+
+    def _moves(self, value: Value) -> bool:
+        return value in self.jets or value in self.roots
+
+    def _plain(self, node: Node) -> None:
+        operands = [self.environment[value] for value in node.operands]
+        folded = self._folded(node, operands)
+        results = [folded] if folded is not None else self.raising.node(node, self.environment)
+        self.environment.update(zip(node.results, results, strict=True))
+
+    def _folded(self, node: Node, operands: Sequence[Any]) -> np.ndarray | None:
+        """Small integers known at compile time stay known: gathers are followed by them."""
+        if len(node.results) != 1 or node.regions and node.name not in ("stablehlo.scatter", "stablehlo.reduce_window"):
+            return None
+        type_ = node.results[0].type
+        if type_.dtype in FLOATS or not all(isinstance(array, np.ndarray) for array in operands):
+            return None
+        if node.name == "stablehlo.constant" or int(np.prod(self.raising.shape(node.results[0]))) > _MOST_FOLDED:
+            return None
+        if any(value.type.dtype in FLOATS for value in node.operands):
+            return None
+        if node.results[0] not in self.raising.shapes:
+            array = evaluate(node, list(operands))
+            if array is not None:
+                return np.asarray(array).astype(self.raising.dtype(type_))
+        with jax.ensure_compile_time_eval():
+            return np.asarray(self.raising.node(node, self.environment)[0])
+
+    # -- elementwise ops: chains of one variable are differentiated as one function
+
+    def _elementwise(self, node: Node) -> None:
+        result = node.results[0]
+        moving = [value for value in dict.fromkeys(node.operands) if self._moves(value)]
+        common = set.intersection(*(self._candidates(value) for value in moving))
+        if common:
+            self.roots[result] = min(common, key=lambda value: -value.id)
+            return
+        self._set(result, self._several(node, moving))
+
+    def _candidates(self, value: Value) -> set[Value]:
+        found = {value} if value in self.jets else set()
+        if value in self.roots:
+            found.add(self.roots[value])
+        return found
+
+    def _chain(self, value: Value, root: Value) -> list[Node]:
+        """The elementwise nodes from ``root`` to ``value``, in order."""
+        found: dict[Node, None] = {}
+        stack = [value]
+        while stack:
+            current = stack.pop()
+            node = current.producer
+            if current is root or node is None or node in found or not self._moves(current):
+                continue
+            found[node] = None
+            stack += node.operands
+        return sorted(found, key=lambda node: node.id)
+
+    def _jet(self, value: Value) -> Jet:
+        """The jet of ``value``, made now if it was put off."""
+        if value not in self.jets:
+            self._set(value, self._composite(value, self.roots[value]))
+        return self.jets[value]
+
+    def _composite(self, value: Value, root: Value) -> Jet:
+        chain = self._chain(value, root)
+        jet = self._jet(root)
+        first = chain[0]
+        if len(chain) == 1 and first.name in ("stablehlo.add", "stablehlo.subtract") and first.operands[0] is root:
+            if not self._moves(first.operands[1]):  # a bias
+                return Jet(self.raising.node(first, self.environment)[0], jet.lap, jet.rows, jet.owners)
+
+        def function(array: Any) -> Any:
+            inner = ChainMap({root: array}, self.environment)
+            for node in chain:
+                inner[node.results[0]] = self.raising.node(node, inner)[0]
+            return inner[value]
+
+        ones = jnp.ones(jet.shape, np.result_type(jet.value))
+        if self._affine(chain, root):
+            result, slope = jax.jvp(function, (jet.value,), (ones,))
+            lap = None if jet.lap is None else slope * jet.lap
+            return Jet(result, lap, slope * jet.rows, jet.owners)
+        (result, slope), (_, curvature) = jax.jvp(
+            lambda array: jax.jvp(function, (array,), (ones,)), (jet.value,), (ones,)
+        )
+        squares = row_products(jet, jet, self.coordinates)
+        lap = curvature * squares
+        if jet.lap is not None:
+            lap = slope * jet.lap + lap
+        return Jet(result, lap, slope * jet.rows, jet.owners)
+
+    def _affine(self, chain: Sequence[Node], root: Value) -> bool:
+        """Whether the chain has no second derivative."""
+        varying = {root}
+        for node in chain:
+            count = sum(operand in varying for operand in node.operands)
+            if node.name == "stablehlo.multiply" and count > 1:
+                return False
+            if node.name == "stablehlo.divide" and node.operands[1] in varying:
+                return False
+            if node.name not in AFFINE | PIECEWISE_LINEAR and node.name not in (
+                "stablehlo.multiply",
+                "stablehlo.divide",
+            ):
+                return False
+            varying.update(node.results)
+        return True
+
+    def _several(self, node: Node, moving: Sequence[Value]) -> Jet:
+        """An elementwise op of several independent jets."""
+        jets = [self._jet(value) for value in moving]
+        value = self.raising.node(node, self.environment)[0]
+        name = node.name.removeprefix("stablehlo.")
+        if name == "multiply":
+            return products.multiply(value, jets[0], jets[1], self.coordinates)
+        if name == "divide":
+            return products.divide(value, jets[0], jets[1], self.coordinates)
+        if name in ("add", "subtract", "select", "maximum", "minimum"):
+            scales = self._linear_scales(node, name)
+            return products.combine(value, jets, scales, self.coordinates)
+        self._generic(node)
+        return self.jets[node.results[0]]
+
+    def _linear_scales(self, node: Node, name: str) -> list[Callable[[Any], Any]]:
+        if name == "add":
+            return [lambda part: part, lambda part: part]
+        if name == "subtract":
+            return [lambda part: part, lambda part: -part]
+        first, second = (self.environment[value] for value in node.operands[-2:])
+        if name == "select":
+            chosen = self.environment[node.operands[0]]
+        else:
+            chosen = first > second if name == "maximum" else first < second
+
+        def kept(part: Any) -> Any:
+            return jnp.where(chosen, part, np.zeros((), part.dtype))
+
+        def other(part: Any) -> Any:
+            return jnp.where(chosen, np.zeros((), part.dtype), part)
+
+        return [kept, other]
+
+    # -- ops that move, sum or contract
+
+    def _structured(self, node: Node) -> Jet | None:
+        """The jet of the one result of an op that moves, sums or contracts; None for any other op."""
+        if node.name in MOVES:
+            return self._moved(node)
+        if node.name == "stablehlo.reduce" and len(node.operands) == 2:
+            return self._reduced(node)
+        if node.name == "stablehlo.dot_general":
+            return self._contracted(node)
+        return None
+
+    def _with(self, node: Node, replaced: Mapping[Value, Any]) -> Any:
+        return self.raising.node(node, ChainMap(dict(replaced), self.environment))[0]
+
+    def _moved(self, node: Node) -> Jet | None:
+        moving = [value for value in dict.fromkeys(node.operands) if self._moves(value)]
+        jets = [self._jet(value) for value in moving]
+        if len(moving) == 1 and len(node.operands) == 1 or node.name in ("stablehlo.gather", "stablehlo.dynamic_slice"):
+            source, jet = moving[0], jets[0]
+            owners = self._moved_owners(node, source, jet)
+            if owners is None and jet.owners is not None:
+                jet = densify(jet, self.coordinates)
+            return jet.map_parts(lambda part: self._with(node, {source: part}), owners)
+        if node.name == "stablehlo.concatenate":
+            return self._concatenated(node, moving, jets)
+        return None
+
+    def _moved_owners(self, node: Node, source: Value, jet: Jet) -> tuple[Owner, ...] | None:
+        if jet.owners is None:
+            return None
+        moved = [self.mover.move(node, {source: owner}, self.environment) for owner in jet.owners]
+        if any(owner is None for owner in moved):
+            return None
+        return tuple(owner for owner in moved if owner is not None)
+
+    def _concatenated(self, node: Node, moving: Sequence[Value], jets: Sequence[Jet]) -> Jet:
+        """Slots are matched in order of appearance; an operand that does not move has zeros."""
+        slots = max((len(jet.owners) if jet.owners is not None else self.coordinates.electrons) for jet in jets)
+        if any(jet.owners is None for jet in jets) or slots * self.coordinates.each >= self.coordinates.count:
+            jets = [densify(jet, self.coordinates) for jet in jets]
+            slots = 0
+        by_value = dict(zip(moving, jets, strict=True))
+        stacks = []
+        some_lap = any(jet.lap is not None for jet in jets)
+        count = self.coordinates.count if not slots else slots * self.coordinates.each
+        for value in node.operands:
+            array = self.environment[value]
+            jet = by_value.get(value)
+            if jet is None:
+                shape, dtype = np.shape(array), np.result_type(array)
+                parts = [jnp.asarray(array)[None], jnp.zeros((count + some_lap, *shape), dtype)]
+            else:
+                missing = count - jet.rows.shape[0]
+                shape, dtype = jet.shape, np.result_type(jet.value)
+                if jet.stack is not None and not missing and (jet.lap is not None) == some_lap:
+                    parts = [jet.stack]
+                else:
+                    lap = jnp.zeros(shape, dtype) if jet.lap is None else jet.lap
+                    parts = [jet.value[None], *([lap[None]] if some_lap else []), jet.rows]
+                    parts += [jnp.zeros((missing, *shape), dtype)] if missing else []
+            stacks.append(jnp.concatenate(parts) if len(parts) > 1 else parts[0])
+        stack = jnp.concatenate(stacks, node.attributes["dimension"].value + 1)
+        owners = None if not slots else tuple(self._slot(node, by_value, slot) for slot in range(slots))
+        return Jet.of_stack(stack, some_lap, owners)
+
+    def _slot(self, node: Node, jets: Mapping[Value, Jet], slot: int) -> Owner:
+        moved = {}
+        for value, jet in jets.items():
+            assert jet.owners is not None
+            if slot < len(jet.owners):
+                moved[value] = jet.owners[slot]
+        owner = self.mover.move(node, moved, self.environment)
+        assert owner is not None
+        return owner
+
+    def _reduced(self, node: Node) -> Jet | None:
+        name = combiner(node.regions[0])
+        source = node.operands[0]
+        if (found := self.determinants.get(node)) is not None:
+            value = self._with(node, {})
+            factors, pivots = self.environment[found.factors], self.environment[found.pivots]
+            return determinants.log_determinant_jet(value, self._jet(found.matrix), factors, pivots, self.coordinates)
+        if self._moves(node.operands[1]) or not self._moves(source):
+            return None
+        jet = self._jet(source)
+        axes = reduced_axes(node)
+        if jet.owners is not None and any(owner.shape[axis] > 1 for owner in jet.owners for axis in axes):
+            jet = densify(jet, self.coordinates)
+        owners = None
+        if jet.owners is not None:
+            owners = tuple(minimal(np.squeeze(owner, axes)) for owner in jet.owners)
+        if name == "add":
+            stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
+            return Jet.of_stack(stack, jet.lap is not None, owners)
+        if name in ("maximum", "minimum"):
+            value = self._with(node, {source: jet.value})
+            moving = jax.vmap(
+                lambda part: jax.jvp(lambda array: self._with(node, {source: array}), (jet.value,), (part,))[1]
+            )(jet.moving)
+            return Jet.of_moving(value, moving, jet.lap is not None, owners)
+        return None
+
+    def _contracted(self, node: Node) -> Jet:
+        left, right = node.operands
+        if self._moves(left) and self._moves(right):
+            if left is right:
+                return products.contract(
+                    lambda a, b: self._dot(node, a, b), self._jet(left), self._jet(left), self.coordinates
+                )
+            return products.contract(
+                lambda a, b: self._dot(node, a, b), self._jet(left), self._jet(right), self.coordinates
+            )
+        source = left if self._moves(left) else right
+        jet = self._jet(source)
+        owners = None if jet.owners is None else _dot_owners(node, source is left, jet.owners)
+        if owners is None:
+            jet = densify(jet, self.coordinates)
+        stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
+        return Jet.of_stack(stack, jet.lap is not None, owners)
+
+    def _dot(self, node: Node, left: Any, right: Any) -> Any:
+        return RULES[node.name](node, [left, right], self.raising, self.environment)[0]
+
+    # -- anything else that JAX can differentiate
+
+    def _generic(self, node: Node) -> None:
+        """y_k = J x_k, lap y = J lap x + sum_k H[x_k, x_k], by jvp and jvp of jvp over all coordinates."""
+        moving = [value for value in dict.fromkeys(reads(node)) if self._moves(value)]
+        jets = [densify(self._jet(value), self.coordinates) for value in moving]
+        kept = [i for i, value in enumerate(node.results) if value.type.dtype in FLOATS]
+
+        def function(*arrays: Any) -> list[Any]:
+            results = self.raising.node(node, ChainMap(dict(zip(moving, arrays, strict=True)), self.environment))
+            return [results[i] for i in kept]
+
+        values = tuple(jet.value for jet in jets)
+
+        def along(*rows: Any) -> Any:
+            return jax.jvp(function, values, rows)[1]
+
+        def along_twice(*rows: Any) -> tuple[Any, Any]:
+            return jax.jvp(lambda *arrays: jax.jvp(function, arrays, rows)[1], values, rows)
+
+        rows = [jet.rows for jet in jets]
+        laps = [jnp.zeros(jet.shape, np.result_type(jet.value)) if jet.lap is None else jet.lap for jet in jets]
+        results = self.raising.node(node, self.environment)
+        self.environment.update(zip(node.results, results, strict=True))
+        if node.name in LINEAR:
+            moved = jax.vmap(along)(*(jnp.concatenate([lap[None], row]) for lap, row in zip(laps, rows, strict=True)))
+            for at, i in enumerate(kept):
+                self._set(node.results[i], Jet.of_moving(results[i], moved[at], True, None))
+            return
+        first, second = jax.vmap(along_twice)(*rows)
+        through = along(*laps)
+        for at, i in enumerate(kept):
+            self._set(node.results[i], Jet(results[i], through[at] + jnp.sum(second[at], 0), first[at], None))
+
+    def _put_off(self, value: Value) -> Any:
+        """The plain value of what was put off."""
+        if value not in self.roots:
+            raise KeyError(value)
+        inner: ChainMap[Value, Any] = ChainMap({}, self.environment)
+        for node in self._chain(value, self.roots[value]):
+            if node.results[0] not in dict.keys(self.environment):
+                inner[node.results[0]] = self.raising.node(node, inner)[0]
+        self.environment.update(inner.maps[0])
+        return self.environment[value]
+
+    def _constant(self, value: Value) -> Jet:
+        array = self.environment[value]
+        return Jet(array, None, jnp.zeros((0, *np.shape(array)), np.result_type(array)), ())
+
+
+class _Environment(dict[Value, Any]):
+    """Arrays by value; one that is missing is asked for."""
+
+    def __init__(self, known: Mapping[Value, Any], ask: Callable[[Value], Any]) -> None:
+        super().__init__(known)
+        self._ask = ask
+
+    def __missing__(self, value: Value) -> Any:
+        return self._ask(value)
+
+
+def _dot_owners(node: Node, is_left: bool, owners: Sequence[Owner]) -> tuple[Owner, ...] | None:
+    """The owners of a contraction with something that does not move; None when they are summed over."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    batch = list(numbers.lhs_batching_dimensions if is_left else numbers.rhs_batching_dimensions)
+    summed = list(numbers.lhs_contracting_dimensions if is_left else numbers.rhs_contracting_dimensions)
+    rank = len(node.results[0].type.shape)
+    moved = []
+    for owner in owners:
+        if any(owner.shape[axis] > 1 for axis in summed):
+            return None
+        free = [axis for axis in range(owner.ndim) if axis not in batch and axis not in summed]
+        ordered = np.squeeze(owner.transpose([*batch, *free, *summed]), tuple(range(len(batch) + len(free), owner.ndim)))
+        others = rank - ordered.ndim
+        head, tail = ordered.shape[: len(batch)], ordered.shape[len(batch) :]
+        shape = (*head, *tail, *(1,) * others) if is_left else (*head, *(1,) * others, *tail)
+        moved.append(minimal(ordered.reshape(shape)))
+    return tuple(moved)

@@ -1,0 +1,288 @@
+"""Which axes of a program's values count walkers, and the shapes of the same program at another number of walkers.
+
+A vmapped program treats walkers alike, so that a number of them is a property of its shapes. From the axes of a few
+values that are known to count walkers, the axes of all others follow op by op: an elementwise op shares its axes with
+its operands, a contraction its batch axes, and so on. Where an op mixes walkers (a mean), the axis ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from jaxlib.mlir.dialects import stablehlo
+
+from fusionlab.hlo.flat import Node, Region, Value
+
+Axis = tuple[Value, int]
+Marks = dict[Value, set[int]]
+
+
+def walker_axes(region: Region, known: Iterable[Axis]) -> Marks:
+    """Axes of all values of ``region`` that count walkers (alone or merged with another axis), from those ``known``."""
+    marks: Marks = {}
+    pending: list[Axis] = []
+
+    def mark(axis: Axis) -> None:
+        value, index = axis
+        if index not in marks.setdefault(value, set()):
+            marks[value].add(index)
+            pending.append(axis)
+
+    extents = set()
+    for axis in known:
+        extents.add(axis[0].type.shape[axis[1]])
+        mark(axis)
+    if len(extents) != 1:
+        raise ValueError(f"walker axes of different extents: {sorted(extents)}")
+    links = _links(region, extents.pop())
+    while pending:
+        for other in links.get(pending.pop(), ()):
+            mark(other)
+    return marks
+
+
+def resized_shapes(marks: Mapping[Value, set[int]], walkers: int, to: int) -> dict[Value, tuple[int, ...]]:
+    """The shape of every marked value with ``to`` walkers in place of ``walkers``."""
+    return {
+        value: tuple(n // walkers * to if a in axes else n for a, n in enumerate(value.type.shape))
+        for value, axes in marks.items()
+    }
+
+
+def _links(region: Region, walkers: int) -> dict[Axis, list[Axis]]:
+    """From every axis to those that count walkers if it does."""
+    links: dict[Axis, list[Axis]] = {}
+
+    def link(first: Axis, second: Axis) -> None:
+        links.setdefault(first, []).append(second)
+        links.setdefault(second, []).append(first)
+
+    for node in region.walk():
+        if any(not _is_array(value) for value in (*node.operands, *node.results)):
+            continue
+        rule = _RULES.get(node.name, _elementwise)
+        if node.name == "stablehlo.reshape":
+            pairs = _reshape(node, walkers)
+        else:
+            pairs = rule(node)
+        for first, second in pairs:
+            link(first, second)
+    return links
+
+
+def _is_array(value: Value) -> bool:
+    try:
+        return value.type is not None
+    except ValueError:
+        return False
+
+
+Pairs = Iterator[tuple[Axis, Axis]]
+
+
+def _elementwise(node: Node) -> Pairs:
+    """All operands and results of the rank of the first result have the same axes (scalars have none)."""
+    if not node.results:
+        return
+    result = node.results[0]
+    rank = len(result.type.shape)
+    for value in (*node.operands, *node.results[1:]):
+        shape = value.type.shape
+        for axis in range(min(rank, len(shape))):
+            if shape[axis] == result.type.shape[axis]:
+                yield (value, axis), (result, axis)
+
+
+def _broadcast(node: Node) -> Pairs:
+    operand, result = node.operands[0], node.results[0]
+    for axis, to in enumerate(_integers(node, "broadcast_dimensions")):
+        if operand.type.shape[axis] == result.type.shape[to]:
+            yield (operand, axis), (result, to)
+
+
+def _transpose(node: Node) -> Pairs:
+    for to, axis in enumerate(_integers(node, "permutation")):
+        yield (node.operands[0], axis), (node.results[0], to)
+
+
+def _reshape(node: Node, walkers: int) -> Pairs:
+    """Axes that are split or merged keep their walkers in the one part that the number of walkers divides."""
+    operand, result = node.operands[0], node.results[0]
+    for before, after in _groups(operand.type.shape, result.type.shape):
+        holding = [[a for a in axes if value.type.shape[a] % walkers == 0 and value.type.shape[a] > 0]
+                   for value, axes in ((operand, before), (result, after))]
+        if walkers == 1:
+            holding = [axes[:1] for axes in (before, after)]
+        if holding[0] and holding[1]:
+            yield (operand, holding[0][0]), (result, holding[1][0])
+
+
+def _groups(before: tuple[int, ...], after: tuple[int, ...]) -> Iterator[tuple[list[int], list[int]]]:
+    """The smallest runs of axes of two shapes with equal numbers of elements, in order."""
+    if 0 in before or 0 in after:
+        return
+    i = j = 0
+    while i < len(before) and j < len(after):
+        left, right = [i], [j]
+        p, q = before[i], after[j]
+        while p != q:
+            if p < q:
+                i += 1
+                p *= before[i]
+                left.append(i)
+            else:
+                j += 1
+                q *= after[j]
+                right.append(j)
+        yield left, right
+        i, j = i + 1, j + 1
+
+
+def _reduce(node: Node) -> Pairs:
+    half = len(node.operands) // 2
+    gone = set(_integers(node, "dimensions"))
+    for operand, result in zip(node.operands[:half], node.results, strict=True):
+        kept = [axis for axis in range(len(operand.type.shape)) if axis not in gone]
+        for to, axis in enumerate(kept):
+            yield (operand, axis), (result, to)
+        for axis in range(len(operand.type.shape)):
+            yield (operand, axis), (node.operands[0], axis)
+
+
+def _dot_general(node: Node) -> Pairs:
+    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    left, right = node.operands
+    result = node.results[0]
+    batch = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
+    contracted = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
+    for to, (a, b) in enumerate(zip(*batch, strict=True)):
+        yield (left, a), (result, to)
+        yield (right, b), (result, to)
+    for a, b in zip(*contracted, strict=True):
+        yield (left, a), (right, b)
+    to = len(batch[0])
+    for side, value in enumerate((left, right)):
+        for axis in range(len(value.type.shape)):
+            if axis not in batch[side] and axis not in contracted[side]:
+                yield (value, axis), (result, to)
+                to += 1
+
+
+def _concatenate(node: Node) -> Pairs:
+    along = node.attributes["dimension"].value
+    for operand in node.operands:
+        for axis in range(len(operand.type.shape)):
+            if axis != along:
+                yield (operand, axis), (node.results[0], axis)
+
+
+def _same_extents(node: Node) -> Pairs:
+    """Slices, pads and updates: an axis that keeps its extent keeps its meaning."""
+    result = node.results[0]
+    for operand in node.operands:
+        if len(operand.type.shape) == len(result.type.shape):
+            for axis, (n, m) in enumerate(zip(operand.type.shape, result.type.shape, strict=True)):
+                if n == m:
+                    yield (operand, axis), (result, axis)
+
+
+def _gather(node: Node) -> Pairs:
+    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
+    operand, indices = node.operands
+    result = node.results[0]
+    sizes = _integers(node, "slice_sizes")
+    offset = list(numbers.offset_dims)
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    window = [axis for axis in range(len(sizes)) if axis not in dropped]
+    for axis, to in zip(window, offset, strict=True):
+        if sizes[axis] == operand.type.shape[axis]:
+            yield (operand, axis), (result, to)
+    batch = [axis for axis in range(len(result.type.shape)) if axis not in offset]
+    index_axes = [axis for axis in range(len(indices.type.shape)) if axis != numbers.index_vector_dim]
+    for axis, to in zip(index_axes, batch, strict=True):
+        yield (indices, axis), (result, to)
+    for axis, at in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        yield (operand, axis), (indices, at)
+
+
+def _scatter(node: Node) -> Pairs:
+    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
+    operand, indices, updates = node.operands
+    result = node.results[0]
+    window = list(numbers.update_window_dims)
+    dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    kept = [axis for axis in range(len(operand.type.shape)) if axis not in dropped]
+    for axis in range(len(operand.type.shape)):
+        yield (operand, axis), (result, axis)
+    for axis, at in zip(kept, window, strict=True):
+        if operand.type.shape[axis] == updates.type.shape[at]:
+            yield (operand, axis), (updates, at)
+    batch = [axis for axis in range(len(updates.type.shape)) if axis not in window]
+    index_axes = [axis for axis in range(len(indices.type.shape)) if axis != numbers.index_vector_dim]
+    for axis, at in zip(index_axes, batch, strict=True):
+        yield (indices, axis), (updates, at)
+    for axis, at in zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+        yield (operand, axis), (indices, at)
+
+
+def _while(node: Node) -> Pairs:
+    for i, operand in enumerate(node.operands):
+        same = [node.results[i], *(region.arguments[i] for region in node.regions), node.regions[1].returns[i]]
+        yield from _identical(operand, same)
+
+
+def _branches(node: Node) -> Pairs:
+    for region in node.regions:
+        for result, given in zip(node.results, region.returns, strict=True):
+            yield from _identical(result, [given])
+
+
+def _leading(node: Node) -> Pairs:
+    """Batched linear algebra and library calls: leading axes of equal extent are batch axes, up to the last two."""
+    first = node.operands[0]
+    batch = max(len(first.type.shape) - (1 if "permutation" in str(node.attributes.get("call_target_name")) else 2), 0)
+    for value in (*node.operands[1:], *node.results):
+        shape = value.type.shape
+        for axis in range(min(batch, len(shape))):
+            if shape[axis] == first.type.shape[axis]:
+                yield (first, axis), (value, axis)
+
+
+def _identical(value: Value, others: Iterable[Value]) -> Pairs:
+    for other in others:
+        if _is_array(value) and _is_array(other):
+            for axis in range(len(value.type.shape)):
+                yield (value, axis), (other, axis)
+
+
+def _nothing(node: Node) -> Pairs:
+    return iter(())
+
+
+def _integers(node: Node, name: str) -> list[int]:
+    return [int(element) for element in node.attributes[name]]
+
+
+_RULES: dict[str, Callable[[Any], Pairs]] = {
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.case": _branches,
+    "stablehlo.cholesky": _leading,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.constant": _nothing,
+    "stablehlo.custom_call": _leading,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.dynamic_slice": _same_extents,
+    "stablehlo.dynamic_update_slice": _same_extents,
+    "stablehlo.gather": _gather,
+    "stablehlo.if": _branches,
+    "stablehlo.iota": _nothing,
+    "stablehlo.pad": _same_extents,
+    "stablehlo.reduce": _reduce,
+    "stablehlo.reduce_window": _same_extents,
+    "stablehlo.scatter": _scatter,
+    "stablehlo.slice": _same_extents,
+    "stablehlo.transpose": _transpose,
+    "stablehlo.triangular_solve": _leading,
+    "stablehlo.while": _while,
+}
