@@ -195,10 +195,9 @@ class ForwardLaplacian:
             lambda array: jax.jvp(function, (array,), (ones,)), (jet.value,), (ones,)
         )
         squares = row_products(jet, jet, self.coordinates)
-        lap = curvature * squares
-        if jet.lap is not None:
-            lap = slope * jet.lap + lap
-        return Jet(result, lap, slope * jet.rows, jet.owners)
+        laps = [] if jet.lap is None else [slope * jet.lap]
+        laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
+        return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain has no second derivative."""
