@@ -342,10 +342,10 @@ class ForwardLaplacian:
         owners = None
         if jet.owners is not None:
             owners = tuple(minimal(np.squeeze(owner, axes)) for owner in jet.owners)
-        if name == "add":
+        if name == "add" and _is_zero(self.environment[node.operands[1]]):
             stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
             return Jet.of_stack(stack, jet.lap is not None, owners)
-        if name in ("maximum", "minimum"):
+        if name in ("add", "maximum", "minimum"):
             value = self._with(node, {source: jet.value})
             moving = jax.vmap(
                 lambda part: jax.jvp(lambda array: self._with(node, {source: array}), (jet.value,), (part,))[1]
@@ -433,6 +433,10 @@ class _Environment(dict[Value, Any]):
 
     def __missing__(self, value: Value) -> Any:
         return self._ask(value)
+
+
+def _is_zero(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and not array.any()
 
 
 def _dot_owners(node: Node, is_left: bool, owners: Sequence[Owner]) -> tuple[Owner, ...] | None:
