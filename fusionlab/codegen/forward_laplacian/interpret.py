@@ -20,9 +20,9 @@ from fusionlab.codegen.forward_laplacian.families import (
     ELEMENTWISE,
     FLAT,
     FLOATS,
-    LINEAR,
     MOVES,
     PIECEWISE_LINEAR,
+    linear,
     reduced_axes,
 )
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, identity_jet, minimal, row_products
@@ -398,7 +398,7 @@ class ForwardLaplacian:
         laps = [jnp.zeros(jet.shape, np.result_type(jet.value)) if jet.lap is None else jet.lap for jet in jets]
         results = self.raising.node(node, self.environment)
         self.environment.update(zip(node.results, results, strict=True))
-        if node.name in LINEAR:
+        if linear(node):
             moved = jax.vmap(along)(*(jnp.concatenate([lap[None], row]) for lap, row in zip(laps, rows, strict=True)))
             for at, i in enumerate(kept):
                 self._set(node.results[i], Jet.of_moving(results[i], moved[at], True, None))
