@@ -27,12 +27,13 @@ from fusionlab.codegen.forward_laplacian.families import (
 )
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, identity_jet, minimal, row_products
 from fusionlab.codegen.forward_laplacian.movement import Mover
-from fusionlab.codegen.raising import RULES, Raising, reads
+from fusionlab.codegen.raising import RULES, RaiseError, Raising, reads
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import evaluate
 from fusionlab.hlo.flat import Node, Value
 
 _MOST_FOLDED = 65536
+_DIFFERENTIABLE = (*FLOATS, "complex")
 
 
 class ForwardLaplacian:
@@ -79,7 +80,7 @@ class ForwardLaplacian:
         moving = {self.x}
         for node in nodes:
             if node.name not in FLAT and not moving.isdisjoint(reads(node)):
-                moving.update(value for value in node.results if value.type.dtype in FLOATS)
+                moving.update(value for value in node.results if value.type.dtype.startswith(_DIFFERENTIABLE))
         wanted = set(outputs)
         for node in reversed(nodes):
             if wanted.isdisjoint(node.results):
@@ -90,7 +91,11 @@ class ForwardLaplacian:
                 wanted.add(found.matrix)
             else:
                 wanted.update(value for value in reads(node) if value in moving)
-        return wanted & moving
+        needed = wanted & moving
+        for value in needed:
+            if value.type.dtype not in FLOATS:
+                raise RaiseError(f"{value.type} depends on the coordinates; only real jets are known", value.producer)
+        return needed
 
     def _step(self, node: Node, needed: set[Value]) -> None:
         moves = node in self.determinants or any(map(self._moves, reads(node)))
