@@ -103,12 +103,15 @@ class ForwardLaplacian:
             self._plain(node)
             return
         with self.raising.scope(node):
-            if node.name in ELEMENTWISE:
-                self._elementwise(node)
-            elif (jet := self._structured(node)) is not None:
-                self._set(node.results[0], jet)
-            else:
-                self._generic(node)
+            try:
+                if node.name in ELEMENTWISE:
+                    self._elementwise(node)
+                elif (jet := self._structured(node)) is not None:
+                    self._set(node.results[0], jet)
+                else:
+                    self._generic(node)
+            except NotImplementedError as error:  # JAX has no derivative of it
+                raise RaiseError(f"{node.name} has no jet: {str(error).splitlines()[0]}", node) from error
 
     def _set(self, value: Value, jet: Jet) -> None:
         self.jets[value] = jet
