@@ -25,7 +25,16 @@ from fusionlab.codegen.forward_laplacian.families import (
     linear,
     reduced_axes,
 )
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, identity_jet, minimal, row_products
+from fusionlab.codegen.forward_laplacian.jet import (
+    Coordinates,
+    Jet,
+    Owner,
+    densify,
+    distinct,
+    identity_jet,
+    minimal,
+    row_products,
+)
 from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising import RULES, RaiseError, Raising, reads
 from fusionlab.codegen.raising_rules.reduction import combiner
@@ -114,7 +123,9 @@ class ForwardLaplacian:
                 raise RaiseError(f"{node.name} has no jet: {str(error).splitlines()[0]}", node) from error
 
     def _set(self, value: Value, jet: Jet) -> None:
-        self.jets[value] = jet
+        jet = distinct(jet, self.coordinates)
+        if jet.owners != ():  # else it does not depend on the coordinates after all
+            self.jets[value] = jet
         self.environment[value] = jet.value
 
     def _moves(self, value: Value) -> bool:
