@@ -96,9 +96,7 @@ def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coor
         (((inverse.ndim - 1,), (inverse.ndim - 1,)), (batch, tuple(axis + 1 for axis in batch))),
         precision=lax.Precision.HIGHEST,
     )
-    crossed = jnp.moveaxis(products, -3, -2 - 1)
-    pairs = crossed * jnp.moveaxis(crossed, -1, -3)
-    quadratic = jnp.sum(pairs, axis=(-1, -2, -3))
+    quadratic = jnp.sum(products * jnp.swapaxes(products, -1, -3), axis=(-1, -2, -3))
     if matrix.lap is None:
         return Jet(value, -quadratic, traces, None)
     return Jet(value, traces[0] - quadratic, traces[1:], None)
