@@ -88,7 +88,8 @@ class Raising:
         """Trace or run one operation on the arrays that ``environment`` holds for its operands."""
         if node.name == "stablehlo.constant":
             array = np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))
-            return [np.asarray(array[tuple(map(slice, self.shape(node.results[0])))])]
+            shape = self.shape(node.results[0])
+            return [array if array.shape == shape else array[tuple(map(slice, shape))]]
         rule = RULES.get(node.name)
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)

@@ -44,21 +44,39 @@ def splice(
     """
     module = _enclosing_module(operation)
     operands = list(operation.operands if operands is None else operands)
-    lowered = _lower(function, [TensorType.of(value.type) for value in operands], platform)
-    outer = "/".join(part for part in callers if part)
+    results = [result.type for result in operation.results]
+    types = [value.type for value in operands]
     with module.context, ir.Location.unknown():
-        entry, copies = _import(module, ir.Module.parse(lowered), name)
-        for copy in copies:
-            _relocate(copy, {} if origins is None else origins, outer)
-        results = [result.type for result in operation.results]
-        if list(entry.opview.type.results) != results:
-            raise ValueError(f"{name}: lowered to {list(entry.opview.type.results)}, expected {results}")
-        symbol = str(ir.StringAttr(entry.attributes["sym_name"]).value)
+        symbol = import_lowered(module, function, types, results, name, platform, origins or {}, callers)
         call = func.CallOp(results, symbol, operands, ip=ir.InsertionPoint(operation))
         for old, new in zip(operation.results, call.results, strict=True):
             old.replace_all_uses_with(new)
         operation.erase()
     return symbol
+
+
+def import_lowered(
+    module: Any,
+    function: Callable[..., Sequence[Any]],
+    operands: Sequence[ir.Type],
+    results: Sequence[ir.Type],
+    name: str,
+    platform: str,
+    origins: Mapping[int, Node],
+    callers: Sequence[str] = (),
+) -> str:
+    """Add ``function``, lowered for ``platform`` from ``operands`` to ``results``, to ``module``; gives its symbol.
+
+    To be called in the module's context. ValueError if it gives other types than ``results``.
+    """
+    lowered = _lower(function, [TensorType.of(type_) for type_ in operands], platform)
+    entry, copies = _import(getattr(module, "operation", module), ir.Module.parse(lowered), name)
+    outer = "/".join(part for part in callers if part)
+    for copy in copies:
+        _relocate(copy, origins, outer)
+    if list(entry.opview.type.results) != list(results):
+        raise ValueError(f"{name}: lowered to {list(entry.opview.type.results)}, expected {list(results)}")
+    return str(ir.StringAttr(entry.attributes["sym_name"]).value)
 
 
 def drop_dead_functions(module: ir.Module) -> None:
