@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import integers
 from fusionlab.hlo.flat import Node
 
@@ -57,7 +58,7 @@ MOVES = frozenset(
 """Ops that only move elements, linear in their floating-point operands."""
 
 LINEAR = frozenset(_PREFIX + name for name in "dynamic_update_slice pad scatter reduce_window sort".split())
-"""Ops that are affine in their floating-point operands, piecewise at most, and are differentiated by JAX as a whole."""
+"""Ops that JAX differentiates as a whole, affine in their floating-point operands if what they combine by is."""
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 
@@ -65,6 +66,13 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 def differentiable(node: Node) -> bool:
     """Whether a derivative may pass through ``node``."""
     return node.name not in FLAT
+
+
+def linear(node: Node) -> bool:
+    """Whether ``node`` is affine, piecewise at most, in all its floating-point operands together."""
+    if node.name in ("stablehlo.scatter", "stablehlo.reduce_window"):
+        return combiner(node.regions[0]) in ("add", "second", "minimum", "maximum")
+    return node.name in LINEAR
 
 
 def reduced_axes(node: Node) -> tuple[int, ...]:

@@ -22,20 +22,30 @@ from fusionlab.codegen.forward_laplacian.families import (
     ELEMENTWISE,
     FLAT,
     FLOATS,
-    LINEAR,
     MOVES,
     PIECEWISE_LINEAR,
+    linear,
     reduced_axes,
 )
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, identity_jet, minimal, row_products
+from fusionlab.codegen.forward_laplacian.jet import (
+    Coordinates,
+    Jet,
+    Owner,
+    densify,
+    distinct,
+    identity_jet,
+    minimal,
+    row_products,
+)
 from fusionlab.codegen.forward_laplacian.movement import Mover
-from fusionlab.codegen.raising import Raising, reads
+from fusionlab.codegen.raising import RaiseError, Raising, reads
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import keyword
 from fusionlab.hlo.constants import evaluate
 from fusionlab.hlo.flat import Node, Value
 
 _MOST_FOLDED = 65536
+_DIFFERENTIABLE = (*FLOATS, "complex")
 
 
 class ForwardLaplacian:
@@ -82,7 +92,7 @@ class ForwardLaplacian:
         moving = {self.x}
         for node in nodes:
             if node.name not in FLAT and not moving.isdisjoint(reads(node)):
-                moving.update(value for value in node.results if value.type.dtype in FLOATS)
+                moving.update(value for value in node.results if value.type.dtype.startswith(_DIFFERENTIABLE))
         wanted = set(outputs)
         for node in reversed(nodes):
             if wanted.isdisjoint(node.results):
@@ -93,7 +103,11 @@ class ForwardLaplacian:
                 wanted.add(found.matrix)
             else:
                 wanted.update(value for value in reads(node) if value in moving)
-        return wanted & moving
+        needed = wanted & moving
+        for value in needed:
+            if value.type.dtype not in FLOATS:
+                raise RaiseError(f"{value.type} depends on the coordinates; only real jets are known", value.producer)
+        return needed
 
     def _step(self, node: Node, needed: set[Value]) -> None:
         moves = node in self.determinants or any(map(self._moves, reads(node)))
@@ -101,15 +115,20 @@ class ForwardLaplacian:
             self._plain(node)
             return
         with self.raising.scope(node):
-            if node.name in ELEMENTWISE:
-                self._elementwise(node)
-            elif (jet := self._structured(node)) is not None:
-                self._set(node.results[0], jet)
-            else:
-                self._generic(node)
+            try:
+                if node.name in ELEMENTWISE:
+                    self._elementwise(node)
+                elif (jet := self._structured(node)) is not None:
+                    self._set(node.results[0], jet)
+                else:
+                    self._generic(node)
+            except NotImplementedError as error:  # JAX has no derivative of it
+                raise RaiseError(f"{node.name} has no jet: {str(error).splitlines()[0]}", node) from error
 
     def _set(self, value: Value, jet: Jet) -> None:
-        self.jets[value] = jet
+        jet = distinct(jet, self.coordinates)
+        if jet.owners != ():  # else it does not depend on the coordinates after all
+            self.jets[value] = jet
         self.environment[value] = jet.value
 
     def _moves(self, value: Value) -> bool:
@@ -198,10 +217,9 @@ class ForwardLaplacian:
             lambda array: jax.jvp(function, (array,), (ones,)), (jet.value,), (ones,)
         )
         squares = row_products(jet, jet, self.coordinates)
-        lap = curvature * squares
-        if jet.lap is not None:
-            lap = slope * jet.lap + lap
-        return Jet(result, lap, slope * jet.rows, jet.owners)
+        laps = [] if jet.lap is None else [slope * jet.lap]
+        laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
+        return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain has no second derivative."""
@@ -346,10 +364,10 @@ class ForwardLaplacian:
         owners = None
         if jet.owners is not None:
             owners = tuple(minimal(np.squeeze(owner, axes)) for owner in jet.owners)
-        if name == "add":
+        if name == "add" and _is_zero(self.environment[node.operands[1]]):
             stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
             return Jet.of_stack(stack, jet.lap is not None, owners)
-        if name in ("maximum", "minimum"):
+        if name in ("add", "maximum", "minimum"):
             value = self._with(node, {source: jet.value})
             moving = jax.vmap(
                 lambda part: jax.jvp(lambda array: self._with(node, {source: array}), (jet.value,), (part,))[1]
@@ -413,7 +431,7 @@ class ForwardLaplacian:
         laps = [jnp.zeros(jet.shape, np.result_type(jet.value)) if jet.lap is None else jet.lap for jet in jets]
         results = self.raising.node(node, self.environment)
         self.environment.update(zip(node.results, results, strict=True))
-        if node.name in LINEAR:
+        if linear(node):
             moved = jax.vmap(along)(*(jnp.concatenate([lap[None], row]) for lap, row in zip(laps, rows, strict=True)))
             for at, i in enumerate(kept):
                 self._set(node.results[i], Jet.of_moving(results[i], moved[at], True, None))
@@ -448,3 +466,7 @@ class _Environment(dict[Value, Any]):
 
     def __missing__(self, value: Value) -> Any:
         return self._ask(value)
+
+
+def _is_zero(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and not array.any()

@@ -40,7 +40,7 @@ class Coordinates:
 class Jet:
     """``value`` [S]; ``lap`` [S], None for zero; ``rows`` [R, *S], R = K if dense, else c per slot.
 
-    ``owners`` is None for a dense jet. ``stack`` may hold [value, lap (if any), rows] as one array already.
+    No two slots have the same owners, and none belongs to nobody alone (``distinct``). ``owners`` is None for a dense jet. ``stack`` may hold [value, lap (if any), rows] as one array already.
     """
 
     value: Any
@@ -147,6 +147,27 @@ def densify(jet: Jet, coordinates: Coordinates) -> Jet:
     if total is None:
         total = jnp.zeros((coordinates.electrons, each, *jet.shape), np.result_type(jet.value))
     return Jet(jet.value, jet.lap, total.reshape(coordinates.count, *jet.shape), None)
+
+
+def distinct(jet: Jet, coordinates: Coordinates) -> Jet:
+    """The same jet with the rows of slots that have the same owners added up, and without slots of nobody."""
+    kept: list[Owner] = []
+    blocks: list[Any] = []
+    each = coordinates.each
+    for slot, owner in enumerate(jet.owners or ()):
+        if (owner < 0).all():
+            continue
+        rows = jet.rows[slot * each : (slot + 1) * each]
+        at = next((i for i, other in enumerate(kept) if same_owner(owner, other)), None)
+        if at is None:
+            kept.append(owner)
+            blocks.append(rows)
+        else:
+            blocks[at] = blocks[at] + rows
+    if len(kept) == len(jet.owners or ()):
+        return jet
+    rows = jnp.concatenate(blocks) if blocks else jnp.zeros((0, *jet.shape), np.result_type(jet.rows))
+    return Jet(jet.value, jet.lap, rows, tuple(kept))
 
 
 def same_owner(first: Owner, second: Owner) -> bool:

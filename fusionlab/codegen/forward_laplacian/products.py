@@ -28,7 +28,7 @@ def combine(
         rows = _sum([scale(densify(jet, coordinates).rows) for jet, scale in zip(jets, scales, strict=True)])
         return Jet(value, lap, rows, None)
     each = coordinates.each
-    if len(owners) == 1 or all(len(jet.owners or ()) == len(owners) for jet in jets):
+    if all(len(jet.owners or ()) == len(owners) for jet in jets):
         ordered = all(all(map(same_owner, jet.owners or (), owners)) for jet in jets)
         if ordered:
             return Jet(value, lap, _sum([s(j.rows) for j, s in zip(jets, scales, strict=True)]), owners)

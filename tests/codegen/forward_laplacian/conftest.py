@@ -1,0 +1,107 @@
+"""Jets of small JAX functions by the engine, and the same numbers by JAX's own second derivatives of the function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
+from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
+from fusionlab.codegen.raising import Raising, live_nodes
+from fusionlab.equivalence.oracle import CPU_OPTIONS
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+
+
+@dataclass(frozen=True)
+class Jets:
+    """Per result of a function: value [S], Laplacian [S], rows [K, *S] and the owners of its slots (None if dense)."""
+
+    values: list[np.ndarray]
+    laplacians: list[np.ndarray]
+    rows: list[np.ndarray]
+    owners: list[tuple[np.ndarray, ...] | None]
+
+
+@pytest.fixture(scope="session")
+def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
+    """``jets_of(function, x, *others, platform="cpu", walkers=True)``: the engine on the lowered function.
+
+    ``x`` is [B, ...] with 3 N trailing elements, or without B if not ``walkers``. The function is lowered in the
+    dtypes of its arguments.
+    """
+
+    def run(function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True) -> Jets:
+        with jax.enable_x64(True):
+            flat = flatten(lowered(function, x, *others, platform=platform).parse())
+            coordinates = Coordinates(int(np.prod(x.shape[int(walkers) :])) // 3, 3)
+            marks = walker_axes(flat, [(flat.arguments[0], 0)]) if walkers else {}
+            one = Raising(shapes=resized_shapes(marks, x.shape[0], 1))
+            nodes = live_nodes(flat.nodes, flat.arguments, flat.returns)
+            owners: list[Any] = []
+
+            def both(*arrays: Any) -> Any:
+                engine = ForwardLaplacian(flat.arguments[0], coordinates, int(walkers), Raising(), one)
+                jets = engine.run(nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
+                owners[:] = [jet.owners for jet in jets]
+                return [
+                    (
+                        jet.value,
+                        jnp.zeros_like(jet.value) if jet.lap is None else jet.lap,
+                        densify(jet, coordinates).rows,
+                    )
+                    for jet in jets
+                ]
+
+            leaves = jax.tree.leaves((x, *others))
+            results = jax.jit(both, compiler_options=CPU_OPTIONS)(*leaves)
+            values, laplacians, rows = zip(*results, strict=True)
+            return Jets(*(list(map(np.asarray, part)) for part in (values, laplacians, rows)), list(owners))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def brute_force() -> Callable[..., Jets]:
+    """``brute_force(function, x, *others, walkers=True)``: whole Hessians of the function, walker by walker."""
+
+    def run(function: Any, x: Any, *others: Any, walkers: bool = True) -> Jets:
+        def of_one(one: Any) -> Any:
+            def flat(coordinates: Any) -> list[Any]:
+                results = jax.tree.leaves(function(_shaped(coordinates, one, walkers), *others))
+                return [result[0] if walkers else result for result in results]
+
+            coordinates = one.reshape(-1)
+            return flat(coordinates), jax.jacfwd(flat)(coordinates), jax.jacfwd(jax.jacfwd(flat))(coordinates)
+
+        with jax.enable_x64(True):
+            batched = jax.vmap(of_one) if walkers else of_one
+            values, slopes, hessians = jax.jit(batched, compiler_options=CPU_OPTIONS)(x)
+            return Jets(
+                list(map(np.asarray, values)),
+                [np.trace(hessian, axis1=-2, axis2=-1) for hessian in map(np.asarray, hessians)],
+                [np.moveaxis(slope, -1, 0) for slope in map(np.asarray, slopes)],
+                [],
+            )
+
+    return run
+
+
+def _shaped(coordinates: Any, one: Any, walkers: bool) -> Any:
+    return coordinates.reshape(((1,) if walkers else ()) + tuple(one.shape))
+
+
+def assert_equal_jets(found: Jets, expected: Jets, tolerance: float) -> None:
+    """Values, Laplacians and rows agree to ``tolerance`` of the largest magnitude in each array."""
+    for name in ("values", "laplacians", "rows"):
+        pairs: Sequence[Any] = list(zip(getattr(found, name), getattr(expected, name), strict=True))
+        for i, (ours, theirs) in enumerate(pairs):
+            assert ours.shape == theirs.shape, f"{name} of result {i}"
+            scale = max(float(np.abs(theirs).max(initial=0)), 1e-3)
+            np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=tolerance, err_msg=f"{name} of {i}")
