@@ -4,37 +4,80 @@ XLA's estimate is ``reification_cost.exec_time_us`` of a fusion (its GpuPerforma
 leave out the launch). Library calls have none: they get the larger of FLOPs over peak and bytes over bandwidth. To
 both comes the launch itself, for which XLA assumes 1 us (``kKernelLaunchOverhead`` of
 ``xla/service/gpu/model/gpu_performance_model_base.h``). A real launch costs several; launches in a CUDA graph less.
+
+XLA's estimates assume the peaks of the spec. Under measured ceilings every launch therefore gets the roofline of
+these, and is labelled ``measured``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusionlab.codegen.targets.target import Peaks
+from fusionlab.codegen.compiled import Compiled
 from fusionlab.hlo.optimized import Instruction
 
 LAUNCH_US = 1.0
-XLA, ROOFLINE = "xla", "roofline"
+XLA, ROOFLINE, MEASURED = "xla", "roofline", "measured"
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The two roofs, and where they come from: ``spec of a100``, or that they are measured."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    source: str
+    measured: bool = False
+
+    @property
+    def ridge_flop_per_byte(self) -> float:
+        """The intensity at which the roofs meet."""
+        return self.flops_per_s / self.bytes_per_s
+
+    def attainable_flops_per_s(self, intensity_flop_per_byte: float) -> float:
+        """The roof at that intensity."""
+        return min(self.flops_per_s, intensity_flop_per_byte * self.bytes_per_s)
+
+    def least_us(self, flops: float, moved_bytes: float) -> float:
+        """The least microseconds that the roofs allow for that work, without any launch."""
+        return 1e6 * max(flops / self.flops_per_s, moved_bytes / self.bytes_per_s)
 
 
 @dataclass(frozen=True)
 class ModelTime:
-    """Microseconds of one run with its launch; ``source`` is ``xla`` or ``roofline``."""
+    """Microseconds of one run with its launch; ``source`` is ``xla``, ``roofline`` or ``measured``."""
 
     us: float
     source: str
 
 
-def model_time(instruction: Instruction, flops: int, moved_bytes: int, peaks: Peaks | None) -> ModelTime | None:
-    """The time of one run of ``instruction``; None when neither XLA nor a spec of the target says anything."""
-    estimates = instruction.backend_config.get("reification_cost") or []
-    if estimates and "exec_time_us" in estimates[0]:
-        return ModelTime(sum(float(one["exec_time_us"]) for one in estimates[:1]) + LAUNCH_US, XLA)
-    if peaks is None:
-        return None
-    return ModelTime(roofline_us(flops, moved_bytes, peaks) + LAUNCH_US, ROOFLINE)
+@dataclass(frozen=True)
+class TimeModel:
+    """Whose word counts: ``ceilings`` are None for a target without a spec; ``trust_xla`` where its estimates count."""
+
+    ceilings: Ceilings | None
+    trust_xla: bool
+
+    def time(self, instruction: Instruction, flops: int, moved_bytes: int) -> ModelTime | None:
+        """The time of one run of ``instruction``; None when neither XLA nor the ceilings say anything."""
+        if self.trust_xla:
+            estimates = instruction.backend_config.get("reification_cost") or []
+            if estimates and "exec_time_us" in estimates[0]:
+                return ModelTime(float(estimates[0]["exec_time_us"]) + LAUNCH_US, XLA)
+        if self.ceilings is None:
+            return None
+        source = MEASURED if self.ceilings.measured else ROOFLINE
+        return ModelTime(self.ceilings.least_us(flops, moved_bytes) + LAUNCH_US, source)
 
 
-def roofline_us(flops: float, moved_bytes: float, peaks: Peaks) -> float:
-    """The least microseconds that the target's peaks allow for that work, without any launch."""
-    return 1e6 * max(flops / peaks.fp32_flops_per_s, moved_bytes / peaks.memory_bytes_per_s)
+def ceilings_of(compiled: Compiled) -> Ceilings | None:
+    """The ceilings of the target's spec; None when it has no spec."""
+    peaks, name = compiled.target.peaks, compiled.target.name
+    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {name}") if peaks else None
+
+
+def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeModel:
+    """XLA's estimates where they are of this target, else its spec; or ``measured`` ceilings for everything."""
+    if measured is not None:
+        return TimeModel(measured, trust_xla=False)
+    return TimeModel(ceilings_of(compiled), trust_xla=compiled.estimates_are_of_target)
