@@ -14,10 +14,13 @@ from dataclasses import dataclass
 
 from fusionlab.hlo.cost import size_bytes
 from fusionlab.hlo.directions import FLOATS, Seed, find_seeds, origins_of
+from fusionlab.hlo.families import family
 from fusionlab.hlo.flat import Node, Region, Value, free_values
 from fusionlab.hlo.invariants import invariant_nodes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops
 
+_ARITHMETIC = ("elementwise", "gemm", "reduction", "triangular-solve", "factorisation")
+_NO_ARITHMETIC = ("stablehlo.convert", "stablehlo.select", "stablehlo.compare")
 CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
@@ -45,6 +48,11 @@ class Replay:
     def trips(self) -> int | None:
         """Trips of the loop, None when not known."""
         return self.loop.trips
+
+    @property
+    def repeats_arithmetic(self) -> bool:
+        """Whether floating-point arithmetic, not only that of indices, is among what is recomputed."""
+        return any(_computes(node) for node in self.recomputed)
 
     @property
     def residual_bytes(self) -> int:
@@ -158,6 +166,12 @@ def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tu
         differs = reached(function, inputs)
     given = list(dict.fromkeys(given))
     return tuple(v for v in given if v in differs), tuple(v for v in given if v not in differs)
+
+
+def _computes(node: Node) -> bool:
+    if family(node) not in _ARITHMETIC or node.name in _NO_ARITHMETIC:
+        return False
+    return any(_dtype(value) in FLOATS for value in node.results)
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

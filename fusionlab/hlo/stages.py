@@ -114,8 +114,9 @@ def attribute_nodes(region: Region, replays: Iterable[Replay] | None = None) -> 
     known: dict[Node, bool] = {}
     for replay in find_replays(region) if replays is None else replays:
         body = replay.loop.body
-        # What is computed without the direction is no tangent, and neither are its views; a view of a residual is.
-        repeated = [value for node in replay.recomputed for value in node.results]
+        # With jvp inside the loop the wavefunction itself is repeated there: that and what follows from it is no
+        # tangent. Index arithmetic and views of residuals are part of the linear program.
+        repeated = [value for node in replay.recomputed for value in node.results if replay.repeats_arithmetic]
         primal = reached(body, repeated) - replay.varying
         for node in body.nodes:
             inside = (inner for region in node.regions for inner in region.walk())

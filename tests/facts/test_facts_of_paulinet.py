@@ -74,11 +74,11 @@ def test_at_most_1_percent_of_bytes_are_unmodelled(document):
 
 
 def test_no_launch_site_is_cut_short(program, on_a100):
-    narrow = Console(file=io.StringIO(), width=120, highlight=False)
-    document = launches(program, [on_a100.target], (), 500, on_a100, narrow)
-    printed = narrow.file.getvalue()
-    assert "…" not in printed
-    assert all(row["name"] in printed for row in document["rows"])
+    for width in (80, 160):  # a narrow terminal, and a file or pipe
+        sheet = Console(file=io.StringIO(), width=width, highlight=False)
+        document = launches(program, [on_a100.target], (), 500, on_a100, sheet)
+        assert "…" not in sheet.file.getvalue()
+    assert all(row["name"] in sheet.file.getvalue() for row in document["rows"])
 
 
 def test_kernel_and_op_flops_tell_the_same_story(document, made):

@@ -34,10 +34,9 @@ def test_work_on_invariants_and_the_views_it_needs():
 
 def test_views_and_constants_alone_are_no_work():
     def function(x):
-        return jax.lax.fori_loop(0, 3, lambda k, s: s + x.T[::-1] * jnp.sin(jnp.arange(4.0)) * k, jnp.zeros((5, 4)))
+        return jax.lax.fori_loop(0, 3, lambda k, s: s + x.T * k * jnp.sin(jnp.arange(4.0)), jnp.zeros((5, 4)))
 
-    found = [node.name for node in invariant_nodes(first_loop(as_program(function, jnp.ones((4, 5)))))]
-    assert "stablehlo.sine" not in found
+    assert invariant_nodes(first_loop(as_program(function, jnp.ones((4, 5))))) == []
 
 
 @pytest.mark.parametrize("method", ["replay", "scan", "jvp-in-loop", "one-hot"])
