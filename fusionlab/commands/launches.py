@@ -145,6 +145,6 @@ def _notes(document: dict[str, Any], console: Console) -> None:
     if unknown := found["unknown_cuda_graph_launches"]:
         console.print(f"whether a CUDA graph holds them is not known of {unknown:,} launches", style="dim")
     if found["unknown_trip_loops"]:
-        console.print(f"{found['unknown_trip_loops']} loops of unknown trip count are taken as one trip", style="dim")
+        console.print(f"loops of unknown trip count, taken as one trip: {found['unknown_trip_loops']}", style="dim")
     for note in document["notes"]:
         console.print(note, style="dim", soft_wrap=True)

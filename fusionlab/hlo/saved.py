@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from fusionlab.errors import InputError
 from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, require_studyable
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
@@ -83,5 +83,6 @@ def _exported(path: Path, content: bytes) -> Program | None:
         raise InputError(f"{path}: exported for several platforms ({named}); export it for one of them")
     with make_ir_context():
         module = ir.Module.parse(exported.mlir_module())
+        require_studyable(module, path)
         platform = exported.platforms[0]
         return Program.from_module(module, name=exported.fun_name, provenance=str(path), platform=platform)

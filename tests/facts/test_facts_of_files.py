@@ -16,6 +16,7 @@ from fusionlab.commands.facts import make
 from fusionlab.commands.launches import launches
 from fusionlab.commands.replays import replays
 from fusionlab.errors import InputError
+from fusionlab.hlo.optimized import parse_optimized
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile, load_saved
 from fusionlab.measure.launch_rows import launch_rows, totals
@@ -39,8 +40,13 @@ def run(*arguments):
     return CliRunner().invoke(main, list(arguments))
 
 
-@pytest.mark.parametrize("name", ["ferminet", "psiformer-deepqmc"])
-def test_ledger_thunks_and_hlo_agree_for_the_other_ansatze(name, on_a100):
+# PauliNet has a file of its own; Orbformer compiles for half a minute.
+ANSATZE = ["ferminet", "psiformer", "psiformer-deepqmc", pytest.param("orbformer", marks=pytest.mark.slow)]
+A_LAUNCH = r"\d+: k(?!Sequential|While|Conditional|CommandBuffer|Copy|Memset|Memzero|WaitForStreams)\w+\s*\["
+
+
+@pytest.mark.parametrize("name", ANSATZE)
+def test_ledger_thunks_and_hlo_agree_for_all_ansatze(name, on_a100):
     made = make(catalogue.build(name, "LiH", walkers=4, size="tiny"), on_a100)
     rows, counts = launch_rows(made.compiled), count_launches(made.compiled)
     found = totals(rows)
@@ -49,6 +55,10 @@ def test_ledger_thunks_and_hlo_agree_for_the_other_ansatze(name, on_a100):
     assert found.unmodelled_bytes <= 0.01 * found.bytes
     names = {one.name for part in made.compiled.module.computations.values() for one in part.instructions}
     assert {row.name for row in rows} <= names
+    assert found.static_launches == len(re.findall(A_LAUNCH, made.compiled.thunk_sequence))
+    assert found.unmodelled_us_launches == 0
+    printed = str(made.compiled.module)
+    assert str(parse_optimized(printed)) == printed
 
 
 def test_a_rewritten_program_keeps_its_origins(on_a100):
@@ -86,6 +96,20 @@ def test_a_saved_export_is_a_program(tmp_path):
     assert isinstance(program, Program)
     assert (program.platform, program.inputs[0].shape) == ("cpu", (3,))
     assert program.ops >= 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "platforms", "complaint"),
+    [
+        ((jnp.ones(3),), ["cpu", "cuda"], "exported for several platforms (cpu, cuda)"),
+        ((jax.ShapeDtypeStruct(export.symbolic_shape("b, 4"), jnp.float32),), ["cpu"], "only tensors of static shape"),
+    ],
+)
+def test_an_export_that_cannot_be_studied(tmp_path, arguments, platforms, complaint):
+    path = tmp_path / "saved.bin"
+    path.write_bytes(export.export(jax.jit(jnp.tanh), platforms=platforms)(*arguments).serialize())
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        load_saved(path)
 
 
 def test_stablehlo_files_are_still_programs(tmp_path, lowered):
