@@ -152,6 +152,14 @@ def test_no_spec_and_no_estimate_is_no_time():
     assert family_points(rows, None)[-1].unmodelled_us_launches == 4
 
 
+def test_a_triton_fusion_takes_the_estimate_of_the_model_that_decided(compiled):
+    both = json.loads(COST)["reification_cost"] + [{"exec_time_us": 7.5, "name": "indexing-cost-model"}]
+    text = TEXT.replace(COST, json.dumps({"reification_cost": both}))
+    assert text != TEXT
+    rows = {row.name: row for row in launch_rows(dataclasses.replace(compiled, optimized_hlo=text))}
+    assert (rows["kernel"].model_us, rows["kernel"].model_source) == (8.5, "xla")
+
+
 def test_estimates_of_another_device_are_not_used(compiled):
     theirs = dataclasses.replace(compiled, estimates_are_of_target=False)
     rows = {row.name: row for row in launch_rows(theirs)}
