@@ -102,7 +102,7 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
         launches=len(runs),
         launches_refused=len(runs & {one.kernel for one in found}),
     )
-    return Refusals(tuple(sorted(found, key=lambda one: -(one.boundary_us or 0.0))), coverage)
+    return Refusals(tuple(sorted(found, key=lambda one: (-(one.boundary_us or 0.0), one.producer))), coverage)
 
 
 def _with_cost(one: Refusal, compiled: Compiled, producers: Mapping[str, int]) -> Refusal:

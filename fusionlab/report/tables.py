@@ -88,8 +88,9 @@ def milliseconds(us: float | None, *, incomplete: bool = False) -> str:
 
 
 def _table(title: str, columns: Sequence[str], words: int = 1) -> Table:
+    padding = (0, 1) if words == 1 else (0, 1, 0, 0)  # columns of words need the room
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=padding
     )
     for index, column in enumerate(columns):
         if index < words:
