@@ -49,7 +49,9 @@ def make(source: Source, given: Circumstances) -> Made:
         return _of_text(source, given.target)
     program = lower(source, given)
     given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
-    return Made(program, compiled(program, given))
+    made = compiled(program, given)
+    given.progress("compile: read from the cache" if made.from_cache else f"compile: {made.compile_s:.1f} s")
+    return Made(program, made)
 
 
 def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[Made]:

@@ -135,6 +135,17 @@ def test_broken_files_name_the_place(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
+def test_a_second_call_reads_the_cache_and_says_so(lowered, tmp_path, monkeypatch, on_a100):
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "tanh.mlir"
+    path.write_text(lowered(jnp.tanh, jnp.ones(300), platform="cuda").text)
+    first, second = (run("launches", str(path), "--json") for _ in range(2))
+    afresh = run("launches", str(path), "--json", "--no-cache")
+    assert first.stdout == second.stdout == afresh.stdout
+    said = ["read from the cache" in one.stderr for one in (first, second, afresh)]
+    assert said == [False, True, False]
+
+
 def test_replays_of_a_program_say_what_each_rewrite_would_do(console):
     source = catalogue.build("ferminet", "LiH", walkers=4, size="tiny")
     document = replays(source, True, CPU, console)
