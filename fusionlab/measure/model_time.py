@@ -3,8 +3,8 @@
 XLA's estimate is ``reification_cost.exec_time_us`` of a fusion (its GpuPerformanceModel; times are in microseconds and
 leave out the launch). A Triton fusion has two, and the one of the model that XLA decided by (``indexing-cost-model``)
 counts: the other reckons every element of a softmax to recompute its row, 113 seconds for what takes 439 us
-(Orbformer's local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over bandwidth. To
-both comes the launch itself, for which XLA assumes 1 us (``kKernelLaunchOverhead`` of
+(Orbformer's local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over
+bandwidth. To both comes the launch itself, for which XLA assumes 1 us (``kKernelLaunchOverhead`` of
 ``xla/service/gpu/model/gpu_performance_model_base.h``). A real launch costs several; launches in a CUDA graph less.
 
 XLA's estimates assume the peaks of the spec. Under measured ceilings every launch therefore gets the roofline of
