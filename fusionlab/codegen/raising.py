@@ -17,7 +17,7 @@ import numpy as np
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, reads
 from fusionlab.hlo.program import Program, TensorType
 
 __all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
@@ -161,13 +161,6 @@ def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence
     if wanted:
         raise RaiseError(f"{len(wanted)} values come from outside the raised region")
     return kept[::-1]
-
-
-def reads(node: Node) -> list[Value]:
-    """The values that ``node`` reads: its operands and what its regions capture."""
-    from fusionlab.hlo.flat import free_values
-
-    return [*node.operands, *(value for region in node.regions for value in free_values(region))]
 
 
 def raise_program(program: Program | FlatFunction, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:
