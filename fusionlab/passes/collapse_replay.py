@@ -64,7 +64,7 @@ class CollapseReplay(Pass):
                 continue
             try:
                 found = find_laplacian(flat, replay)
-                raising = Raising(marks={})
+                raising = Raising(marks={}, fold=True)
                 function = collapsed(flat, replay, found, raising)
                 rebuild(module, function, name="collapse_replay", platform=platform, origins=raising.marks or {})
             except NoLaplacian as reason:

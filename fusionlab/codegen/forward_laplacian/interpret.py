@@ -38,11 +38,10 @@ from fusionlab.codegen.forward_laplacian.jet import (
     row_products,
 )
 from fusionlab.codegen.forward_laplacian.movement import Mover
-from fusionlab.codegen.raising import RaiseError, Raising, reads
+from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import keyword
-from fusionlab.hlo.constants import evaluate
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.flat import Node, Value, reads
 
 _MOST_FOLDED = 65536
 _DIFFERENTIABLE = (*FLOATS, "complex")
@@ -135,28 +134,7 @@ class ForwardLaplacian:
         return value in self.jets or value in self.roots
 
     def _plain(self, node: Node) -> None:
-        operands = [self.environment[value] for value in node.operands]
-        folded = self._folded(node, operands)
-        results = [folded] if folded is not None else self.raising.node(node, self.environment)
-        self.environment.update(zip(node.results, results, strict=True))
-
-    def _folded(self, node: Node, operands: Sequence[Any]) -> np.ndarray | None:
-        """Small integers known at compile time stay known: gathers are followed by them."""
-        if len(node.results) != 1 or node.regions and node.name not in ("stablehlo.scatter", "stablehlo.reduce_window"):
-            return None
-        type_ = node.results[0].type
-        if type_.dtype in FLOATS or not all(isinstance(array, np.ndarray) for array in operands):
-            return None
-        if node.name == "stablehlo.constant" or int(np.prod(self.raising.shape(node.results[0]))) > _MOST_FOLDED:
-            return None
-        if any(value.type.dtype in FLOATS for value in node.operands):
-            return None
-        if node.results[0] not in self.raising.shapes:
-            array = evaluate(node, list(operands))
-            if array is not None:
-                return np.asarray(array).astype(self.raising.dtype(type_))
-        with jax.ensure_compile_time_eval():
-            return np.asarray(self.raising.node(node, self.environment)[0])
+        self.environment.update(zip(node.results, self.raising.node(node, self.environment), strict=True))
 
     # -- elementwise ops: chains of one variable are differentiated as one function
 
@@ -200,7 +178,7 @@ class ForwardLaplacian:
         first = chain[0]
         if len(chain) == 1 and first.name in ("stablehlo.add", "stablehlo.subtract") and first.operands[0] is root:
             if not self._moves(first.operands[1]):  # a bias
-                return Jet(self.raising.node(first, self.environment)[0], jet.lap, jet.rows, jet.owners)
+                return self._biased(first, jet)
 
         def function(array: Any) -> Any:
             inner = ChainMap({root: array}, self.environment)
@@ -209,6 +187,8 @@ class ForwardLaplacian:
             return inner[value]
 
         ones = jnp.ones(jet.shape, np.result_type(jet.value))
+        if jet.stack is not None and self._homogeneous(chain, root):
+            return Jet.of_stack(jax.vmap(function)(jet.stack), jet.lap is not None, jet.owners)
         if self._affine(chain, root):
             result, slope = jax.jvp(function, (jet.value,), (ones,))
             lap = None if jet.lap is None else slope * jet.lap
@@ -220,6 +200,12 @@ class ForwardLaplacian:
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
+
+    def _biased(self, node: Node, jet: Jet) -> Jet:
+        value = self.raising.node(node, self.environment)[0]
+        if jet.stack is None:
+            return Jet(value, jet.lap, jet.rows, jet.owners)
+        return Jet.of_stack(lax.dynamic_update_index_in_dim(jet.stack, value, 0, 0), jet.lap is not None, jet.owners) if False else Jet(value, jet.lap, jet.rows, jet.owners)
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain has no second derivative."""
@@ -238,6 +224,11 @@ class ForwardLaplacian:
             varying.update(node.results)
         return True
 
+    def _homogeneous(self, chain: Sequence[Node], root: Value) -> bool:
+        """Whether the chain only scales, so that it can be applied to values and derivatives alike."""
+        names = ("stablehlo.negate", "stablehlo.convert", "stablehlo.multiply", "stablehlo.divide")
+        return all(node.name in names for node in chain) and self._affine(chain, root) and len(chain) == 1
+
     def _several(self, node: Node, moving: Sequence[Value]) -> Jet:
         """An elementwise op of several independent jets."""
         jets = [self._jet(value) for value in moving]
@@ -249,6 +240,8 @@ class ForwardLaplacian:
             return products.divide(value, jets[0], jets[1], self.coordinates)
         if name in ("add", "subtract", "select", "maximum", "minimum"):
             scales = self._linear_scales(node, name)
+            if False and len(jets) == 2 and (whole := products.add_stacks(jets, scales)) is not None:
+                return whole
             return products.combine(value, jets, scales, self.coordinates)
         self._generic(node)
         return self.jets[node.results[0]]
