@@ -178,7 +178,7 @@ class ForwardLaplacian:
         first = chain[0]
         if len(chain) == 1 and first.name in ("stablehlo.add", "stablehlo.subtract") and first.operands[0] is root:
             if not self._moves(first.operands[1]):  # a bias
-                return self._biased(first, jet)
+                return Jet(self.raising.node(first, self.environment)[0], jet.lap, jet.rows, jet.owners)
 
         def function(array: Any) -> Any:
             inner = ChainMap({root: array}, self.environment)
@@ -200,12 +200,6 @@ class ForwardLaplacian:
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
-
-    def _biased(self, node: Node, jet: Jet) -> Jet:
-        value = self.raising.node(node, self.environment)[0]
-        if jet.stack is None:
-            return Jet(value, jet.lap, jet.rows, jet.owners)
-        return Jet.of_stack(lax.dynamic_update_index_in_dim(jet.stack, value, 0, 0), jet.lap is not None, jet.owners) if False else Jet(value, jet.lap, jet.rows, jet.owners)
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain has no second derivative."""
@@ -240,8 +234,6 @@ class ForwardLaplacian:
             return products.divide(value, jets[0], jets[1], self.coordinates)
         if name in ("add", "subtract", "select", "maximum", "minimum"):
             scales = self._linear_scales(node, name)
-            if False and len(jets) == 2 and (whole := products.add_stacks(jets, scales)) is not None:
-                return whole
             return products.combine(value, jets, scales, self.coordinates)
         self._generic(node)
         return self.jets[node.results[0]]

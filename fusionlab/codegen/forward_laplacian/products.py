@@ -43,24 +43,6 @@ def combine(
     return Jet(value, lap, jnp.concatenate(blocks), owners)
 
 
-def add_stacks(jets: Sequence[Jet], scales: Sequence[Scale]) -> Jet | None:
-    """The linear combination of whole jets as one operation on their stacks, where one is a stack already.
-
-    None where their rows are not of the same coordinates. The scales apply to values as well.
-    """
-    first = jets[0].owners
-    for jet in jets[1:]:
-        if (first is None) != (jet.owners is None) or len(first or ()) != len(jet.owners or ()):
-            return None
-        if not all(map(same_owner, first or (), jet.owners or ())):
-            return None
-    if all(jet.stack is None for jet in jets):
-        return None
-    has_lap = any(jet.lap is not None for jet in jets)
-    stacks = [scale(_with_lap(jet, has_lap)) for jet, scale in zip(jets, scales, strict=True)]
-    return Jet.of_stack(_sum(stacks), has_lap, first)
-
-
 def _with_lap(jet: Jet, has_lap: bool) -> Any:
     if has_lap and jet.lap is None:
         return jnp.concatenate([jet.value[None], jnp.zeros((1, *jet.shape), jet.rows.dtype), jet.rows])
@@ -147,7 +129,7 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     cross = _cross(u, v, contraction, owners, coordinates)
     if owners is None:
         # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
-        number = lax.broadcasted_iota(np.int32, through_right.shape, 0)
+        number = np.arange(len(through_right)).reshape((-1,) + (1,) * (through_right.ndim - 1))
         zero = np.zeros((), through_right.dtype)
         twice = jnp.where(number == 1, (cross + cross)[None], zero)
         return Jet.of_stack(through_right + jnp.where(number == 0, zero, through_left) + twice, True, None)
