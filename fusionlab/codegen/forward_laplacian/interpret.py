@@ -13,6 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.forward_laplacian import determinants, products
 from fusionlab.codegen.forward_laplacian.families import (
@@ -36,8 +38,9 @@ from fusionlab.codegen.forward_laplacian.jet import (
     row_products,
 )
 from fusionlab.codegen.forward_laplacian.movement import Mover
-from fusionlab.codegen.raising import RULES, RaiseError, Raising, reads
+from fusionlab.codegen.raising import RaiseError, Raising, reads
 from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.codegen.raising_rules.rule import keyword
 from fusionlab.hlo.constants import evaluate
 from fusionlab.hlo.flat import Node, Value
 
@@ -374,24 +377,35 @@ class ForwardLaplacian:
 
     def _contracted(self, node: Node) -> Jet:
         left, right = node.operands
+        contraction = self._contraction(node)
         if self._moves(left) and self._moves(right):
-            if left is right:
-                return products.contract(
-                    lambda a, b: self._dot(node, a, b), self._jet(left), self._jet(left), self.coordinates
-                )
-            return products.contract(
-                lambda a, b: self._dot(node, a, b), self._jet(left), self._jet(right), self.coordinates
-            )
+            return products.contract(self._jet(left), self._jet(right), contraction, self.coordinates)
         source = left if self._moves(left) else right
         jet = self._jet(source)
-        owners = None if jet.owners is None else _dot_owners(node, source is left, jet.owners)
+        owners = None
+        if jet.owners is not None:
+            moved = [contraction.moved_owner(int(source is right), owner) for owner in jet.owners]
+            owners = None if any(owner is None for owner in moved) else tuple(minimal(o) for o in moved if o is not None)
         if owners is None:
             jet = densify(jet, self.coordinates)
         stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
         return Jet.of_stack(stack, jet.lap is not None, owners)
 
-    def _dot(self, node: Node, left: Any, right: Any) -> Any:
-        return RULES[node.name](node, [left, right], self.raising, self.environment)[0]
+    def _contraction(self, node: Node) -> products.Contraction:
+        numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+        precision = node.attributes.get("precision_config")
+        precision = None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision)
+
+        def apply(left: Any, right: Any, dimensions: Any) -> Any:
+            dtype = self.raising.dtype(node.results[0].type)
+            return lax.dot_general(left, right, dimensions, precision=precision, preferred_element_type=dtype)
+
+        return products.Contraction(
+            batch=(tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)),
+            summed=(tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)),
+            ranks=(len(node.operands[0].type.shape), len(node.operands[1].type.shape)),
+            apply=apply,
+        )
 
     # -- anything else that JAX can differentiate
 
@@ -456,24 +470,3 @@ class _Environment(dict[Value, Any]):
 
 def _is_zero(array: Any) -> bool:
     return isinstance(array, np.ndarray) and not array.any()
-
-
-def _dot_owners(node: Node, is_left: bool, owners: Sequence[Owner]) -> tuple[Owner, ...] | None:
-    """The owners of a contraction with something that does not move; None when they are summed over."""
-    from jaxlib.mlir.dialects import stablehlo
-
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    batch = list(numbers.lhs_batching_dimensions if is_left else numbers.rhs_batching_dimensions)
-    summed = list(numbers.lhs_contracting_dimensions if is_left else numbers.rhs_contracting_dimensions)
-    rank = len(node.results[0].type.shape)
-    moved = []
-    for owner in owners:
-        if any(owner.shape[axis] > 1 for axis in summed):
-            return None
-        free = [axis for axis in range(owner.ndim) if axis not in batch and axis not in summed]
-        ordered = np.squeeze(owner.transpose([*batch, *free, *summed]), tuple(range(len(batch) + len(free), owner.ndim)))
-        others = rank - ordered.ndim
-        head, tail = ordered.shape[: len(batch)], ordered.shape[len(batch) :]
-        shape = (*head, *tail, *(1,) * others) if is_left else (*head, *(1,) * others, *tail)
-        moved.append(minimal(ordered.reshape(shape)))
-    return tuple(moved)

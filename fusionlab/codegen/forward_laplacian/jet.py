@@ -115,12 +115,15 @@ def identity_jet(x: Any, coordinates: Coordinates, walker_axes: int) -> Jet:
 
 
 def minimal(owner: Owner) -> Owner:
-    """``owner`` with extent 1 on every axis along which it is constant."""
+    """``owner`` with extent 1 on every axis along which it is constant, elements that belong to nobody aside.
+
+    Rows of an element that depends on no electron are zero, so it may as well belong to its neighbours' electron.
+    """
     for axis, extent in enumerate(owner.shape):
         if extent > 1:
-            first = owner.take([0], axis)
-            if (owner == first).all():
-                owner = first
+            most = owner.max(axis, keepdims=True)
+            if ((owner == most) | (owner < 0)).all():
+                owner = most
     return np.ascontiguousarray(owner, dtype=np.int32)
 
 
@@ -214,7 +217,7 @@ def row_products(first: Jet, second: Jet, coordinates: Coordinates) -> Any:
     total: Any = None
     for s, left in enumerate(first.owners):
         for t, right in enumerate(second.owners):
-            meet = minimal((left == right) & (left >= 0)).astype(bool)
+            meet = (left == right) & (left >= 0)
             if not meet.any():
                 continue
             if first is second and t < s:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -64,21 +64,116 @@ def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
     return Jet(value, extra if quotient.lap is None else quotient.lap + extra, quotient.rows, quotient.owners)
 
 
-def contract(value_of: Callable[[Any, Any], Any], left: Jet, right: Jet, coordinates: Coordinates) -> Jet:
-    """The jet of a contraction of two jets; ``value_of(u, v)`` is bilinear."""
-    left, right = densify(left, coordinates), densify(right, coordinates)
-    through_right = jax.vmap(lambda part: value_of(left.value, part))(right.stacked)
-    front = 1 if right.lap is None else 2
-    value, rows = through_right[0], through_right[front:]
+@dataclass(frozen=True)
+class Contraction:
+    """``dot_general`` of two values: its dimension numbers, and ``apply(u, v, numbers)`` at the program's precision."""
+
+    batch: tuple[tuple[int, ...], tuple[int, ...]]
+    summed: tuple[tuple[int, ...], tuple[int, ...]]
+    ranks: tuple[int, int]
+    apply: Callable[..., Any]
+
+    def free(self, side: int) -> tuple[int, ...]:
+        """Axes of operand ``side`` that are neither batch axes nor summed over."""
+        taken = {*self.batch[side], *self.summed[side]}
+        return tuple(axis for axis in range(self.ranks[side]) if axis not in taken)
+
+    def moved_owner(self, side: int, owner: Owner) -> Owner | None:
+        """The owner of operand ``side`` on the result's axes; None when it is summed over."""
+        if any(owner.shape[axis] > 1 for axis in self.summed[side]):
+            return None
+        batch, free = self.batch[side], self.free(side)
+        ordered = owner.transpose([*batch, *free, *self.summed[side]])
+        ordered = ordered.reshape(ordered.shape[: len(batch) + len(free)])
+        others = (1,) * len(self.free(1 - side))
+        head, tail = ordered.shape[: len(batch)], ordered.shape[len(batch) :]
+        return ordered.reshape((*head, *others, *tail) if side else (*head, *tail, *others))
+
+    def leading(self, side: int, part: Any) -> Any:
+        """[R, *operand] with its axes in the order batch, R, free, summed: one copy serves all contractions."""
+        return jnp.transpose(part, [axis + 1 for axis in self.batch[side]] + [0]
+                             + [axis + 1 for axis in (*self.free(side), *self.summed[side])])  # fmt: skip
+
+    def of_rows(self, left: Any, right: Any, rows_in: tuple[bool, bool]) -> Any:
+        """Contract operands that went through ``leading``; those with rows have a row axis. Gives [R, *result]."""
+        count = len(self.batch[0])
+        batch = tuple(range(count))
+        numbers = []
+        for side, array in enumerate((left, right)):
+            summed = tuple(range(array.ndim - len(self.summed[side]), array.ndim))
+            numbers.append((summed, (*batch, count) if all(rows_in) else batch))
+        result = self.apply(left, right, ((numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1])))
+        at = count if rows_in[0] else count + len(self.free(0))
+        return jnp.moveaxis(result, at, 0)
+
+
+def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coordinates) -> Jet:
+    """The jet of a contraction of two jets.
+
+    y_k = u . v_k + u_k . v,  lap y = u . lap v + lap u . v + 2 sum_k u_k . v_k, each kind of term one contraction.
+    """
+    owners = _contracted_owners(left, right, contraction, coordinates)
+    if owners is None:
+        left, right = densify(left, coordinates), densify(right, coordinates)
+    u, v = (contraction.leading(side, jet.stacked) for side, jet in enumerate((left, right)))
+    count = len(contraction.batch[0])
+    u0, v0 = (lax.index_in_dim(part, 0, count, keepdims=False) for part in (u, v))
+    through_right = contraction.of_rows(u0, v, (False, True))
+    through_left = contraction.of_rows(lax.slice_in_dim(u, 1, u.shape[count], axis=count), v0, (True, False))
+    fronts = [1 if jet.lap is None else 2 for jet in (left, right)]
     laps = [] if right.lap is None else [through_right[1]]
-    through_left = jax.vmap(lambda part: value_of(part, right.value))(left.moving)
-    if left.lap is not None:
-        laps.append(through_left[0])
-        through_left = through_left[1:]
-    products = jax.vmap(value_of)(left.rows, right.rows)
-    cross = lax.reduce(products, np.zeros((), products.dtype), lax.add, (0,))
-    laps.append(cross + cross)
-    return Jet(value, _sum(laps), rows + through_left, None)
+    laps += [] if left.lap is None else [through_left[0]]
+    of_left = Jet(None, None, through_left[fronts[0] - 1 :], None if owners is None else owners[0])
+    of_right = Jet(None, None, through_right[fronts[1] :], None if owners is None else owners[1])
+    u_rows, v_rows = (lax.slice_in_dim(part, front, part.shape[count], axis=count)
+                      for part, front in ((u, fronts[0]), (v, fronts[1])))  # fmt: skip
+    cross = _cross(u_rows, v_rows, contraction, owners, coordinates)
+    extra = None if cross is None else cross + cross
+    for lap in laps:
+        extra = lap if extra is None else extra + lap
+    keep: Scale = lambda part: part  # noqa: E731
+    return combine(through_right[0], [of_left, of_right], [keep, keep], coordinates, extra)
+
+
+def _contracted_owners(
+    left: Jet, right: Jet, contraction: Contraction, coordinates: Coordinates
+) -> tuple[tuple[Owner, ...], tuple[Owner, ...]] | None:
+    """Owners of both sides on the result's axes; None when the result has to be dense."""
+    if left.owners is None or right.owners is None:
+        return None
+    moved = [[contraction.moved_owner(s, o) for o in owners] for s, owners in enumerate((left.owners, right.owners))]
+    if any(owner is None for side in moved for owner in side):
+        return None
+    if sum(map(len, moved)) * coordinates.each >= coordinates.count:
+        return None
+    return tuple(moved[0]), tuple(moved[1])  # type: ignore[arg-type]
+
+
+def _cross(
+    u: Any,
+    v: Any,
+    contraction: Contraction,
+    owners: tuple[tuple[Owner, ...], tuple[Owner, ...]] | None,
+    coordinates: Coordinates,
+) -> Any:
+    """sum_k u_k . v_k, of rows that went through ``leading``; None where no electron owns elements of both."""
+    if owners is None:
+        return _sum_rows(contraction.of_rows(u, v, (True, True)))
+    axis, each, total = len(contraction.batch[0]), coordinates.each, None
+    for s, first in enumerate(owners[0]):
+        for t, second in enumerate(owners[1]):
+            meet = (first == second) & (first >= 0)
+            if not meet.any():
+                continue
+            slots = [lax.slice_in_dim(p, i * each, (i + 1) * each, axis=axis) for p, i in ((u, s), (v, t))]
+            term = _sum_rows(contraction.of_rows(slots[0], slots[1], (True, True)))
+            term = term if meet.all() else jnp.where(jnp.broadcast_to(meet, term.shape), term, np.zeros((), term.dtype))
+            total = term if total is None else total + term
+    return total
+
+
+def _sum_rows(products: Any) -> Any:
+    return lax.reduce(products, np.zeros((), products.dtype), lax.add, (0,))
 
 
 def _union(jets: Sequence[Jet], coordinates: Coordinates) -> tuple[Owner, ...] | None:
