@@ -17,7 +17,7 @@ import numpy as np
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values
 from fusionlab.hlo.program import Program, TensorType
 
 __all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
@@ -109,10 +109,11 @@ class Raising:
         return marked
 
     def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
-        """A callable of the region's arguments; values it captures come from ``environment``."""
+        """A callable of the region's arguments; values it captures are taken from ``environment`` now."""
+        captured = {value: environment[value] for value in free_values(region)}
 
         def call(*arguments: Any) -> tuple[Any, ...]:
-            inner = {**environment, **dict(zip(region.arguments, arguments, strict=True))}
+            inner = {**captured, **dict(zip(region.arguments, arguments, strict=True))}
             self.run(region.nodes, inner)
             return tuple(inner[value] for value in region.returns)
 
@@ -165,8 +166,6 @@ def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence
 
 def reads(node: Node) -> list[Value]:
     """The values that ``node`` reads: its operands and what its regions capture."""
-    from fusionlab.hlo.flat import free_values
-
     return [*node.operands, *(value for region in node.regions for value in free_values(region))]
 
 
