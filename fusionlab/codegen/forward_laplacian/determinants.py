@@ -20,6 +20,7 @@ from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.flat import Node, Value, constant_array
 
 _LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
@@ -69,6 +70,9 @@ def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
     """The moves (and selections of NaN where a factorisation failed) between LU factors and ``value``."""
     path: list[Node] = []
     while (node := value.producer) is not None:
+        if (region := taken_branch(node)) is not None:
+            value = region.returns[value.index]
+            continue
         if node.name == "stablehlo.custom_call" and call_target(node) in _LU:
             return path, value if value is node.results[0] else None
         path.append(node)
