@@ -114,10 +114,11 @@ class Raising:
         return marked
 
     def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
-        """A callable of the region's arguments; values it captures come from ``environment``."""
+        """A callable of the region's arguments; values it captures are taken from ``environment`` now."""
+        captured = {value: environment[value] for value in free_values(region)}
 
         def call(*arguments: Any) -> tuple[Any, ...]:
-            inner = {**environment, **dict(zip(region.arguments, arguments, strict=True))}
+            inner = {**captured, **dict(zip(region.arguments, arguments, strict=True))}
             self.run(region.nodes, inner)
             return tuple(inner[value] for value in region.returns)
 

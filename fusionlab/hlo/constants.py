@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.hlo.flat import Node, Value, constant_array
+from fusionlab.hlo.flat import Node, Region, Value, constant_array
 
 _MOST_ELEMENTS = 4096
 
@@ -56,6 +56,22 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
         else:
             found[current] = array
     return found.get(value)
+
+
+def taken_branch(node: Node) -> Region | None:
+    """The region of a ``case`` that is run, if its index follows from constants (and other such cases).
+
+    JAX lowers what depends on the platform to such a case of two. An index out of range takes the last region.
+    """
+    if node.name != "stablehlo.case":
+        return None
+    value = node.operands[0]
+    while value.producer is not None and (region := taken_branch(value.producer)) is not None:
+        value = region.returns[value.index]
+    index = fold(value)
+    if index is None:
+        return None
+    return node.regions[int(index) if 0 <= int(index) < len(node.regions) else -1]
 
 
 def _needed(value: Value) -> tuple[Value, ...] | None:

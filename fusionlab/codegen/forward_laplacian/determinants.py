@@ -20,7 +20,8 @@ from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.constants import taken_branch
+from fusionlab.hlo.flat import Node, Value, constant_array
 
 _LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
@@ -42,21 +43,19 @@ def find_log_determinant(node: Node, mover: Mover, environment: Mapping[Value, A
     if diagonal is None or reduced_axes(node) != (len(diagonal.type.shape) - 1,):
         return None
     path, factors = _path_to_factors(diagonal)
-    if factors is None or factors.producer is None:
+    if factors is None or factors.producer is None or factors.type.shape[-1] != factors.type.shape[-2]:
         return None
-    n = factors.type.shape[-1]
-    places = np.broadcast_to(np.arange(n * n, dtype=np.int32).reshape(n, n), mover.one.shape(factors))
+    *batch, n, _ = shape = mover.one.shape(factors)
+    places = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
+    expected = places.reshape(*batch, n * n)[..., :: n + 1]
     for step in reversed(path):
-        if step.name == "stablehlo.select":
-            moved = places
-        else:
-            source = step.operands[0]
-            moved_or_none = mover.move(step, {source: places}, environment)
-            if moved_or_none is None:
+        if step.name != "stablehlo.select":
+            moved = mover.move(step, {step.operands[0]: places}, environment)
+            if moved is None:
                 return None
-            moved = np.broadcast_to(moved_or_none, mover.one.shape(step.results[0]))
-        places = moved
-    if places.shape[-1] != n or not (places == np.arange(n) * (n + 1)).all():
+            places = np.broadcast_to(moved, mover.one.shape(step.results[0]))
+    same_axes = diagonal.type.shape[:-1] == factors.type.shape[:-2]
+    if not (same_axes and places.shape == expected.shape and (places == expected).all()):
         return None
     lu = factors.producer
     return LogDeterminant(lu.operands[0], lu.results[0], lu.results[1])
@@ -71,16 +70,26 @@ def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
     """The moves (and selections of NaN where a factorisation failed) between LU factors and ``value``."""
     path: list[Node] = []
     while (node := value.producer) is not None:
+        if (region := taken_branch(node)) is not None:
+            value = region.returns[value.index]
+            continue
         if node.name == "stablehlo.custom_call" and call_target(node) in _LU:
             return path, value if value is node.results[0] else None
         path.append(node)
-        if node.name == "stablehlo.select":
+        if node.name == "stablehlo.select" and _is_nan(node.operands[2]):
             value = node.operands[1]
         elif node.name in MOVES and node.name != "stablehlo.concatenate":
             value = node.operands[0]
         else:
             break
     return path, None
+
+
+def _is_nan(value: Value) -> bool:
+    node = value.producer
+    if node is not None and node.name == "stablehlo.broadcast_in_dim":
+        return _is_nan(node.operands[0])
+    return node is not None and node.name == "stablehlo.constant" and bool(np.isnan(constant_array(node)).all())
 
 
 def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates) -> Jet:

@@ -7,7 +7,7 @@ pass through an op together, so that one GEMM or reduction serves the value, its
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -41,9 +41,9 @@ from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import keyword
+from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.flat import Node, Value, reads
 
-_MOST_FOLDED = 65536
 _DIFFERENTIABLE = (*FLOATS, "complex")
 
 
@@ -66,6 +66,7 @@ class ForwardLaplacian:
 
     def run(self, nodes: Sequence[Node], environment: Mapping[Value, Any], outputs: Sequence[Value]) -> list[Jet]:
         """The jets of ``outputs``; a value that does not depend on ``x`` has no slots."""
+        nodes = list(_with_branches(nodes))
         self.environment = _Environment(environment, self._put_off)
         fixed = self._run_fixed(nodes)
         needed = self._needed(nodes, outputs)
@@ -79,7 +80,7 @@ class ForwardLaplacian:
         """Run what does not depend on the coordinates, so that indices and masks are known from here on."""
         varying, fixed = {self.x}, set()
         for node in nodes:
-            if varying.isdisjoint(reads(node)):
+            if varying.isdisjoint(_reads(node)):
                 self._plain(node)
                 fixed.add(node)
             else:
@@ -90,7 +91,7 @@ class ForwardLaplacian:
         """Values whose jets are needed: on a differentiable path from ``x`` to ``outputs``."""
         moving = {self.x}
         for node in nodes:
-            if node.name not in FLAT and not moving.isdisjoint(reads(node)):
+            if node.name not in FLAT and not moving.isdisjoint(_reads(node)):
                 moving.update(value for value in node.results if value.type.dtype.startswith(_DIFFERENTIABLE))
         wanted = set(outputs)
         for node in reversed(nodes):
@@ -101,7 +102,7 @@ class ForwardLaplacian:
                 self.determinants[node] = found
                 wanted.add(found.matrix)
             else:
-                wanted.update(value for value in reads(node) if value in moving)
+                wanted.update(value for value in _reads(node) if value in moving)
         needed = wanted & moving
         for value in needed:
             if value.type.dtype not in FLOATS:
@@ -109,9 +110,13 @@ class ForwardLaplacian:
         return needed
 
     def _step(self, node: Node, needed: set[Value]) -> None:
-        moves = node in self.determinants or any(map(self._moves, reads(node)))
+        moves = node in self.determinants or any(map(self._moves, _reads(node)))
         if needed.isdisjoint(node.results) or not moves:
             self._plain(node)
+            return
+        if (region := taken_branch(node)) is not None:
+            for value, inner in zip(node.results, region.returns, strict=True):
+                self._set(value, self._jet(inner) if self._moves(inner) else self._constant(inner))
             return
         with self.raising.scope(node):
             try:
@@ -134,6 +139,9 @@ class ForwardLaplacian:
         return value in self.jets or value in self.roots
 
     def _plain(self, node: Node) -> None:
+        if (region := taken_branch(node)) is not None:
+            self.environment.update((v, self.environment[i]) for v, i in zip(node.results, region.returns, strict=True))
+            return
         self.environment.update(zip(node.results, self.raising.node(node, self.environment), strict=True))
 
     # -- elementwise ops: chains of one variable are differentiated as one function
@@ -451,6 +459,19 @@ class _Environment(dict[Value, Any]):
 
     def __missing__(self, value: Value) -> Any:
         return self._ask(value)
+
+
+def _with_branches(nodes: Iterable[Node]) -> Iterator[Node]:
+    """``nodes``, with those of a branch that is known to be taken before the case that gives their results out."""
+    for node in nodes:
+        if (region := taken_branch(node)) is not None:
+            yield from _with_branches(region.nodes)
+        yield node
+
+
+def _reads(node: Node) -> Sequence[Value]:
+    region = taken_branch(node)
+    return reads(node) if region is None else region.returns
 
 
 def _is_zero(array: Any) -> bool:

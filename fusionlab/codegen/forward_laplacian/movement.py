@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.forward_laplacian.jet import Owner, minimal
 from fusionlab.codegen.raising import RULES, Raising
@@ -39,16 +40,31 @@ class Mover:
             elif isinstance(environment[value], np.ndarray) and value not in self.one.shapes:
                 operands.append(environment[value])
             else:
-                shrunk = self._known_indices(environment[value], value)
+                shrunk = self._known_indices(node, environment[value], value)
                 if shrunk is None:
                     return None
                 operands.append(shrunk)
         return minimal(np.asarray(self._apply(node, operands, environment)))
 
-    def _known_indices(self, array: Any, value: Value) -> Any:
+    def _known_indices(self, node: Node, array: Any, value: Value) -> Any:
+        """The indices of one walker; None unless they are known and those of all walkers."""
         if not isinstance(array, np.ndarray):
             return None
-        return array[tuple(map(slice, self.one.shape(value)))]
+        shape = self.one.shape(value)
+        if any(extent not in (1, whole) for extent, whole in zip(shape, array.shape, strict=True)):
+            return None
+        first = array[tuple(map(slice, shape))]
+        differs = (array != first).any(axis=tuple(range(array.ndim - 1))) if array.ndim else np.False_
+        return None if differs[~self._finds_walker(node)].any() else first
+
+    def _finds_walker(self, node: Node) -> Any:
+        """For each component of a gather's indices, whether it finds the walker itself."""
+        if node.name != "stablehlo.gather":
+            return np.False_
+        source = node.operands[0]
+        walkers = [n != m for n, m in zip(self.one.shape(source), source.type.shape, strict=True)]
+        numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
+        return np.array([walkers[axis] for axis in numbers.start_index_map], np.bool_)
 
     def _apply(self, node: Node, operands: Sequence[Any], environment: Mapping[Value, Any]) -> Any:
         shape = self.one.shape(node.results[0])

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import Rule
+from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.flat import Node
 
 
@@ -22,6 +23,8 @@ def _while(node: Node, operands: list[Any], raising: Any, environment: Any) -> l
 
 def _case(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     """StableHLO takes the last branch for any index out of range; JAX's switch clamps, so takes the first below 0."""
+    if (region := taken_branch(node)) is not None:
+        return list(raising.region(region, environment)())
     branches = [raising.region(region, environment) for region in node.regions]
     index = jnp.where(operands[0] < 0, np.int32(len(branches) - 1), operands[0])
     return list(lax.switch(index, [lambda branch=branch: branch() for branch in branches]))

@@ -210,8 +210,8 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("scan", _scanned, (V,)),
     ("cond", lambda x, p: lax.cond(p > 1, lambda y: jnp.sin(y) * h(x), lambda y: y**2, jnp.tanh(h(x))), (np.int32(2),)),
     ("cond-of-data", lambda x: jax.vmap(lambda y: lax.cond(y[0, 0] > 0, jnp.sin, jnp.cos, y))(h(x)), ()),
-    ("cond-of-integers", lambda x, p: h(x) * lax.cond(
-        p > 1, lambda y: jnp.argmax(y, -1), lambda y: 1 + jnp.argmin(y, -1), jnp.tanh(h(x)))[..., None],
+    ("cond-of-integers", lambda x, p: (lambda z: z * lax.cond(
+        p > 1, lambda y: jnp.argmax(y, -1), lambda y: 1 + jnp.argmin(y, -1), z)[..., None])(jnp.tanh(h(x))),
      (np.int32(2),)),
     ("checkpoint", lambda x: jax.checkpoint(lambda y: jnp.sin(h(y)) * h(y))(x).sum(1), ()),
     ("barrier", lambda x: lax.optimization_barrier((h(x), jnp.sin(h(x)[:, ::-1])))[1], ()),
