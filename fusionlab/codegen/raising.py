@@ -18,7 +18,7 @@ import numpy as np
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
 from fusionlab.codegen.raising_rules.folding import folded
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, reads
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType
 
 __all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]

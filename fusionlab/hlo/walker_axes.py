@@ -110,8 +110,10 @@ def _reshape(node: Node, walkers: int) -> Pairs:
     """Axes that are split or merged keep their walkers in the one part that the number of walkers divides."""
     operand, result = node.operands[0], node.results[0]
     for before, after in _groups(operand.type.shape, result.type.shape):
-        holding = [[a for a in axes if value.type.shape[a] % walkers == 0 and value.type.shape[a] > 0]
-                   for value, axes in ((operand, before), (result, after))]
+        holding = [
+            [a for a in axes if value.type.shape[a] % walkers == 0 and value.type.shape[a] > 0]
+            for value, axes in ((operand, before), (result, after))
+        ]
         if walkers == 1:
             holding = [axes[:1] for axes in (before, after)]
         if holding[0] and holding[1]:

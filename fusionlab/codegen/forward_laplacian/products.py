@@ -43,7 +43,8 @@ def combine(
     return Jet(value, lap, jnp.concatenate(blocks), owners)
 
 
-def _with_lap(jet: Jet, has_lap: bool) -> Any:
+def with_lap(jet: Jet, has_lap: bool) -> Any:
+    """The jet's stack, with a Laplacian of zeros if one is asked for and there is none."""
     if has_lap and jet.lap is None:
         return jnp.concatenate([jet.value[None], jnp.zeros((1, *jet.shape), jet.rows.dtype), jet.rows])
     return jet.stacked
@@ -121,7 +122,7 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     owners = _contracted_owners(left, right, contraction, coordinates)
     if owners is None:
         left, right = densify(left, coordinates), densify(right, coordinates)
-    u, v = (contraction.leading(side, _with_lap(jet, True)) for side, jet in enumerate((left, right)))
+    u, v = (contraction.leading(side, with_lap(jet, True)) for side, jet in enumerate((left, right)))
     u0, v0 = (contraction.leading(side, jet.value[None]) for side, jet in enumerate((left, right)))
     count = len(contraction.batch[0])
     through_right = contraction.of_rows(lax.squeeze(u0, (count,)), v, (False, True))

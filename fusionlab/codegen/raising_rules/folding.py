@@ -26,7 +26,9 @@ _WHOLE = frozenset(
 """Ops that are run here when all that they read is known; others fold by NumPy or not at all."""
 
 
-def folded(node: Node, environment: Mapping[Value, Any], rules: Mapping[str, Rule], raising: Any) -> Sequence[Any] | None:
+def folded(
+    node: Node, environment: Mapping[Value, Any], rules: Mapping[str, Rule], raising: Any
+) -> Sequence[Any] | None:
     """The results of ``node`` as NumPy arrays if all that it reads is known and small; None otherwise."""
     if not node.results or not all(isinstance(environment[value], np.ndarray) for value in reads(node)):
         return None
