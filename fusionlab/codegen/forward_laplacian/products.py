@@ -54,8 +54,23 @@ def multiply(value: Any, left: Jet, right: Jet, coordinates: Coordinates) -> Jet
     """The jet of the elementwise product: lap = u lap v + v lap u + 2 sum_k u_k v_k."""
     cross = row_products(left, right, coordinates)
     extra = None if cross is None else cross + cross
+    if left.stack is not None or right.stack is not None:
+        if left.owners is None or right.owners is None:
+            return _multiply_stacks(densify(left, coordinates), densify(right, coordinates), extra)
     scales = [lambda part: part * right.value, lambda part: part * left.value]
     return combine(value, [left, right], scales, coordinates, extra)
+
+
+def _multiply_stacks(left: Jet, right: Jet, cross: Any) -> Jet:
+    """The product of dense jets as one expression for all rows, which XLA keeps in one kernel.
+
+    u V + U v in every row but the first, which is u v; the cross terms belong to the Laplacian in row 1.
+    """
+    u, v = with_lap(left, True), with_lap(right, True)
+    number = np.arange(len(u)).reshape((-1,) + (1,) * (u.ndim - 1))
+    zero = np.zeros((), u.dtype)
+    first = jnp.where(number == 0, zero, u * v[0])
+    return Jet.of_stack(u[0] * v + first + jnp.where(number == 1, cross[None], zero), True, None)
 
 
 def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
@@ -130,10 +145,9 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     cross = _cross(u, v, contraction, owners, coordinates)
     if owners is None:
         # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
-        number = np.arange(len(through_right)).reshape((-1,) + (1,) * (through_right.ndim - 1))
-        zero = np.zeros((), through_right.dtype)
-        twice = jnp.where(number == 1, (cross + cross)[None], zero)
-        return Jet.of_stack(through_right + jnp.where(number == 0, zero, through_left) + twice, True, None)
+        moving = through_right[1:] + through_left[1:]
+        lap = moving[:1] + (cross + cross)[None]
+        return Jet.of_stack(jnp.concatenate([through_right[:1], lap, moving[1:]]), True, None)
     extra = through_right[1] + through_left[1]
     extra = extra if cross is None else extra + (cross + cross)
     of_left = Jet(None, None, through_left[2:], owners[0])
