@@ -35,7 +35,9 @@ def add_to(group: click.Group) -> None:
 @click.command()
 @source_options
 @targets_option
-@click.option("--by", default="", help="Totals by columns: phase, stage, role, family, name, loop, in_cuda_graph, ...")
+@click.option(
+    "--by", default="", help="Totals by columns: phase, stage, role, family, name, kind, trip_count, in_cuda_graph, ..."
+)
 @click.option(
     "--sites", default=15, show_default=True, type=click.IntRange(min=0), help="How many launch sites to list."
 )
@@ -55,7 +57,7 @@ def launches(
 @click.command()
 @source_options
 @targets_option
-@click.option("--out", help="Write the plot here: FILE.svg (several targets: one file each).")
+@click.option("--out", help="Write the plot: FILE.svg (one per target) or a folder.")
 @click.option("--kernels", default=10, show_default=True, type=click.IntRange(min=0), help="How many kernels to list.")
 @click.option("--peak-tflops", type=float, help="Measured FP32 ceiling in TFLOP/s, in place of the spec's.")
 @click.option("--bandwidth", type=float, help="Measured memory ceiling in GB/s, in place of the spec's.")

@@ -78,7 +78,7 @@ def console_for(as_json: bool) -> Console:
 
     if as_json:
         return Console(quiet=True)
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def finish(document: Any, as_json: bool) -> None:

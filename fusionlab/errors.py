@@ -14,8 +14,13 @@ class CompileError(RuntimeError):
     """XLA could not compile a program; the message is the first line of XLA's."""
 
 
+_SHORT_LIST = 12
+
+
 def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
-    """The error for a name that is in no table, with the nearest valid names (all of them when none is near)."""
+    """The error for a name that is in no table, with the nearest names; all of a short list when none is near."""
     names = list(known)
-    near = difflib.get_close_matches(given, names, n=3, cutoff=0.5) or names
+    near = difflib.get_close_matches(given, names, n=3, cutoff=0.5)
+    if not near:
+        near = names if len(names) <= _SHORT_LIST else difflib.get_close_matches(given, names, n=3, cutoff=0.0)
     return InputError(f"unknown {kind} {given!r}; did you mean: {', '.join(near)}?")

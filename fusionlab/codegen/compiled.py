@@ -34,7 +34,8 @@ class Compiled:
     thunks into CUDA graphs. ``priority_fusion`` is what the fusion pass decided, step by step, and ``fused_hlo`` the
     module it left behind ("" on the CPU). ``options`` are the compile options that were set.
     ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
-    the wall time of the compile itself, also when the record is ``from_cache``.
+    the wall time of the compile itself, also when the record is ``from_cache``. ``estimates_are_of_target`` is False
+    for a text from elsewhere whose estimates of times XLA did not make for ``target``.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Compiled:
     artifacts: Mapping[str, str] = field(default_factory=dict, repr=False)
     from_cache: bool = field(default=False, compare=False)
     executable: Executable | None = field(default=None, compare=False, repr=False)
+    estimates_are_of_target: bool = True
 
     @cached_property
     def module(self) -> HloModule:

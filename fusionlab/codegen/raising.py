@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
+from fusionlab.codegen.raising_rules.folding import folded
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType
 
 __all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
@@ -59,6 +60,7 @@ class Raising:
     """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128).
 
     ``shapes`` gives some values other shapes than the program's (the same program at another number of walkers).
+    ``fold`` computes small arrays that follow from constants alone, once and for all.
 
     With ``marks`` given, every op is traced under a mark ``@<id>@`` and its node noted there, so that ``splice`` can
     give lowered operations the scope and source line of the node they came from.
@@ -67,6 +69,7 @@ class Raising:
     widen: bool = False
     marks: dict[int, Node] | None = None
     shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
+    fold: bool = False
 
     def shape(self, value: Value) -> tuple[int, ...]:
         """The shape that ``value`` has in the raised program."""
@@ -95,6 +98,8 @@ class Raising:
             raise RaiseError(f"{node.name} has no raising rule", node)
         with self.scope(node):
             try:
+                if self.fold and (known := folded(node, environment, RULES, self)) is not None:
+                    return known
                 return list(rule(node, [environment[value] for value in node.operands], self, environment))
             except (TypeError, ValueError) as error:  # JAX's counterpart takes fewer element types than StableHLO's op
                 cause = str(error).splitlines()[0]
@@ -162,11 +167,6 @@ def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence
     if wanted:
         raise RaiseError(f"{len(wanted)} values come from outside the raised region")
     return kept[::-1]
-
-
-def reads(node: Node) -> list[Value]:
-    """The values that ``node`` reads: its operands and what its regions capture."""
-    return [*node.operands, *(value for region in node.regions for value in free_values(region))]
 
 
 def raise_program(program: Program | FlatFunction, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:

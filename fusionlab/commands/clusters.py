@@ -15,7 +15,7 @@ from fusionlab.hlo.clusters import Cluster
 from fusionlab.hlo.op_units import op_clusters
 from fusionlab.measure.launch_clusters import launch_clusters
 from fusionlab.measure.launch_rows import launch_rows, totals
-from fusionlab.report.tables import print_rows
+from fusionlab.report.tables import milliseconds, print_rows
 from fusionlab.study import Circumstances
 
 
@@ -45,13 +45,15 @@ def clusters(source: Source, options: ClusterOptions, given: Circumstances, cons
         if options.criteria == "pim":
             one.update(_pim(one, link, options.sync_us))
     if options.criteria == "pim":
-        found.sort(key=lambda one: -one["pim_gain_us"])
+        found.sort(key=lambda one: (one["pim_gain_us"] is None, -(one["pim_gain_us"] or 0.0)))
     ops = op_clusters(made.program) if made.program is not None else []
     document: dict[str, Any] = {
         "name": made.compiled.name,
         "target": made.compiled.target.name,
         "criteria": options.criteria,
         "model_us": whole.model_us,
+        "unmodelled_us_launches": whole.unmodelled_us_launches,
+        "notes": list(made.notes),
         "launch_clusters": found,
         "op_clusters": [{**one.to_json(), "units": len(one.units)} for one in ops],
     }
@@ -59,6 +61,8 @@ def clusters(source: Source, options: ClusterOptions, given: Circumstances, cons
         document |= {"link_bytes_per_s": link, "sync_us": options.sync_us}
     _print_launches(document, options, console)
     _print_ops(ops[: options.shown], len(ops), console)
+    for note in made.notes:
+        console.print(note, style="dim", soft_wrap=True)
     return document
 
 
@@ -75,7 +79,7 @@ def _link(options: ClusterOptions, given: Circumstances) -> float:
     return given.target.peaks.memory_bytes_per_s
 
 
-def _pim(one: Mapping[str, Any], link: float, sync_us: float) -> dict[str, float]:
+def _pim(one: Mapping[str, Any], link: float, sync_us: float) -> dict[str, float | None]:
     boundaries = 2 * one["runs"]
     transfer_us = 1e6 * one["least_bytes"] / link
     return {
@@ -83,7 +87,7 @@ def _pim(one: Mapping[str, Any], link: float, sync_us: float) -> dict[str, float
         "boundaries_per_step": boundaries,
         "transfer_us": transfer_us,
         "synchronisation_us": boundaries * sync_us,
-        "pim_gain_us": (one["us"] or 0.0) - transfer_us - boundaries * sync_us,
+        "pim_gain_us": None if one["us"] is None else one["us"] - transfer_us - boundaries * sync_us,
     }
 
 
@@ -113,15 +117,19 @@ def _print_launches(document: dict[str, Any], options: ClusterOptions, console: 
             f"{one['boundary_conversions']:,}",
             f"{one['bytes'] / 2**30:,.2f}",
             f"{one['least_bytes'] / 2**30:,.2f}",
-            _ms(one["pim_gain_us"] if pim else one["gain_us"]),
+            milliseconds(one["pim_gain_us"] if pim else one["gain_us"]),
         ]
         for rank, one in enumerate(shown, 1)
     ]
     title = f"{document['name']} on {document['target']}: clusters of launches, {len(shown)} of {len(found)}"
     print_rows(title, columns, body, console)
-    gain = sum(max(0.0, one["pim_gain_us"] if pim else one["gain_us"] or 0.0) for one in found)
+    gains = [one["pim_gain_us"] if pim else one["gain_us"] for one in found]
+    known = [max(0.0, gain) for gain in gains if gain is not None]
+    gain = milliseconds(sum(known) if known or not found else None)
+    of = milliseconds(document["model_us"], incomplete=document["unmodelled_us_launches"] > 0)
+    which = "all clusters" if len(known) == len(found) else f"the {len(known)} clusters of known time (of {len(found)})"
     console.print(
-        f"all clusters together can give back at most {_ms(gain)} ms of {_ms(document['model_us'])} ms (model)"
+        f"{which} together can give back at most {gain} ms of {of} ms (model)"
         + (
             f"; assumed: {document['link_bytes_per_s'] / 1e9:,.0f} GB/s across a boundary, {document['sync_us']} us "
             "per crossing, computing near memory free"
@@ -154,7 +162,3 @@ def _print_ops(shown: Sequence[Cluster], of: int, console: Console) -> None:
 
 def _stages(counts: Mapping[str, int]) -> str:
     return "+".join(counts)
-
-
-def _ms(us: float | None) -> str:
-    return "-" if us is None else f"{us / 1e3:,.2f}"

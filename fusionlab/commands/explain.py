@@ -8,18 +8,15 @@ from typing import Any
 
 from rich.console import Console
 
-from fusionlab.commands.facts import Made, Source, make
-from fusionlab.errors import InputError, unknown
+from fusionlab.commands.explain_kernel import explain_kernel, xla_times
+from fusionlab.commands.facts import Source, make
+from fusionlab.errors import InputError
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.stages import attribute
-from fusionlab.measure.launch_rows import LaunchRow, launch_rows
-from fusionlab.measure.origins import members
-from fusionlab.measure.refusals import Refusal, refusals
-from fusionlab.report.tables import print_rows
+from fusionlab.measure.launch_rows import launch_rows
+from fusionlab.measure.refusals import Refusal, Refusals, refusals
+from fusionlab.report.tables import milliseconds
 from fusionlab.study import Circumstances
-
-_SHOWN_MEMBERS = 40
 
 
 def explain(source: Source, kernel: str | None, refused: int, given: Circumstances, console: Console) -> dict[str, Any]:
@@ -32,50 +29,25 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     found = refusals(made.compiled, rows)
     ops = _ops_by_scope(made.program)
     if kernel is not None:
-        return _one_kernel(made, kernel, rows, found, ops, console)
-    if not made.compiled.priority_fusion:
+        return explain_kernel(made, kernel, rows, found.found if found else (), ops, console)
+    if found is None:
         raise InputError(
             f"{made.compiled.name} on {given.target.name}: XLA kept no record of its fusion decisions here; name a "
             "model or a StableHLO file and a GPU target"
         )
-    groups = _groups(found)
     document = {
         "name": made.compiled.name,
         "target": made.compiled.target.name,
-        "causes": groups,
-        "refusals": [_refusal_json(one, ops) for one in found],
+        "join": _joined(found, ops),
+        "xla_estimates": _estimates(found.found),
+        "dynamic_launches": _runs(found.found),
+        "causes": _groups(found.found),
+        "refusals": [{**dataclasses.asdict(one), "stablehlo_op": ops.get(one.op_name, "")} for one in found.found],
     }
     _print_causes(document, console)
     if refused:
-        _print_refusals(found[:refused], len(found), ops, console)
+        _print_refusals(found.found[:refused], len(found.found), ops, console)
     return document
-
-
-def _groups(found: Sequence[Refusal]) -> list[dict[str, Any]]:
-    causes: dict[str, list[Refusal]] = {}
-    for one in found:
-        causes.setdefault(one.cause, []).append(one)
-    groups = [
-        {
-            "cause": cause,
-            "kernels": len(same),
-            "dynamic_launches": sum(one.dynamic_launches for one in same),
-            "boundary_us": sum(one.boundary_us or 0.0 for one in same),
-            "xla_us_unfused": _weighed([(one.us_unfused, one.dynamic_launches) for one in same]),
-            "xla_us_fused": _weighed([(one.us_fused, one.dynamic_launches) for one in same]),
-        }
-        for cause, same in causes.items()
-    ]
-    return sorted(groups, key=lambda group: -float(group["boundary_us"]))
-
-
-def _weighed(pairs: Sequence[tuple[float | None, int]]) -> float | None:
-    known = [us * runs for us, runs in pairs if us is not None]
-    return sum(known) if known else None
-
-
-def _refusal_json(one: Refusal, ops: Mapping[str, str]) -> dict[str, Any]:
-    return {**dataclasses.asdict(one), "stablehlo_op": ops.get(one.op_name, "")}
 
 
 def _ops_by_scope(program: Program | None) -> dict[str, str]:
@@ -85,115 +57,108 @@ def _ops_by_scope(program: Program | None) -> dict[str, str]:
     return {node.scope: node.name for node in flatten(program.parse()).walk()}
 
 
+def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:
+    """How much of XLA's record is in the list, and how many refusals name their op, scope and line."""
+    return {
+        **dataclasses.asdict(found.coverage),
+        "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
+        "with_scope": sum(bool(one.op_name) for one in found.found),
+        "with_source": sum(bool(one.source) for one in found.found),
+        "with_stage": sum(bool(one.stage) for one in found.found),
+    }
+
+
+def _estimates(found: Sequence[Refusal]) -> dict[str, Any]:
+    """XLA's own times over all trips, of the refusals that it weighed; ``us_lost`` is what fusing would have saved."""
+    weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
+    unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
+    fused = sum((one.us_fused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
+    return {
+        "refusals_with": len(weighed),
+        "refusals_without": len(found) - len(weighed),
+        "us_unfused": unfused,
+        "us_fused": fused,
+        "us_lost": None if unfused is None or fused is None else unfused - fused,
+    }
+
+
+def _runs(found: Sequence[Refusal]) -> int:
+    """Dynamic launches of the kernels of ``found``, each kernel once."""
+    return sum({one.kernel: one.dynamic_launches for one in found}.values())
+
+
+def _groups(found: Sequence[Refusal]) -> list[dict[str, Any]]:
+    """Refusals by cause. The launches of a kernel with several causes count for its costliest boundary's."""
+    causes: dict[str, list[Refusal]] = {}
+    counted: dict[str, Refusal] = {}
+    for one in found:
+        causes.setdefault(one.cause, []).append(one)
+        counted.setdefault(one.kernel, one)
+    groups = []
+    for cause, same in causes.items():
+        known = [one.boundary_us for one in same if one.boundary_us is not None]
+        groups.append(
+            {
+                "cause": cause,
+                "refusals": len(same),
+                "kernels": len({one.kernel for one in same}),
+                "dynamic_launches": _runs([one for one in same if counted[one.kernel] is one]),
+                "boundary_us": sum(known) if known else None,
+                "xla": _estimates(same),
+            }
+        )
+    return sorted(groups, key=lambda group: -(group["boundary_us"] or 0.0))
+
+
 def _print_causes(document: dict[str, Any], console: Console) -> None:
-    total = sum(group["boundary_us"] for group in document["causes"])
     title = f"{document['name']} on {document['target']}: what XLA refused to fuse, by cause"
     console.print(title, style="bold", soft_wrap=True)
-    console.print("boundary ms  kernels  launches  cause", style="bold")
+    console.print("boundary ms  refusals  launches  cause", style="bold")
     for group in document["causes"]:
-        numbers = f"{group['boundary_us'] / 1e3:>11,.2f}  {group['kernels']:>7,}  {group['dynamic_launches']:>8,}"
-        weighed = ""
-        if group["xla_us_fused"] is not None:
-            weighed = f" (XLA: {_ms(group['xla_us_fused'])} ms fused against {_ms(group['xla_us_unfused'])} ms)"
-        console.print(f"{numbers}  {group['cause']}{weighed}", soft_wrap=True)
+        numbers = f"{milliseconds(group['boundary_us']):>11}  {group['refusals']:>8,}  {group['dynamic_launches']:>8,}"
+        console.print(f"{numbers}  {group['cause']}{_weighed(group['xla'])}", soft_wrap=True)
+    known = [group["boundary_us"] for group in document["causes"] if group["boundary_us"] is not None]
+    join, xla = document["join"], document["xla_estimates"]
     console.print(
-        f"boundaries: {total / 1e3:,.2f} ms in all (model: 1 us per launch, and the producer's result written and read "
-        "once at the target's bandwidth); XLA's own estimates, of producer with readers, where it weighed a fusion",
+        f"boundaries: {milliseconds(sum(known) if known else None)} ms in all, of {document['dynamic_launches']:,} "
+        "launches (model: 1 us per launch, and the producer's result written and read once at the target's bandwidth)",
         style="dim",
         soft_wrap=True,
     )
+    console.print(
+        f"XLA's own estimates: it weighed {xla['refusals_with']} of {join['joined']} refusals"
+        f"{_weighed(xla)}; of the other {xla['refusals_without']} it says nothing about time",
+        style="dim",
+        soft_wrap=True,
+    )
+    console.print(
+        f"joined: {join['joined']} of {join['producers']} refused producers to a launch ({join['merged']} were merged "
+        f"with all their readers later, {join['idle']} never run, {join['not_joined']} are not found again); of these "
+        f"{join['with_stablehlo_op']} to a StableHLO op, {join['with_scope']} to a scope, {join['with_source']} to a "
+        f"source line, {join['with_stage']} to a stage; {join['launches_refused']} of {join['launches']} launch sites "
+        "have a refusal on record",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def _weighed(xla: Mapping[str, Any]) -> str:
+    if xla["us_lost"] is None:
+        return ""
+    lost = f"{milliseconds(abs(xla['us_lost']))} ms {'lost' if xla['us_lost'] > 0 else 'saved'} by refusing"
+    return f" (XLA: {milliseconds(xla['us_fused'])} ms fused, {milliseconds(xla['us_unfused'])} ms unfused: {lost})"
 
 
 def _print_refusals(shown: Sequence[Refusal], of: int, ops: Mapping[str, str], console: Console) -> None:
     console.print(f"the {len(shown)} costliest of {of} boundaries", style="bold")
     for one in shown:
         op = ops.get(one.op_name, "") or "?"
-        cost = "-" if one.boundary_us is None else f"{one.boundary_us / 1e3:,.2f} ms"
+        cost = "-" if one.boundary_us is None else f"{milliseconds(one.boundary_us)} ms"
         size = f"{one.result_bytes / 2**20:,.1f} MiB"
         readers = ", ".join(one.consumers[:3]) + (f" and {len(one.consumers) - 3} more" * (len(one.consumers) > 3))
         console.print(
             f"  {cost}  {one.kernel} ({one.dynamic_launches} x {size}) -> {readers or 'nothing'}\n"
             f"      {op} at {one.source or '?'}, stage {one.stage or '?'} {one.role}: {one.op_name}\n"
-            f"      {one.cause}{_weights(one)}",
+            f"      {one.cause}{xla_times(one)}",
             soft_wrap=True,
         )
-
-
-def _one_kernel(
-    made: Made,
-    name: str,
-    rows: Sequence[LaunchRow],
-    found: Sequence[Refusal],
-    ops: Mapping[str, str],
-    console: Console,
-) -> dict[str, Any]:
-    row = next((one for one in rows if one.name == name), None)
-    if row is None:
-        raise unknown("kernel", name, sorted({one.name for one in rows}))
-    module = made.compiled.module
-    instruction = next(one for part in module.computations.values() for one in part.instructions if one.name == name)
-    inside = []
-    for member in members(module, instruction):
-        if member.opcode in ("parameter", "constant", "bitcast", "get-tuple-element", "tuple"):
-            continue
-        place, origin = module.source_of(member), attribute(member.op_name)
-        inside.append(
-            {
-                "opcode": member.opcode,
-                "shape": str(member.shape),
-                "stage": origin.stage,
-                "role": origin.role if origin.stage or origin.phase else "",
-                "stablehlo_op": ops.get(member.op_name, ""),
-                "op_name": member.op_name,
-                "source": f"{place[0].rpartition('/')[2]}:{place[1]}" if place else "",
-            }
-        )
-    after = [one for one in found if one.kernel == name]
-    before = [one for one in found if name in one.consumers]
-    document = {
-        "name": made.compiled.name,
-        "target": made.compiled.target.name,
-        "kernel": row.to_json(),
-        "members": inside,
-        "not_fused_with_readers": [_refusal_json(one, ops) for one in after],
-        "not_fused_with_producers": [_refusal_json(one, ops) for one in before],
-    }
-    _print_kernel(row, inside, before, after, console)
-    return document
-
-
-def _print_kernel(
-    row: LaunchRow,
-    inside: Sequence[Mapping[str, str]],
-    before: Sequence[Refusal],
-    after: Sequence[Refusal],
-    console: Console,
-) -> None:
-    time = "-" if row.model_us is None else f"{row.model_us / 1e3:,.3f} ms ({row.model_source})"
-    console.print(
-        f"{row.name}: {row.family}, {row.dynamic_launches} launches, {row.flops / 1e9:,.3f} GFLOP, "
-        f"{row.bytes / 2**20:,.1f} MiB, {row.intensity_flop_per_byte:,.2f} FLOP/byte, {time}",
-        style="bold",
-        soft_wrap=True,
-    )
-    shown = [[m["opcode"], m["shape"], f"{m['stage']} {m['role']}", m["source"]] for m in inside[:_SHOWN_MEMBERS]]
-    print_rows(f"inside: {len(inside)} ops", ("op", "shape", "stage and role", "source"), shown, console)
-    if len(inside) > _SHOWN_MEMBERS:
-        console.print(f"and {len(inside) - _SHOWN_MEMBERS} more (--json lists them)")
-    for one in before:
-        console.print(f"producer {one.kernel} is not in it: {one.cause}{_weights(one)}", soft_wrap=True)
-    for one in after:
-        readers = ", ".join(one.consumers) or "nothing"
-        console.print(f"it is not in its readers ({readers}): {one.cause}{_weights(one)}", soft_wrap=True)
-    if not before and not after:
-        console.print("XLA's record says nothing about its neighbours")
-
-
-def _weights(one: Refusal) -> str:
-    if one.us_unfused is None or one.us_fused is None:
-        return ""
-    return f" ({one.us_fused:,.1f} us fused against {one.us_unfused:,.1f} us, per run)"
-
-
-def _ms(us: float | None) -> str:
-    return "-" if us is None else f"{us / 1e3:,.2f}"

@@ -19,10 +19,14 @@ Source = Workload | Program | HloFile
 
 @dataclass(frozen=True)
 class Made:
-    """A program and what XLA made of it for one target; ``program`` is None when the source is XLA's own text."""
+    """A program and what XLA made of it for one target; ``program`` is None when the source is XLA's own text.
+
+    ``notes`` are what a reader of the figures must know about this source.
+    """
 
     program: Program | None
     compiled: Compiled
+    notes: tuple[str, ...] = ()
 
 
 def load_facts_source(options: SourceOptions) -> Source:
@@ -42,18 +46,35 @@ def require_program(source: Source, command: str) -> Workload | Program:
 def make(source: Source, given: Circumstances) -> Made:
     """Lower and compile for ``given.target`` (from the cache when it holds it); HLO text is taken as it is."""
     if isinstance(source, HloFile):
-        return Made(None, _of_text(source, given.target))
+        return _of_text(source, given.target)
     program = lower(source, given)
     given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
-    return Made(program, compiled(program, given))
+    made = compiled(program, given)
+    given.progress("compile: read from the cache" if made.from_cache else f"compile: {made.compile_s:.1f} s")
+    return Made(program, made)
 
 
 def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[Made]:
-    """``make`` for each of ``targets``, in order."""
+    """``make`` for each of ``targets``, in order. InputError for several targets of one optimised HLO text."""
+    if isinstance(source, HloFile) and len(targets) > 1:
+        named = ", ".join(target.name for target in targets)
+        raise InputError(f"{source.path}: XLA compiled this text for one target; name that one, not {named}")
     return [make(source, replace(given, target=target)) for target in targets]
 
 
-def _of_text(source: HloFile, target: Target) -> Compiled:
+def _of_text(source: HloFile, target: Target) -> Made:
+    """The text as what XLA made for ``target``; InputError when the text is another platform's.
+
+    XLA's estimates in it are used only if they were made for the clock of ``target``.
+    """
+    if source.platform not in ("", target.kind):
+        kind = {"cuda": "a GPU", "cpu": "the CPU"}
+        raise InputError(
+            f"{source.path}: XLA compiled this text for {kind[source.platform]}, but target {target.name} is "
+            f"{kind[target.kind]}; leave --target out or name the one it was compiled for"
+        )
+    clock = source.estimates_clock_ghz
+    own = clock is None or target.has_clock(clock)
     record = Compiled(
         name=source.name,
         target=target,
@@ -64,6 +85,10 @@ def _of_text(source: HloFile, target: Target) -> Compiled:
         compile_s=0.0,
         options={},
         versions="",
+        estimates_are_of_target=own,
     )
     vars(record)["module"] = source.module  # the cached property: it has been parsed already
-    return record
+    if own:
+        return Made(None, record)
+    return Made(None, record, (f"XLA's estimates in the text are for a clock of {clock:.3f} GHz, which is not that of "
+                               f"{target.name}: they are not used",))  # fmt: skip

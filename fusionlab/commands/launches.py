@@ -8,10 +8,10 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.codegen.targets import Target
-from fusionlab.commands.facts import Source, make_all
+from fusionlab.commands.facts import Made, Source, make_all
 from fusionlab.measure.launch_rows import LaunchRow, Totals, label, launch_rows, totals, totals_by
 from fusionlab.measure.ledger import count_launches
-from fusionlab.report.tables import print_rows
+from fusionlab.report.tables import milliseconds, print_rows
 from fusionlab.study import Circumstances
 
 DEFAULT_BY = ("phase", "stage", "role")
@@ -34,11 +34,13 @@ def launches(
             "name": made.compiled.name,
             "target": made.compiled.target.name,
             "launch_source": counts.launch_source,
+            "notes": list(made.notes),
             "rows": [row.to_json() for row in rows],
             "totals": {
                 **found.to_json(),
                 "dynamic_copies": counts.dynamic_copies,
                 "unknown_trip_loops": counts.unknown_trip_loops,
+                "unknown_cuda_graph_launches": _graph_unknown(made, rows),
             },
         }
         if by:
@@ -53,6 +55,13 @@ def launches(
     else:
         _print_several(tables, tuple(by) or DEFAULT_BY, console)
     return documents[0] if len(documents) == 1 else {"targets": documents}
+
+
+def _graph_unknown(made: Made, rows: Sequence[LaunchRow]) -> int:
+    """Launches on a GPU of which XLA's lists do not say whether a CUDA graph holds them."""
+    if made.compiled.target.kind != "cuda":
+        return 0
+    return sum(row.dynamic_launches for row in rows if row.in_cuda_graph is None)
 
 
 def _print_one(
@@ -73,8 +82,9 @@ def _print_one(
             ("launch", "family", "stage", "role", "source", "trips", "GiB", "ms"),
             [[*_where(row), str(row.trip_count), *_numbers(row)[3:6:2]] for row in slowest],
             console,
+            words=5,
         )
-    _notes(document["totals"], document["launch_source"], console)
+    _notes(document, console)
 
 
 def _print_several(tables: Sequence[tuple[Any, Any, Totals]], by: tuple[str, ...], console: Console) -> None:
@@ -87,30 +97,34 @@ def _print_several(tables: Sequence[tuple[Any, Any, Totals]], by: tuple[str, ...
     print_rows(f"{tables[0][0]['name']}: dynamic launches by {', '.join(by)}", (" ".join(by), *columns), body, console)
     for document, _, _ in tables:
         console.print(f"{document['target']}:", style="dim")
-        _notes(document["totals"], document["launch_source"], console)
+        _notes(document, console)
 
 
 def _pairs(found: Sequence[Totals]) -> list[str]:
-    return [cell for one in found for cell in (f"{one.dynamic_launches:,}", f"{one.model_us / 1e3:,.2f}")]
+    return [cell for one in found for cell in (f"{one.dynamic_launches:,}", _ms(one))]
 
 
 def _numbers(found: Totals | LaunchRow) -> list[str]:
-    time = "-" if found.model_us is None else f"{found.model_us / 1e3:,.2f}"
     return [
         f"{found.static_launches:,}",
         f"{found.dynamic_launches:,}",
         f"{found.flops / 1e9:,.2f}",
         f"{found.bytes / 2**30:,.3f}",
         f"{found.intensity_flop_per_byte:,.2f}",
-        time,
+        _ms(found),
     ]
+
+
+def _ms(found: Totals | LaunchRow) -> str:
+    return milliseconds(found.model_us, incomplete=isinstance(found, Totals) and found.unmodelled_us_launches > 0)
 
 
 def _where(row: LaunchRow) -> list[str]:
     return [row.name, row.family, label(row, "stage"), row.role, row.source]
 
 
-def _notes(found: dict[str, Any], launch_source: str, console: Console) -> None:
+def _notes(document: dict[str, Any], console: Console) -> None:
+    found, launch_source = document["totals"], document["launch_source"]
     runs = max(1, found["dynamic_launches"])
     console.print(
         f"launches: {launch_source}; {found['dynamic_copies']:,} copies and memsets beside them; "
@@ -128,5 +142,9 @@ def _notes(found: dict[str, Any], launch_source: str, console: Console) -> None:
     )
     if found["unmodelled_us_launches"]:
         console.print(f"{found['unmodelled_us_launches']:,} launches have no modelled time", style="dim")
+    if unknown := found["unknown_cuda_graph_launches"]:
+        console.print(f"whether a CUDA graph holds them is not known of {unknown:,} launches", style="dim")
     if found["unknown_trip_loops"]:
-        console.print(f"{found['unknown_trip_loops']} loops of unknown trip count are taken as one trip", style="dim")
+        console.print(f"loops of unknown trip count, taken as one trip: {found['unknown_trip_loops']}", style="dim")
+    for note in document["notes"]:
+        console.print(note, style="dim", soft_wrap=True)

@@ -11,7 +11,8 @@ from rich.console import Console
 from fusionlab.commands.facts import Source, require_program
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, flatten
+from fusionlab.hlo.flat import Node, Region, flatten
+from fusionlab.hlo.loop_numbers import loop_number, with_numbered_loops, without_numbers
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory, operations
 from fusionlab.passes.catalogue import PASSES, find_pass
@@ -29,7 +30,7 @@ def replays(source: Source, rewrites: bool, given: Circumstances, console: Conso
 
     With ``rewrites`` every rewrite is tried, and says what it would do or why not.
     """
-    program = lower(require_program(source, "replays"), given)
+    program = with_numbered_loops(lower(require_program(source, "replays"), given))
     given.progress(f"inventory: {program.ops:,} ops")
     loops = inventory(flatten(program.parse()))
     events = _events(program, given) if rewrites and any(not loop.blockers for loop in loops) else []
@@ -55,7 +56,8 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
             "would": event.what if isinstance(event, Applied) else None,
             "kind": None if isinstance(event, Applied) else event.kind,
             "blocked_by": None if isinstance(event, Applied) else event.reason,
-            "location": event.location,
+            "location": without_numbers(event.location),
+            "loop_number": loop_number(event.location),
         }
         for event, name in found
     ]
@@ -63,11 +65,12 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
 
 def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
     body = list(operations(loop.loop.body))
-    pushed = [node for node in body if node not in loop.recomputed and not loop.varying.isdisjoint(node.results)]
+    pushed = [node for node in body if not loop.varying.isdisjoint(node.results)]
     once = program_cost(loop.loop.body)
-    scope = loop.loop.node.scope
+    number = loop_number(loop.loop.node.scope)
     return {
-        "location": scope,
+        "location": without_numbers(loop.loop.node.scope),
+        "loop_number": number,
         "is_replay": not loop.blockers,
         "blockers": list(loop.blockers),
         "trip_count": loop.trips,
@@ -77,15 +80,16 @@ def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
         "body_ops": loop.body_ops,
         "direction_ops": len(pushed),
         "direction_families": dict(_families(pushed).most_common()),
-        "recomputed_ops": sum(1 for node in body if node in loop.recomputed),
-        "recomputed_families": dict(_families([node for node in body if node in loop.recomputed]).most_common()),
+        "recomputed_ops": len(loop.recomputed),
+        "recomputed_flops_per_trip": program_cost(Region((), list(loop.recomputed))).flops,
+        "recomputed_families": dict(_families(list(loop.recomputed)).most_common()),
         "residuals": len(loop.residuals),
         "residual_bytes": loop.residual_bytes,
         "shared_values": len(loop.shared),
         "shared_bytes": loop.shared_bytes,
         "flops_per_trip": once.flops,
         "unfused_bytes_per_trip": once.bytes,
-        "rewrites": [event for event in events if event["location"] == scope],
+        "rewrites": [event for event in events if event["loop_number"] == number],
     }
 
 
@@ -95,14 +99,13 @@ def _families(nodes: list[Node]) -> Counter[str]:
 
 def _print(found: dict[str, Any], console: Console) -> None:
     pushed = ", ".join(f"{count} {name}" for name, count in list(found["direction_families"].items())[:6])
-    again = ", ".join(f"{count} {name}" for name, count in list(found["recomputed_families"].items())[:4])
     rows = [
         ["trips", f"{found['trip_count']:,}"],
         ["seed", found["seed"]],
         ["accumulates", f"{found['accumulated_terms']} term(s) per trip"],
         ["body", f"{found['body_ops']:,} ops, {found['flops_per_trip'] / 1e9:,.2f} GFLOP per trip (model)"],
         ["linear part: ops that see the direction", f"{found['direction_ops']:,} ({pushed})"],
-        ["invariant but recomputed in every trip", f"{found['recomputed_ops']:,}" + (f" ({again})" if again else "")],
+        ["invariant but recomputed in every trip", _repeated(found)],
         ["residuals (per walker), read in every trip", _sized(found["residuals"], found["residual_bytes"])],
         ["weights, constants, tables", _sized(found["shared_values"], found["shared_bytes"])],
     ]
@@ -112,6 +115,12 @@ def _print(found: dict[str, Any], console: Console) -> None:
     for event in found["rewrites"]:
         words = event["would"] or f"blocked ({event['kind']}): {event['blocked_by']}"
         console.print(f"  {'rewrite ' + event['rewrite']:<42} {words}", soft_wrap=True)
+
+
+def _repeated(found: dict[str, Any]) -> str:
+    families = ", ".join(f"{count} {name}" for name, count in list(found["recomputed_families"].items())[:4])
+    gflop = found["recomputed_flops_per_trip"] / 1e9
+    return f"{found['recomputed_ops']:,} ops ({families}), {gflop:,.2f} GFLOP per trip" if families else "nothing"
 
 
 def _sized(count: int, size_bytes: int) -> str:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from fusionlab.codegen.targets import Target
-from fusionlab.commands.facts import Source, make
+from fusionlab.commands.facts import Made, Source, make_all
 from fusionlab.errors import InputError
+from fusionlab.hlo.cost import Cost
 from fusionlab.measure.launch_rows import launch_rows
-from fusionlab.measure.roofline import Ceilings, Point, family_points, kernel_points, op_family_costs
+from fusionlab.measure.model_time import Ceilings, ceilings_of
+from fusionlab.measure.roofline import Point, family_points, kernel_points, op_family_costs
 from fusionlab.output import require_writable, write_whole
 from fusionlab.report.roofline_plot import roofline_svg
-from fusionlab.report.tables import print_rows
+from fusionlab.report.tables import milliseconds, print_rows
 from fusionlab.study import Circumstances
 
 
 @dataclass(frozen=True)
 class RooflineOptions:
-    """``out`` is where the plot goes (None: no plot); measured ceilings replace the target's spec, both or none."""
+    """``out`` is the plot's file or folder (None: no plot); measured ceilings replace the target's spec, both or none.
+
+    Under measured ceilings the modelled times are their roofline, not XLA's estimates (which assume the spec).
+    """
 
     out: str | None = None
     kernels: int = 10
@@ -34,30 +39,47 @@ class RooflineOptions:
 def roofline(
     source: Source, targets: Sequence[Target], options: RooflineOptions, given: Circumstances, console: Console
 ) -> dict[str, Any]:
-    """Print a table per target (and write a plot per target); a document, or ``{"targets": [...]}`` of several."""
-    if options.out:
-        require_writable(Path(options.out).resolve().parent)
-    documents = [_one(source, target, options, len(targets) > 1, given, console) for target in targets]
+    """Print a table per target; a document, or ``{"targets": [...]}`` of several. Plots are written when all is known.
+
+    InputError before anything is compiled for ceilings or an ``out`` that cannot be.
+    """
+    measured = _measured(options)
+    _require_plot(targets, measured, options)
+    drawn = [_one(made, measured, options, console) for made in make_all(source, targets, given)]
+    for document, plot in drawn:
+        if options.out:
+            path = _plot_path(options.out, document, len(drawn) > 1)
+            write_whole(path, plot)
+            document["files"] = [str(path)]
+            console.print(f"written: {path}", soft_wrap=True)
+    documents = [document for document, _ in drawn]
     return documents[0] if len(documents) == 1 else {"targets": documents}
 
 
 def _one(
-    source: Source, target: Target, options: RooflineOptions, several: bool, given: Circumstances, console: Console
-) -> dict[str, Any]:
-    ceilings = _ceilings(target, options)
-    made = make(source, replace(given, target=target))
-    rows = launch_rows(made.compiled)
+    made: Made, measured: Ceilings | None, options: RooflineOptions, console: Console
+) -> tuple[dict[str, Any], str]:
+    """The document of one target, printed, and its plot ("" when none is wanted)."""
+    name, target = made.compiled.name, made.compiled.target.name
+    ceilings = measured or ceilings_of(made.compiled)
+    rows = launch_rows(made.compiled, measured)
     families = family_points(rows, ceilings)
     kernels = kernel_points(rows, ceilings)
+    costs = op_family_costs(made.program) if made.program is not None else {}
     document: dict[str, Any] = {
-        "name": made.compiled.name,
-        "target": target.name,
+        "name": name,
+        "target": target,
         "ceilings": None,
         "families": [point.to_json() for point in families],
         "kernels": [point.to_json() for point in kernels],
-        "op_families": [],
+        "op_families": [
+            {"family": family, "flops": cost.flops, "bytes": cost.bytes, "intensity_flop_per_byte": cost.intensity,
+             "unmodelled": dict(cost.unmodelled)}
+            for family, cost in costs.items()
+        ],
+        "notes": list(made.notes),
         "files": [],
-    }
+    }  # fmt: skip
     if ceilings:
         document["ceilings"] = {
             "flops_per_s": ceilings.flops_per_s,
@@ -65,56 +87,70 @@ def _one(
             "ridge_flop_per_byte": ceilings.ridge_flop_per_byte,
             "source": ceilings.source,
         }
-    _print_points(f"{made.compiled.name} on {target.name}: kernel families", "family", families, console)
+    _print_points(f"{name} on {target}: kernel families", "family", families, console)
     _print_points(
         f"the {min(options.kernels, len(kernels))} slowest kernels", "kernel", kernels[: options.kernels], console
     )
-    if made.program is not None:
-        costs = op_family_costs(made.program)
-        document["op_families"] = [
-            {"family": name, "flops": cost.flops, "bytes": cost.bytes, "intensity_flop_per_byte": cost.intensity,
-             "unmodelled": dict(cost.unmodelled)}
-            for name, cost in costs.items()
-        ]  # fmt: skip
-        body = [
-            [name, f"{cost.flops / 1e9:,.2f}", f"{cost.bytes / 2**30:,.2f}", f"{cost.intensity:,.3f}"]
-            for name, cost in costs.items()
-            if cost.bytes or cost.flops
-        ]
-        print_rows("StableHLO ops, as if none were fused", ("family", "GFLOP", "GiB", "FLOP/byte"), body, console)
-    _print_notes(ceilings, console)
-    if options.out:
-        if ceilings is None:
-            raise InputError(f"target {target.name} has no spec: name --peak-tflops and --bandwidth to plot a roof")
-        document["files"] = [_plot(options.out, several, target, families, kernels, rows, ceilings, made.compiled.name)]
-        console.print(f"written: {document['files'][0]}", soft_wrap=True)
-    return document
-
-
-def _ceilings(target: Target, options: RooflineOptions) -> Ceilings | None:
-    measured = (options.peak_tflops, options.bandwidth_gb_s)
-    if any(one is not None for one in measured):
-        if not all(one is not None and math.isfinite(one) and one > 0 for one in measured):
-            raise InputError("measured ceilings come in pairs of positive numbers: --peak-tflops and --bandwidth")
-        assert options.peak_tflops is not None
-        assert options.bandwidth_gb_s is not None
-        return Ceilings(options.peak_tflops * 1e12, options.bandwidth_gb_s * 1e9, "as given")
-    peaks = target.peaks
-    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {target.name}") if peaks else None
-
-
-def _plot(
-    out: str, several: bool, target: Target, families: Any, kernels: Any, rows: Any, ceilings: Ceilings, name: str
-) -> str:
-    path = Path(out)
-    if path.suffix != ".svg":
-        path = path.with_name(path.name + ".svg")
-    if several:
-        path = path.with_name(f"{path.stem}-{target.name}.svg")
+    _print_ops(costs, console)
+    _print_notes(ceilings, made.notes, console)
+    if not options.out or ceilings is None:
+        return document, ""
     family_of = {row.name: row.family for row in rows}
     dots = [(point, family_of[point.name]) for point in kernels]
-    write_whole(path, roofline_svg(f"{name} on {target.name}", families, dots, ceilings))
-    return str(path)
+    return document, roofline_svg(f"{name} on {target}", families, dots, ceilings)
+
+
+def _measured(options: RooflineOptions) -> Ceilings | None:
+    given = (options.peak_tflops, options.bandwidth_gb_s)
+    if all(one is None for one in given):
+        return None
+    if not all(one is not None and math.isfinite(one) and one > 0 for one in given):
+        raise InputError("measured ceilings come in pairs of positive numbers: --peak-tflops and --bandwidth")
+    assert options.peak_tflops is not None
+    assert options.bandwidth_gb_s is not None
+    return Ceilings(options.peak_tflops * 1e12, options.bandwidth_gb_s * 1e9, "measured, as given", measured=True)
+
+
+def _require_plot(targets: Sequence[Target], measured: Ceilings | None, options: RooflineOptions) -> None:
+    """InputError for what would keep a plot from being drawn or written."""
+    if not options.out:
+        return
+    for target in targets:
+        if measured is None and target.peaks is None:
+            raise InputError(f"target {target.name} has no spec: name --peak-tflops and --bandwidth to plot a roof")
+    path = Path(options.out)
+    if not _is_folder(options.out) and path.suffix not in ("", ".svg"):
+        raise InputError(f"{options.out}: the plot is SVG; name --out FILE.svg or a folder")
+    require_writable(path if _is_folder(options.out) else path.resolve().parent)
+
+
+def _is_folder(out: str) -> bool:
+    return out.endswith("/") or Path(out).is_dir()
+
+
+def _plot_path(out: str, document: Mapping[str, Any], several: bool) -> Path:
+    """``FILE.svg``, ``FILE-TARGET.svg`` for several targets, or ``FOLDER/PROGRAM-TARGET-roofline.svg``."""
+    if _is_folder(out):
+        return Path(out) / f"{document['name']}-{document['target']}-roofline.svg"
+    path = Path(out).with_suffix(".svg")
+    return path.with_name(f"{path.stem}-{document['target']}.svg") if several else path
+
+
+def _print_ops(costs: Mapping[str, Cost], console: Console) -> None:
+    body = [
+        [
+            name,
+            f"{cost.flops / 1e9:,.2f}",
+            f"{cost.bytes / 2**30:,.2f}",
+            f"{cost.intensity:,.3f}",
+            f"{sum(cost.unmodelled.values()):,}",
+        ]
+        for name, cost in costs.items()
+        if cost.bytes or cost.flops or cost.unmodelled
+    ]
+    if body:
+        columns = ("family", "GFLOP", "GiB", "FLOP/byte", "unmodelled ops")
+        print_rows("StableHLO ops, as if none were fused", columns, body, console)
 
 
 def _print_points(title: str, what: str, points: Sequence[Point], console: Console) -> None:
@@ -126,8 +162,8 @@ def _print_points(title: str, what: str, points: Sequence[Point], console: Conso
             f"{point.flops / 1e9:,.2f}",
             f"{point.bytes / 2**30:,.3f}",
             f"{point.intensity_flop_per_byte:,.3f}",
-            f"{point.model_us / 1e3:,.2f}",
-            f"{point.model_share:.1%}",
+            milliseconds(point.model_us, incomplete=point.unmodelled_us_launches > 0),
+            "-" if point.model_share is None else f"{point.model_share:.1%}",
             "-" if point.model_flops_per_s is None else f"{point.model_flops_per_s / 1e9:,.0f}",
             "-" if point.roof_share is None else f"{point.roof_share:.0%}",
             point.bound,
@@ -137,7 +173,9 @@ def _print_points(title: str, what: str, points: Sequence[Point], console: Conso
     print_rows(title, columns, body, console)
 
 
-def _print_notes(ceilings: Ceilings | None, console: Console) -> None:
+def _print_notes(ceilings: Ceilings | None, notes: Sequence[str], console: Console) -> None:
+    for note in notes:
+        console.print(note, style="dim", soft_wrap=True)
     if ceilings is None:
         console.print(
             "no ceilings: the target has no spec; --peak-tflops and --bandwidth give measured ones", style="dim"
@@ -146,7 +184,8 @@ def _print_notes(ceilings: Ceilings | None, console: Console) -> None:
     console.print(
         f"ceilings ({ceilings.source}): {ceilings.flops_per_s / 1e12:,.2f} TFLOP/s in FP32, "
         f"{ceilings.bytes_per_s / 1e9:,.0f} GB/s, ridge at {ceilings.ridge_flop_per_byte:,.1f} FLOP/byte; FLOPs, bytes "
-        "and time are models",
+        "and time are models"
+        + ("; time is the roofline of the measured ceilings and 1 us per launch" if ceilings.measured else ""),
         style="dim",
         soft_wrap=True,
     )

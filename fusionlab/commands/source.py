@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fusionlab.codegen.targets import target_of_clock
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.saved import HloFile
 from fusionlab.workload import Workload
 
 
@@ -48,5 +50,10 @@ def load_source(options: SourceOptions) -> Workload | Program:
 
 
 def default_target(source: object) -> str:
-    """The paper's reference for what may run on a GPU; the CPU for a file that was lowered for it."""
-    return "cpu" if isinstance(source, Program) and source.platform == "cpu" else "a100"
+    """The paper's reference for what may run on a GPU; the CPU for a file that was lowered or compiled for it.
+
+    Optimised HLO text with XLA's estimates in it says which clock they are for, and so which of our targets.
+    """
+    if isinstance(source, HloFile) and source.estimates_clock_ghz is not None:
+        return target_of_clock(source.estimates_clock_ghz) or "a100"
+    return "cpu" if isinstance(source, Program | HloFile) and source.platform == "cpu" else "a100"

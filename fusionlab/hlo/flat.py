@@ -120,6 +120,11 @@ def free_values(region: Region) -> list[Value]:
     return list(dict.fromkeys(value for value in [*reads, *region.returns] if value not in inside))
 
 
+def reads(node: Node) -> list[Value]:
+    """The values that ``node`` reads: its operands and what its regions capture."""
+    return [*node.operands, *(value for region in node.regions for value in free_values(region))]
+
+
 def constant_array(node: Node) -> np.ndarray:
     """The value of a ``stablehlo.constant`` as a NumPy array of the result's shape."""
     type_ = node.results[0].type

@@ -85,15 +85,6 @@ class Loop:
         """Positions of the carried values whose role is one of ``kinds``."""
         return [i for i, role in enumerate(self.roles) if isinstance(role, kinds)]
 
-    def counter_values(self, trip: int | np.ndarray) -> dict[Value, np.ndarray]:
-        """The value of each counter argument of the body in trip ``trip``."""
-        found = {}
-        for i in self.indices(Counter):
-            role, argument = self.roles[i], self.body.arguments[i]
-            assert isinstance(role, Counter)
-            found[argument] = role.at(trip)
-        return found
-
 
 def find_loops(region: Region) -> list[Loop]:
     """Every ``stablehlo.while`` below ``region``, outer ones first, with its facts."""

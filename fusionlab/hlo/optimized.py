@@ -171,7 +171,11 @@ class HloModule:
 
 
 def parse_optimized(text: str) -> HloModule:
-    """Read HLO text as XLA prints it after optimisation. HloSyntaxError says where it is not that."""
+    """Read HLO text as XLA prints it after optimisation. HloSyntaxError says where it is not that.
+
+    A byte order mark and lines of ``//`` comments are skipped; the record does not keep them.
+    """
+    text = text.removeprefix("\ufeff")
     try:
         module: HloModule = _parser().parse(text)
     except lark.exceptions.UnexpectedInput as error:
@@ -219,7 +223,7 @@ class _Records(lark.Transformer):  # type: ignore[misc]  # lark is untyped here
 
 def _syntax_error(text: str, error: Any) -> HloSyntaxError:
     expected = getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
-    names = tuple(sorted(name for name in expected if name != "WHITESPACE"))
+    names = tuple(sorted(name for name in expected if name not in ("WHITESPACE", "COMMENT")))
     line, column = error.line, error.column
     if line is None or line < 1:  # the text ended too early
         lines = text.splitlines() or [""]

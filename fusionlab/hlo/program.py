@@ -77,11 +77,7 @@ class Program:
                 raise InputError(f"{path}: neither StableHLO text nor MLIR bytecode") from None
             except ir.MLIRError as error:
                 raise InputError(f"{path}: not a valid StableHLO module: {_first_line(error)}") from None
-            if (entry := _public_function(module)) is None:
-                raise InputError(f"{path}: the module has no public function; expected one named main")
-            if (cause := why_refused(module)) is not None:
-                raise InputError(f"{path}: {cause}")
-            _require_static_tensors(module, entry, path)
+            require_studyable(module, path)
             return Program.from_module(module, name=path.stem, provenance=str(path))
 
     def parse(self) -> ir.Module:
@@ -139,6 +135,15 @@ def public_functions(module: ir.Module) -> list[Any]:
 def _public_function(module: ir.Module) -> Any:
     public = public_functions(module)
     return next((f for f in public if f.name.value == "main"), public[0] if public else None)
+
+
+def require_studyable(module: ir.Module, path: Path) -> None:
+    """InputError naming the file, unless ``module`` has an entry, static tensors and only calls that can be known."""
+    if (entry := _public_function(module)) is None:
+        raise InputError(f"{path}: the module has no public function; expected one named main")
+    if (cause := why_refused(module)) is not None:
+        raise InputError(f"{path}: {cause}")
+    _require_static_tensors(module, entry, path)
 
 
 def _require_static_tensors(module: ir.Module, entry: Any, path: Path) -> None:

@@ -16,11 +16,12 @@ from fusionlab.hlo.cost import size_bytes
 from fusionlab.hlo.directions import FLOATS, Seed, find_seeds, origins_of
 from fusionlab.hlo.families import family
 from fusionlab.hlo.flat import Node, Region, Value, free_values
+from fusionlab.hlo.invariants import invariant_nodes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops
 
-CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 _ARITHMETIC = ("elementwise", "gemm", "reduction", "triangular-solve", "factorisation")
 _NO_ARITHMETIC = ("stablehlo.convert", "stablehlo.select", "stablehlo.compare")
+CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Replay:
     ``residuals`` are the values that every trip reads unchanged and that differ between walkers (carried or captured);
     ``shared`` the others: weights, constants, index tables. Without a walker axis (accumulators are scalars) every
     computed value counts as a residual. ``varying`` are the body's values that depend on the counter; ``recomputed``
-    the nodes whose floating-point arithmetic does not, and is repeated in every trip all the same.
+    the nodes that compute from invariant values only, in every trip (``hlo.invariants``).
     """
 
     loop: Loop
@@ -38,7 +39,7 @@ class Replay:
     residuals: tuple[Value, ...]
     shared: tuple[Value, ...]
     varying: frozenset[Value]
-    recomputed: frozenset[Node]
+    recomputed: tuple[Node, ...]
     terms: int
     body_ops: int
     blockers: tuple[str, ...]
@@ -47,6 +48,11 @@ class Replay:
     def trips(self) -> int | None:
         """Trips of the loop, None when not known."""
         return self.loop.trips
+
+    @property
+    def repeats_arithmetic(self) -> bool:
+        """Whether floating-point arithmetic, not only that of indices, is among what is recomputed."""
+        return any(_computes(node) for node in self.recomputed)
 
     @property
     def residual_bytes(self) -> int:
@@ -106,7 +112,7 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
         residuals=residuals,
         shared=shared,
         varying=frozenset(varying),
-        recomputed=frozenset(_recomputed(body, varying)),
+        recomputed=tuple(invariant_nodes(loop)),
         terms=len(accumulated),
         body_ops=sum(1 for _ in operations(body)),
         blockers=tuple(_blockers(loop, floats, seeds, seed, other_slices)),
@@ -162,33 +168,10 @@ def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tu
     return tuple(v for v in given if v in differs), tuple(v for v in given if v not in differs)
 
 
-def _recomputed(body: Region, varying: set[Value]) -> set[Node]:
-    """Nodes of ``body`` that do floating-point arithmetic without the direction, and what only serves or follows them.
-
-    Broadcasts of residuals, masks and permutations belong to the linear program; with ``jvp`` inside the loop
-    the wavefunction itself is here.
-    """
-    fixed = [node for node in operations(body) if varying.isdisjoint(node.results)]
-    computing = {node for node in fixed if _computes(node)}
-    after = reached(body, [value for node in computing for value in node.results])
-    found = computing | {node for node in fixed if not after.isdisjoint(node.operands)}
-    consumers: dict[Node, list[Node]] = {}
-    for node in operations(body):
-        for value in node.operands:
-            if value.producer is not None:
-                consumers.setdefault(value.producer, []).append(node)
-    for node in reversed(fixed):
-        if consumers.get(node) and all(consumer in found for consumer in consumers[node]):
-            found.add(node)
-    return found | {inner for node in found for region in node.regions for inner in region.walk()}
-
-
 def _computes(node: Node) -> bool:
-    return (
-        family(node) in _ARITHMETIC
-        and node.name not in _NO_ARITHMETIC
-        and any(_dtype(value) in FLOATS for value in node.results)
-    )
+    if family(node) not in _ARITHMETIC or node.name in _NO_ARITHMETIC:
+        return False
+    return any(_dtype(value) in FLOATS for value in node.results)
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, require_studyable
+
+# Optimised HLO text begins so, after a byte order mark and comments.
+_HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
 
 
 @dataclass(frozen=True)
 class HloFile:
-    """Optimised HLO text from a file: what some XLA made of a program, with nothing else known of it."""
+    """Optimised HLO text from a file: what XLA made of a program for one device, which the text does not name.
+
+    ``platform`` is ``cuda``, ``cpu`` or "" and ``estimates_clock_ghz`` the clock of the device that XLA's estimates are
+    for, None without any (``hlo.compiled_for``).
+    """
 
     name: str
     path: str
     text: str
     module: HloModule
+    platform: str = ""
+    estimates_clock_ghz: float | None = None
 
 
 def load_saved(path: str | Path) -> HloFile | Program:
@@ -33,7 +43,7 @@ def load_saved(path: str | Path) -> HloFile | Program:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if content.lstrip().startswith(b"HloModule"):
+    if _HLO_TEXT.match(content):
         text = content.decode("utf-8", "replace")
         try:
             module = parse_optimized(text)
@@ -41,7 +51,7 @@ def load_saved(path: str | Path) -> HloFile | Program:
             raise InputError(f"{path}: {error}") from None
         if (missing := _what_is_missing(module)) is not None:
             raise InputError(f"{path}: {missing}: the text is not complete")
-        return HloFile(path.stem, str(path), text, module)
+        return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
     return _exported(path, content) or Program.from_file(path)
 
 
@@ -64,11 +74,6 @@ def _exported(path: Path, content: bytes) -> Program | None:
     from jax import export
     from jax._src.interpreters.mlir import make_ir_context
 
-    if importlib.util.find_spec("flatbuffers") is None:
-        raise InputError(
-            f"{path}: neither StableHLO nor HLO text; if it is a saved jax.export, reading it needs flatbuffers: "
-            "pip install flatbuffers"
-        )
     try:
         exported = export.deserialize(bytearray(content))
     except Exception:  # the flat buffer reader has no error of its own: any of struct, index, value, key
@@ -78,5 +83,6 @@ def _exported(path: Path, content: bytes) -> Program | None:
         raise InputError(f"{path}: exported for several platforms ({named}); export it for one of them")
     with make_ir_context():
         module = ir.Module.parse(exported.mlir_module())
+        require_studyable(module, path)
         platform = exported.platforms[0]
         return Program.from_module(module, name=exported.fun_name, provenance=str(path), platform=platform)

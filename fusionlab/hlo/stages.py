@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fusionlab.hlo.flat import Node, Region
-from fusionlab.hlo.replay import Replay, find_replays
+from fusionlab.hlo.replay import Replay, find_replays, reached
 
 PHASES = ("mcmc", "laplacian", "potential", "wavefunction", "optimiser")
 STAGES = ("A", "B", "C", "D", "E")
@@ -113,8 +113,14 @@ def attribute_nodes(region: Region, replays: Iterable[Replay] | None = None) -> 
     """
     known: dict[Node, bool] = {}
     for replay in find_replays(region) if replays is None else replays:
-        for node in replay.loop.body.walk():
-            known[node] = node not in replay.recomputed
+        body = replay.loop.body
+        # With jvp inside the loop the wavefunction itself is repeated there: that and what follows from it is no
+        # tangent. Index arithmetic and views of residuals are part of the linear program.
+        repeated = [value for node in replay.recomputed for value in node.results if replay.repeats_arithmetic]
+        primal = reached(body, repeated) - replay.varying
+        for node in body.nodes:
+            inside = (inner for region in node.regions for inner in region.walk())
+            known |= dict.fromkeys((node, *inside), primal.isdisjoint(node.results))
     return {node: attribute(node.scope, replayed=known.get(node)) for node in region.walk()}
 
 

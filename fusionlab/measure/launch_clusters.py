@@ -9,7 +9,7 @@ from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
 from fusionlab.hlo.optimized import Computation, HloModule, Instruction
 from fusionlab.measure.launch_rows import LaunchRow
-from fusionlab.measure.model_time import LAUNCH_US, roofline_us
+from fusionlab.measure.model_time import LAUNCH_US, ceilings_of
 from fusionlab.measure.origins import members
 from fusionlab.measure.traffic import reads_of, traffic_of
 
@@ -104,8 +104,8 @@ def _size(computation: Computation, value: tuple[str, int]) -> int:
 
 
 def _with_gain(found: Cluster, compiled: Compiled) -> Cluster:
-    peaks = compiled.target.peaks
-    if peaks is None or found.us is None:
+    ceilings = ceilings_of(compiled)
+    if ceilings is None or found.us is None:
         return found
-    one_kernel = LAUNCH_US + roofline_us(found.flops / found.runs, found.least_bytes / found.runs, peaks)
+    one_kernel = LAUNCH_US + ceilings.least_us(found.flops / found.runs, found.least_bytes / found.runs)
     return dataclasses.replace(found, gain_us=max(0.0, found.us - one_kernel * found.runs))

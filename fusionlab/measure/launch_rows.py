@@ -18,10 +18,13 @@ from fusionlab.hlo.kernel_cost import Work, work_of
 from fusionlab.hlo.optimized import Computation, HloModule, Instruction
 from fusionlab.measure.cuda_graphs import captured_thunks
 from fusionlab.measure.ledger import LaunchSite, launches
-from fusionlab.measure.model_time import ModelTime, model_time
+from fusionlab.measure.model_time import Ceilings, ModelTime, time_model
 from fusionlab.measure.origins import Origin, members, origin_of, origin_of_readers
 
-COLUMNS = ("phase", "stage", "role", "family", "name", "loop", "in_cuda_graph", "model_source", "attributed_by")
+COLUMNS = (
+    "phase", "stage", "role", "family", "name", "kind", "loop", "trip_count", "in_cuda_graph", "source", "model_source",
+    "attributed_by",
+)  # fmt: skip
 """The columns that ``--by`` can total."""
 UNATTRIBUTED = "unattributed"
 
@@ -34,7 +37,7 @@ class LaunchRow:
     names these come from (``members``, ``readers`` of what XLA made by itself, or "" for unknown). ``loop`` names the
     loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names
     what of it has no FLOP rule. ``model_us`` is None when nothing says how long it takes; ``model_source`` says whose
-    estimate it is (``xla`` or ``roofline``).
+    estimate it is (``xla``, ``roofline``, or ``measured`` for the roofline of measured ceilings).
     """
 
     phase: str
@@ -77,6 +80,7 @@ class LaunchRow:
 class Totals:
     """Sums over rows.
 
+    ``model_us`` is None when no row has a time, and lacks that of ``unmodelled_us_launches`` when some have none.
     ``attributed_launches`` carry phase, stage and role, some of them those of their readers;
     ``unmodelled_bytes`` are bytes of launches with something in them that has no FLOP rule.
     """
@@ -85,15 +89,17 @@ class Totals:
     dynamic_launches: int = 0
     flops: int = 0
     bytes: int = 0
-    model_us: float = 0.0
+    model_us: float | None = None
     attributed_launches: int = 0
     attributed_by_readers_launches: int = 0
     unmodelled_bytes: int = 0
     unmodelled_us_launches: int = 0
 
     def __add__(self, other: Totals) -> Totals:
-        fields = (one.name for one in dataclasses.fields(self))
-        return Totals(**{name: getattr(self, name) + getattr(other, name) for name in fields})
+        counts = (one.name for one in dataclasses.fields(self) if one.name != "model_us")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in counts}
+        times = [one.model_us for one in (self, other) if one.model_us is not None]
+        return Totals(**sums, model_us=sum(times) if times else None)
 
     @property
     def intensity_flop_per_byte(self) -> float:
@@ -105,17 +111,20 @@ class Totals:
         return {**dataclasses.asdict(self), "intensity_flop_per_byte": self.intensity_flop_per_byte}
 
 
-def launch_rows(compiled: Compiled) -> tuple[LaunchRow, ...]:
-    """Every launch site of ``compiled`` in XLA's order, those that never run included; copies are no launches."""
+def launch_rows(compiled: Compiled, measured: Ceilings | None = None) -> tuple[LaunchRow, ...]:
+    """Every launch site of ``compiled`` in XLA's order, those that never run included; copies are no launches.
+
+    With ``measured`` ceilings, times are their roofline.
+    """
     graphs = captured_thunks(compiled)
     places = _Places(compiled.module)
-    peaks = compiled.target.peaks
+    model = time_model(compiled, measured)
     rows = []
     for site in launches(compiled):
         if site.is_copy:
             continue
         found = places.facts_of(site)
-        time = model_time(found.instruction, found.work.flops, _moved(site), peaks) if found.instruction else None
+        time = model.time(found.instruction, found.work.flops, _moved(site)) if found.instruction else None
         rows.append(_row(site, found, time, graphs.get(site.thunk_id)))
     return tuple(rows)
 
@@ -137,7 +146,7 @@ def totals_by(rows: Iterable[LaunchRow], columns: Sequence[str]) -> dict[tuple[s
     for row in rows:
         key = tuple(label(row, column) for column in columns)
         groups[key] = groups.get(key, Totals()) + _totals_of(row)
-    return dict(sorted(groups.items(), key=lambda item: (-item[1].model_us, -item[1].dynamic_launches, item[0])))
+    return dict(sorted(groups.items(), key=lambda item: (-(item[1].model_us or 0), -item[1].dynamic_launches, item[0])))
 
 
 def label(row: LaunchRow, column: str) -> str:
@@ -231,7 +240,7 @@ def _totals_of(row: LaunchRow) -> Totals:
         dynamic_launches=row.dynamic_launches,
         flops=row.flops,
         bytes=row.bytes,
-        model_us=row.model_us or 0.0,
+        model_us=row.model_us,
         attributed_launches=row.dynamic_launches if row.is_attributed else 0,
         attributed_by_readers_launches=(
             row.dynamic_launches if row.is_attributed and row.attributed_by == "readers" else 0

@@ -17,30 +17,14 @@ from fusionlab.hlo.flat import Region, flatten
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.measure.launch_rows import LaunchRow, Totals, totals, totals_by
-from fusionlab.measure.model_time import LAUNCH_US
-
-
-@dataclass(frozen=True)
-class Ceilings:
-    """The two roofs, and where they come from (``spec of a100``, ``measured``)."""
-
-    flops_per_s: float
-    bytes_per_s: float
-    source: str
-
-    @property
-    def ridge_flop_per_byte(self) -> float:
-        """The intensity at which the roofs meet."""
-        return self.flops_per_s / self.bytes_per_s
-
-    def attainable_flops_per_s(self, intensity_flop_per_byte: float) -> float:
-        """The roof at that intensity."""
-        return min(self.flops_per_s, intensity_flop_per_byte * self.bytes_per_s)
+from fusionlab.measure.model_time import LAUNCH_US, Ceilings
 
 
 @dataclass(frozen=True)
 class Point:
     """One family, kernel or the whole program on the roofline; None where there are no ceilings or no time.
+
+    A time that lacks that of ``unmodelled_us_launches`` gives no rate and no share of the roof.
 
     ``bound`` is what the model says limits it: ``launch`` when launches are more than half of its time, else
     ``memory`` or ``compute`` by the side of the ridge that it is on. ``roof_share`` is modelled over attainable FLOP/s.
@@ -51,12 +35,13 @@ class Point:
     flops: int
     bytes: int
     intensity_flop_per_byte: float
-    model_us: float
-    model_share: float
+    model_us: float | None
+    model_share: float | None
     model_flops_per_s: float | None
     attainable_flops_per_s: float | None
     roof_share: float | None
     bound: str
+    unmodelled_us_launches: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
@@ -99,7 +84,8 @@ def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Co
 
 def _point(name: str, found: Totals, whole: Totals, ceilings: Ceilings | None) -> Point:
     intensity = found.intensity_flop_per_byte
-    modelled = found.flops / (found.model_us * 1e-6) if found.model_us else None
+    timed = found.model_us is not None and not found.unmodelled_us_launches
+    modelled = found.flops / (found.model_us * 1e-6) if timed and found.model_us else None
     attainable = ceilings.attainable_flops_per_s(intensity) if ceilings else None
     return Point(
         name=name,
@@ -108,16 +94,17 @@ def _point(name: str, found: Totals, whole: Totals, ceilings: Ceilings | None) -
         bytes=found.bytes,
         intensity_flop_per_byte=intensity,
         model_us=found.model_us,
-        model_share=found.model_us / whole.model_us if whole.model_us else 0.0,
+        model_share=found.model_us / whole.model_us if found.model_us is not None and whole.model_us else None,
         model_flops_per_s=modelled,
         attainable_flops_per_s=attainable,
         roof_share=modelled / attainable if modelled and attainable else None,
         bound=_bound(found, ceilings),
+        unmodelled_us_launches=found.unmodelled_us_launches,
     )
 
 
 def _bound(found: Totals, ceilings: Ceilings | None) -> str:
-    if found.model_us and found.dynamic_launches * LAUNCH_US > found.model_us / 2:
+    if found.model_us and not found.unmodelled_us_launches and found.dynamic_launches * LAUNCH_US > found.model_us / 2:
         return "launch"
     if ceilings is None:
         return "unknown"

@@ -39,7 +39,9 @@ from fusionlab.passes.laplacian_search import Laplacian, NoLaplacian, find_lapla
 
 @dataclass(frozen=True)
 class CollapseReplay(Pass):
-    """No options."""
+    """``split`` contracts the parts of a concatenation one by one, each with the directions it depends on."""
+
+    split: bool = False
 
     name: ClassVar[str] = "collapse-replay"
 
@@ -64,8 +66,8 @@ class CollapseReplay(Pass):
                 continue
             try:
                 found = find_laplacian(flat, replay)
-                raising = Raising(marks={})
-                function = collapsed(flat, replay, found, raising)
+                raising = Raising(marks={}, fold=True)
+                function = collapsed(flat, replay, found, raising, self.split)
                 rebuild(module, function, name="collapse_replay", platform=platform, origins=raising.marks or {})
             except NoLaplacian as reason:
                 events.append(Declined(self.name, "unsafe", str(reason), scope))
@@ -76,7 +78,7 @@ class CollapseReplay(Pass):
             verify(module, self.name)
             known = None if program.platform == "any" else program.platform
             program = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
-            events.append(Applied(self.name, _describe(replay, found), scope, self.name))
+            events.append(Applied(self.name, _describe(replay, found), scope, str(self)))
 
 
 def _describe(replay: Replay, found: Laplacian) -> str:
@@ -88,7 +90,9 @@ def _describe(replay: Replay, found: Laplacian) -> str:
     )
 
 
-def collapsed(flat: FlatFunction, replay: Replay, found: Laplacian, raising: Raising) -> Callable[..., tuple[Any, ...]]:
+def collapsed(
+    flat: FlatFunction, replay: Replay, found: Laplacian, raising: Raising, split: bool
+) -> Callable[..., tuple[Any, ...]]:
     """The whole entry as a JAX callable with the replay collapsed; NoLaplacian if something else needs the loop."""
     loop = replay.loop
     initial = next((loop.node.operands[i] for i in loop.indices(Sum)), None)
@@ -107,7 +111,7 @@ def collapsed(flat: FlatFunction, replay: Replay, found: Laplacian, raising: Rai
     def run(*arrays: Any) -> tuple[Any, ...]:
         environment: dict[Value, Any] = dict(zip(flat.arguments, arrays, strict=True))
         raising.run(first, environment)
-        engine = ForwardLaplacian(found.x, found.coordinates, found.walker_axes, raising, found.one)
+        engine = ForwardLaplacian(found.x, found.coordinates, found.walker_axes, raising, found.one, split)
         [jet] = engine.run(cone, environment, [found.output])
         jet = densify(jet, found.coordinates)
         environment.update(engine.environment)

@@ -101,11 +101,15 @@ class Pass(ABC):
     def __str__(self) -> str:
         """``name`` or ``name{option=value,...}`` with the options that are not at their default."""
         changed = [
-            f"{f.name}={getattr(self, f.name)}"
+            f"{f.name}={_printed(getattr(self, f.name))}"
             for f in dataclasses.fields(self)  # type: ignore[arg-type]
             if getattr(self, f.name) != f.default
         ]
         return f"{self.name}{{{','.join(changed)}}}" if changed else self.name
+
+
+def _printed(option: Any) -> str:
+    return str(option).lower() if isinstance(option, bool) else str(option)
 
 
 class VerificationError(Exception):

@@ -22,18 +22,13 @@ from typing import Any, ClassVar
 
 from jax import lax
 
-from fusionlab.codegen.raising import live_nodes, raise_nodes, reads, unsupported_nodes
-from fusionlab.hlo.flat import Node, Value, free_values
+from fusionlab.codegen.raising import raise_nodes, unsupported_nodes
+from fusionlab.hlo.flat import Node, reads
+from fusionlab.hlo.invariants import constant_values, invariant_nodes, only_makes_data
 from fusionlab.hlo.loops import Invariant, Loop
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, describe, loop_marks, rewrite_loops
-
-VIEWS = frozenset(
-    f"stablehlo.{name}" for name in ("constant", "iota", "broadcast_in_dim", "reshape", "convert", "transpose", "slice")
-)
-
-_SOURCES = ("stablehlo.constant", "stablehlo.iota")
 
 
 @dataclass(frozen=True)
@@ -62,51 +57,6 @@ def _decide(site: Site) -> Rewrite:
         marks=tuple(loop_marks(loop).items()),
         marked_loop=-1,  # hoisted ops may hold loops of their own, and stand in front
     )
-
-
-def invariant_nodes(loop: Loop) -> list[Node]:
-    """Nodes of the body that compute something from invariant values only, and the views that these need."""
-    body = loop.body
-    varying = {a for i, a in enumerate(body.arguments) if not isinstance(loop.roles[i], Invariant)}
-    invariant = []
-    for node in body.nodes:
-        if varying.isdisjoint(reads(node)) and not _has_effect(node):
-            invariant.append(node)
-        else:
-            varying.update(node.results)
-    constants = _constants(body.nodes)
-    computing = [node for node in invariant if not _only_makes_data(node, constants)]
-    outputs = [value for node in computing for value in node.results]
-    inputs = [*body.arguments]
-    outside = set(invariant)
-    return [n for n in live_nodes(invariant, [*inputs, *_captured(loop)], outputs) if n in outside] if computing else []
-
-
-def _only_makes_data(node: Node, constants: set[Value]) -> bool:
-    """Views, and anything computed from constants alone (XLA folds it, or makes it inside a fusion)."""
-    return node.name in VIEWS or constants.issuperset(node.results)
-
-
-def _constants(nodes: list[Node]) -> set[Value]:
-    """Values that are computed from constants alone."""
-    found: set[Value] = set()
-    for node in nodes:
-        read = reads(node)
-        if node.name in _SOURCES or (read and found.issuperset(read)):
-            found.update(node.results)
-    return found
-
-
-def _has_effect(node: Node) -> bool:
-    if node.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
-        return any(_has_effect(inner) for region in node.regions for inner in region.walk())
-    if node.name == "stablehlo.custom_call" and "has_side_effect" in node.attributes:
-        return bool(node.attributes["has_side_effect"].value)
-    return node.name in ("stablehlo.rng", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
-
-
-def _captured(loop: Loop) -> list[Value]:
-    return [value for region in loop.node.regions for value in free_values(region)]
 
 
 def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, ...]]:
@@ -146,9 +96,9 @@ def _stay(loop: Loop, hoisted: list[Node]) -> list[Node]:
     """The nodes that each trip still runs: what varies, and views of hoisted values (cheaper to repeat)."""
     front = set(hoisted)
     wanted = {v for node in loop.body.nodes if node not in front for v in reads(node)} | set(loop.body.returns)
-    constants = _constants(loop.body.nodes)
+    constants = constant_values(loop.body.nodes)
     for node in reversed(hoisted):
-        if _only_makes_data(node, constants) and not wanted.isdisjoint(node.results):
+        if only_makes_data(node, constants) and not wanted.isdisjoint(node.results):
             front.discard(node)
             wanted.update(reads(node))
     return [node for node in loop.body.nodes if node not in front]

@@ -20,8 +20,8 @@ import numpy as np
 
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
-from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nodes, reads
-from fusionlab.hlo.flat import FlatFunction, Node, Value
+from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nodes
+from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.replay import Replay, reached
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
@@ -159,7 +159,7 @@ class _Trial:
         many = math.prod(extents)
         axes = walker_axes(flat, [(x, 0)]) if walkers == 1 else {}
         few = min(many, _WALKERS)
-        self.raising = Raising(widen=True, shapes=resized_shapes(axes, many, few))
+        self.raising = Raising(widen=True, shapes=resized_shapes(axes, many, few), fold=True)
         self.one = Raising(shapes=resized_shapes(axes, many, 1))
         sums = [loop.node.operands[i] for i in loop.indices(Sum)]
         self.initial = sums[0] if sums else None

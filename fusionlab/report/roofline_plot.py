@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fusionlab.measure.roofline import Ceilings, Point
+from fusionlab.measure.model_time import Ceilings
+from fusionlab.measure.roofline import Point
 
 _WIDTH, _HEIGHT = 900, 560
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 190, 50, 60
@@ -110,19 +111,19 @@ def _roofs(axes: _Axes, ceilings: Ceilings) -> Iterator[str]:
 def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
     """Dots, then their labels to the right of the plot, in the order of height and never on top of each other."""
     for point in points:
-        yield _dot(axes, point, 4 + 16 * math.sqrt(point.model_share), _COLOURS.get(point.name, _OTHER), 0.8)
+        yield _dot(axes, point, 4 + 16 * math.sqrt(point.model_share or 0.0), _COLOURS.get(point.name, _OTHER), 0.8)
     at = float(_TOP)
     for point in sorted(points, key=lambda one: -(one.model_flops_per_s or 0.0)):
         x, y = axes.x(point.intensity_flop_per_byte), axes.y(point.model_flops_per_s or 1.0)
         at = max(at + 34, y - 40)
         colour = _COLOURS.get(point.name, _OTHER)
-        left = _WIDTH - _RIGHT + 14
+        left, share = _WIDTH - _RIGHT + 14, f"{point.model_share or 0.0:.0%}"
         yield (
             f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left - 4}" y2="{at - 4:.1f}" stroke="{colour}" stroke-width="0.6"/>'
         )
         yield f'<text x="{left}" y="{at:.1f}" fill="{colour}" font-weight="bold">{escape(point.name)}</text>'
         yield (
-            f'<text x="{left}" y="{at + 14:.1f}" fill="{colour}" font-size="11">{point.model_share:.0%} of time, '
+            f'<text x="{left}" y="{at + 14:.1f}" fill="{colour}" font-size="11">{share} of time, '
             f"{point.dynamic_launches:,} launches</text>"
         )
 
@@ -131,7 +132,7 @@ def _dot(axes: _Axes, point: Point, radius: float, colour: str, opacity: float) 
     x, y = axes.x(point.intensity_flop_per_byte), axes.y(point.model_flops_per_s or 1.0)
     words = (
         f"{point.name}: {point.intensity_flop_per_byte:.3g} FLOP/byte, {(point.model_flops_per_s or 0) / 1e9:,.1f} "
-        f"GFLOP/s, {point.model_us / 1e3:,.3f} ms, {point.bound}-bound"
+        f"GFLOP/s, {(point.model_us or 0.0) / 1e3:,.3f} ms, {point.bound}-bound"
     )
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" fill-opacity="{opacity}">'

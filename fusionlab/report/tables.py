@@ -69,18 +69,34 @@ def describe_verdict(outcome: Outcome) -> str:
     return f"{verdict.verdict}{where}; {'; '.join(parts)}{worst}"
 
 
-def print_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
-    """A plain table: the first column left, the others right."""
-    table = _table(title, columns)
+def print_rows(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console, *, words: int = 1
+) -> None:
+    """A plain table: the first ``words`` columns left, the numbers after them right.
+
+    Nothing is cut: where the terminal is too narrow, words go on in the next line.
+    """
+    table = _table(title, columns, words)
     for row in rows:
         table.add_row(*row)
     console.print(table)
 
 
-def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+def milliseconds(us: float | None, *, incomplete: bool = False) -> str:
+    """Microseconds as milliseconds; ``-`` for unknown, ``>=`` before a sum that lacks unknown times."""
+    return "-" if us is None else f"{'>=' if incomplete else ''}{us / 1e3:,.2f}"
+
+
+def _table(title: str, columns: Sequence[str], words: int = 1) -> Table:
+    padding = (0, 1) if words == 1 else (0, 1, 0, 0)  # columns of words need the room
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=padding
+    )
     for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+        if index < words:
+            table.add_column(column, justify="left", overflow="fold")
+        else:
+            table.add_column(column, justify="right", no_wrap=True)
     return table
 
 

@@ -1,5 +1,7 @@
 """The figures that the fact commands must reach on PauliNet, CH4, 1,024 walkers, compiled for an absent A100."""
 
+import dataclasses
+import io
 import json
 
 import pytest
@@ -7,11 +9,13 @@ from rich.console import Console
 
 from fusionlab.commands.clusters import ClusterOptions, clusters
 from fusionlab.commands.explain import explain
+from fusionlab.commands.explain_kernel import explain_kernel
 from fusionlab.commands.facts import make
 from fusionlab.commands.launches import launches
 from fusionlab.commands.roofline import RooflineOptions, roofline
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
+from fusionlab.measure.launch_rows import launch_rows
 from fusionlab.measure.ledger import count_launches
 from fusionlab.measure.thunks import parse_thunks
 
@@ -66,6 +70,15 @@ def test_at_least_70_percent_of_the_replay_name_the_stage_they_replay(document):
 def test_at_most_1_percent_of_bytes_are_unmodelled(document):
     assert document["totals"]["unmodelled_bytes"] <= 0.01 * document["totals"]["bytes"]
     assert document["totals"]["unmodelled_us_launches"] == 0
+    assert document["totals"]["unknown_cuda_graph_launches"] == 0
+
+
+def test_no_launch_site_is_cut_short(program, on_a100):
+    for width in (80, 160):  # a narrow terminal, and a file or pipe
+        sheet = Console(file=io.StringIO(), width=width, highlight=False)
+        document = launches(program, [on_a100.target], (), 500, on_a100, sheet)
+        assert "…" not in sheet.file.getvalue()
+    assert all(row["name"] in sheet.file.getvalue() for row in document["rows"])
 
 
 def test_kernel_and_op_flops_tell_the_same_story(document, made):
@@ -117,6 +130,16 @@ def test_the_roofline_has_all_families_and_a_plot(program, on_a100, console, tmp
     assert (tmp_path / "roof.svg").read_text().startswith("<svg")
 
 
+def test_measured_ceilings_enter_the_time(program, on_a100, console):
+    slow = RooflineOptions(peak_tflops=1.0, bandwidth_gb_s=100.0)
+    document = roofline(program, [on_a100.target], slow, on_a100, console)
+    spec = roofline(program, [on_a100.target], RooflineOptions(), on_a100, Console(quiet=True))
+    assert document["families"][-1]["model_us"] > 5 * spec["families"][-1]["model_us"]
+    assert all(one["roof_share"] is None or one["roof_share"] <= 1 for one in document["families"])
+    assert document["ceilings"]["source"] == "measured, as given"
+    assert "time is the roofline of the measured ceilings" in console.file.getvalue()
+
+
 def test_measured_ceilings_come_in_pairs(program, on_a100, console):
     with pytest.raises(InputError, match="pairs"):
         roofline(program, [on_a100.target], RooflineOptions(peak_tflops=18.0), on_a100, console)
@@ -149,8 +172,50 @@ def test_refusals_are_joined_to_source_and_stablehlo(refused):
     assert sum(bool(one["stablehlo_op"] and one["source"]) for one in found) > 0.9 * len(found)
     causes = {group["cause"]: group for group in refused["causes"]}
     assert causes["the producer is not fusible: library call __cublas$lt$matmul"]["kernels"] == 127
-    slower = causes["XLA's cost model says that fused is slower"]
-    assert slower["xla_us_fused"] > slower["xla_us_unfused"] > 0
+    slower = causes["XLA's cost model says that fused is slower"]["xla"]
+    assert slower["us_fused"] > slower["us_unfused"] > 0 > slower["us_lost"]
+
+
+def test_every_refused_producer_is_accounted_for(refused):
+    join, found = refused["join"], refused["refusals"]
+    assert join["joined"] == len(found) == sum(group["refusals"] for group in refused["causes"])
+    assert join["producers"] == sum(join[name] for name in ("joined", "merged", "idle", "not_joined"))
+    assert join["joined"] >= 0.98 * join["producers"]
+    assert join["with_source"] >= 0.98 * join["joined"]
+    assert len({one["producer"] for one in found}) == len(found)
+
+
+def test_a_launch_counts_once_and_reads_nothing_of_its_own(refused, document):
+    found = refused["refusals"]
+    once = sum({one["kernel"]: one["dynamic_launches"] for one in found}.values())
+    assert sum(group["dynamic_launches"] for group in refused["causes"]) == refused["dynamic_launches"] == once
+    assert once <= document["totals"]["dynamic_launches"]
+    assert all(one["kernel"] not in one["consumers"] for one in found)
+    assert any(one["merged_readers"] for one in found)
+
+
+def test_what_xla_did_not_weigh_has_no_time_of_its(refused):
+    xla = refused["xla_estimates"]
+    weighed = [one for one in refused["refusals"] if one["us_fused"] is not None]
+    assert (xla["refusals_with"], xla["refusals_with"] + xla["refusals_without"]) == (
+        len(weighed),
+        len(refused["refusals"]),
+    )
+    for group in refused["causes"]:
+        assert (group["xla"]["us_lost"] is None) == (group["xla"]["refusals_with"] == 0)
+
+
+def test_an_unknown_kernel_gives_the_nearest_few(program, on_a100, console):
+    for name, near in (("loop_multiply_fusio", "loop_multiply_fusion"), ("zzz", "")):
+        with pytest.raises(InputError, match=f"unknown kernel '{name}'; did you mean: {near}") as caught:
+            explain(program, name, 0, on_a100, console)
+        assert str(caught.value).count(",") == 2
+
+
+def test_a_launch_that_is_no_instruction_has_no_members(made, document, console):
+    row = next(iter(launch_rows(made.compiled)))
+    told = explain_kernel(made, "kNone", [dataclasses.replace(row, name="kNone")], (), {}, console)
+    assert told["members"] == []
 
 
 def test_a_kernel_is_explained(program, refused, on_a100, console):

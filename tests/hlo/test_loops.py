@@ -80,7 +80,7 @@ def test_any_start_and_step(start, stop, step, trips, loop_of):
     assert (loop.trips, loop.trips_reason) == (trips, "")
     counter = loop.roles[loop.indices(Counter)[0]]
     assert counter == Counter(start, step)
-    assert [int(v) for v in loop.counter_values(np.arange(2)).popitem()[1]] == [start, start + step]
+    assert counter.at(np.arange(2)).tolist() == [start, start + step]
 
 
 def test_a_scan_stacks_its_outputs(loop_of):

@@ -122,6 +122,16 @@ def test_an_error_says_where_and_what_was_expected(old, new, line, expected):
     assert str(caught.value).startswith(f"line {line}, column {caught.value.column}: not HLO text: expected ")
 
 
+@pytest.mark.parametrize("before", ["\ufeff", "// written by hand\n\n  // twice\n", "\ufeff// both\n"])
+def test_a_byte_order_mark_and_comments_are_skipped(before):
+    assert str(parse_optimized(before + TEXT)) == str(parse_optimized(TEXT))
+    commented = TEXT.replace("ENTRY ", "// the entry\nENTRY ")
+    assert str(parse_optimized(commented)) == str(parse_optimized(TEXT))
+    with pytest.raises(HloSyntaxError) as caught:
+        parse_optimized("// one line\n" + TEXT.replace("tanh(%p.0)", "tanh %p.0"))
+    assert caught.value.line == 22
+
+
 def test_a_text_that_ends_too_early():
     with pytest.raises(HloSyntaxError) as caught:
         parse_optimized(TEXT.rstrip().removesuffix("}"))

@@ -1,5 +1,6 @@
 """Facts of kernels of hand-written optimised HLO: FLOPs, origin, CUDA graphs, modelled time, roofline."""
 
+import dataclasses
 import json
 
 import jax
@@ -14,8 +15,9 @@ from fusionlab.hlo.optimized import parse_optimized
 from fusionlab.measure.cuda_graphs import captured_thunks
 from fusionlab.measure.launch_rows import Totals, label, launch_rows, totals, totals_by
 from fusionlab.measure.ledger import count_launches
+from fusionlab.measure.model_time import Ceilings
 from fusionlab.measure.origins import origin_of, origin_of_readers
-from fusionlab.measure.roofline import Ceilings, family_points, kernel_points, op_family_costs
+from fusionlab.measure.roofline import family_points, kernel_points, op_family_costs
 
 GEMM = json.dumps(
     {"gemm_backend_config": {"dot_dimension_numbers": {"lhs_contracting_dimensions": ["1"]}}, "reification_cost": []}
@@ -141,9 +143,45 @@ def test_no_spec_and_no_estimate_is_no_time():
     rows = launch_rows(made)
     assert [row.name for row in rows if row.model_us is not None] == ["kernel"]
     assert totals(rows).unmodelled_us_launches == 4
+    by = totals_by(rows, ("name",))
+    assert {key: found.model_us for key, found in by.items() if found.model_us is not None} == {("kernel",): 5.5}
+    assert totals(rows).model_us == 5.5  # of what is known; the table says that four launches are missing
+    assert totals([]).model_us is None
+    points = {point.name: point for point in kernel_points(rows, Ceilings(1e12, 1e11, "given"))}
+    assert (points["dot"].model_us, points["dot"].model_share, points["dot"].roof_share) == (None, None, None)
+    assert family_points(rows, None)[-1].unmodelled_us_launches == 4
 
 
-def test_captured_thunks_pairs_the_lists_in_order():
+def test_a_triton_fusion_takes_the_estimate_of_the_model_that_decided(compiled):
+    both = json.loads(COST)["reification_cost"] + [{"exec_time_us": 7.5, "name": "indexing-cost-model"}]
+    text = TEXT.replace(COST, json.dumps({"reification_cost": both}))
+    assert text != TEXT
+    rows = {row.name: row for row in launch_rows(dataclasses.replace(compiled, optimized_hlo=text))}
+    assert (rows["kernel"].model_us, rows["kernel"].model_source) == (8.5, "xla")
+
+
+def test_estimates_of_another_device_are_not_used(compiled):
+    theirs = dataclasses.replace(compiled, estimates_are_of_target=False)
+    rows = {row.name: row for row in launch_rows(theirs)}
+    assert {row.model_source for row in rows.values()} == {"roofline"}
+
+
+def test_measured_ceilings_give_every_time_and_are_named(compiled):
+    slow = Ceilings(1e9, 1e9, "measured, as given", measured=True)
+    rows = {row.name: row for row in launch_rows(compiled, slow)}
+    assert {row.model_source for row in rows.values()} == {"measured"}
+    assert rows["dot"].model_us == pytest.approx(1 + 1e6 * max(rows["dot"].flops, rows["dot"].bytes) / 1e9)
+    assert rows["kernel"].model_us == pytest.approx(1 + 1e6 * rows["kernel"].bytes / 1e9)
+
+
+def test_totals_by_kind_and_trip_count(compiled):
+    rows = launch_rows(compiled)
+    assert set(totals_by(rows, ("trip_count",))) == {("1",)}
+    assert ("fusion",) in totals_by(rows, ("kind",))
+    assert sum(totals_by(rows, ("kind", "trip_count", "source")).values(), Totals()) == totals(rows)
+
+
+def test_captured_thunks_pairs_the_lists_in_order(caplog):
     before = "000: kGemm [a] one\n001: kCustomKernel [b] two\n002: kCopy [c] three\n"
     after = "000: kCommandBuffer [x] \n    001: kGemm [y] one\n    002: kCustomKernel [z]  two\n003: kCopy [c] three\n"
 
@@ -153,8 +191,13 @@ def test_captured_thunks_pairs_the_lists_in_order():
         return captured_thunks(record)
 
     assert of(before, after) == {0: True, 1: True, 2: False}
-    assert of(before, after.replace("three", "four")) == {}
     assert of(before, "") == {}
+    assert not caplog.text
+    assert of(before, after.replace("three", "four")) == {}
+    assert "lists differ" in caplog.text
+    assert "before capture 002: kCopy three, after it 003: kCopy four" in caplog.text
+    assert of(before, after.replace("003: kCopy [c] three\n", "")) == {}
+    assert "3 thunks before capture, 2 after it" in caplog.text
 
 
 def test_points_stand_under_the_roof(compiled):

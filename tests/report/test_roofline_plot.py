@@ -2,7 +2,8 @@
 
 import xml.etree.ElementTree as ElementTree
 
-from fusionlab.measure.roofline import Ceilings, Point
+from fusionlab.measure.model_time import Ceilings
+from fusionlab.measure.roofline import Point
 from fusionlab.report.roofline_plot import roofline_svg
 
 SVG = "{http://www.w3.org/2000/svg}"

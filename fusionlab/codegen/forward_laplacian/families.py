@@ -57,6 +57,9 @@ MOVES = frozenset(
 )
 """Ops that only move elements, linear in their floating-point operands."""
 
+REPEATS = frozenset(_PREFIX + name for name in "broadcast_in_dim reshape transpose".split())
+"""Moves of one operand that may repeat elements."""
+
 LINEAR = frozenset(_PREFIX + name for name in "dynamic_update_slice pad scatter reduce_window sort".split())
 """Ops that JAX differentiates as a whole, affine in their floating-point operands if what they combine by is."""
 

@@ -24,6 +24,7 @@ from fusionlab.codegen.forward_laplacian.families import (
     FLOATS,
     MOVES,
     PIECEWISE_LINEAR,
+    REPEATS,
     linear,
     reduced_axes,
 )
@@ -38,13 +39,12 @@ from fusionlab.codegen.forward_laplacian.jet import (
     row_products,
 )
 from fusionlab.codegen.forward_laplacian.movement import Mover
-from fusionlab.codegen.raising import RaiseError, Raising, reads
+from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import keyword
-from fusionlab.hlo.constants import evaluate, taken_branch
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.constants import taken_branch
+from fusionlab.hlo.flat import Node, Value, reads
 
-_MOST_FOLDED = 65536
 _DIFFERENTIABLE = (*FLOATS, "complex")
 
 
@@ -56,8 +56,9 @@ class ForwardLaplacian:
     """
 
     def __init__(
-        self, x: Value, coordinates: Coordinates, walker_axes: int, raising: Raising, one: Raising
+        self, x: Value, coordinates: Coordinates, walker_axes: int, raising: Raising, one: Raising, split: bool = False
     ) -> None:
+        self.split = split
         self.x, self.coordinates, self.walker_axes = x, coordinates, walker_axes
         self.raising, self.mover = raising, Mover(one)
         self.jets: dict[Value, Jet] = {}
@@ -143,28 +144,7 @@ class ForwardLaplacian:
         if (region := taken_branch(node)) is not None:
             self.environment.update((v, self.environment[i]) for v, i in zip(node.results, region.returns, strict=True))
             return
-        operands = [self.environment[value] for value in node.operands]
-        folded = self._folded(node, operands)
-        results = [folded] if folded is not None else self.raising.node(node, self.environment)
-        self.environment.update(zip(node.results, results, strict=True))
-
-    def _folded(self, node: Node, operands: Sequence[Any]) -> np.ndarray | None:
-        """Small integers known at compile time stay known: gathers are followed by them."""
-        if len(node.results) != 1 or node.regions and node.name not in ("stablehlo.scatter", "stablehlo.reduce_window"):
-            return None
-        type_ = node.results[0].type
-        if type_.dtype in FLOATS or not all(isinstance(array, np.ndarray) for array in operands):
-            return None
-        if node.name == "stablehlo.constant" or int(np.prod(self.raising.shape(node.results[0]))) > _MOST_FOLDED:
-            return None
-        if any(value.type.dtype in FLOATS for value in node.operands):
-            return None
-        if node.results[0] not in self.raising.shapes:
-            array = evaluate(node, list(operands))
-            if array is not None:
-                return np.asarray(array).astype(self.raising.dtype(type_))
-        with jax.ensure_compile_time_eval():
-            return np.asarray(self.raising.node(node, self.environment)[0])
+        self.environment.update(zip(node.results, self.raising.node(node, self.environment), strict=True))
 
     # -- elementwise ops: chains of one variable are differentiated as one function
 
@@ -217,6 +197,8 @@ class ForwardLaplacian:
             return inner[value]
 
         ones = jnp.ones(jet.shape, np.result_type(jet.value))
+        if jet.stack is not None and self._homogeneous(chain, root):
+            return Jet.of_stack(jax.vmap(function)(jet.stack), jet.lap is not None, jet.owners)
         if self._affine(chain, root):
             result, slope = jax.jvp(function, (jet.value,), (ones,))
             lap = None if jet.lap is None else slope * jet.lap
@@ -245,6 +227,11 @@ class ForwardLaplacian:
                 return False
             varying.update(node.results)
         return True
+
+    def _homogeneous(self, chain: Sequence[Node], root: Value) -> bool:
+        """Whether the chain only scales, so that it can be applied to values and derivatives alike."""
+        names = ("stablehlo.negate", "stablehlo.convert", "stablehlo.multiply", "stablehlo.divide")
+        return all(node.name in names for node in chain) and self._affine(chain, root) and len(chain) == 1
 
     def _several(self, node: Node, moving: Sequence[Value]) -> Jet:
         """An elementwise op of several independent jets."""
@@ -388,16 +375,120 @@ class ForwardLaplacian:
         contraction = self._contraction(node)
         if self._moves(left) and self._moves(right):
             return products.contract(self._jet(left), self._jet(right), contraction, self.coordinates)
-        source = left if self._moves(left) else right
-        jet = self._jet(source)
+        side = 0 if self._moves(left) else 1
+        source, fixed = node.operands[side], self.environment[node.operands[1 - side]]
+        if self.split and (parts := self._parts(source, contraction.summed[side])) is not None:
+            return self._split(parts, fixed, contraction, side)
+        return self._through(self._jet(source), fixed, contraction, side)
+
+    def _through(self, jet: Jet, fixed: Any, contraction: products.Contraction, side: int) -> Jet:
+        """The contraction of a jet with something that does not move: one GEMM for all of it."""
         owners = None
         if jet.owners is not None:
-            moved = [contraction.moved_owner(int(source is right), owner) for owner in jet.owners]
-            owners = None if any(owner is None for owner in moved) else tuple(minimal(o) for o in moved if o is not None)
+            moved = [contraction.moved_owner(side, owner) for owner in jet.owners]
+            owners = (
+                None if any(owner is None for owner in moved) else tuple(minimal(o) for o in moved if o is not None)
+            )
         if owners is None:
             jet = densify(jet, self.coordinates)
-        stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
-        return Jet.of_stack(stack, jet.lap is not None, owners)
+
+        def one(part: Any) -> Any:
+            operands = (part, fixed) if side == 0 else (fixed, part)
+            return contraction.apply(*operands, (contraction.summed, contraction.batch))
+
+        return Jet.of_stack(jax.vmap(one)(jet.stacked), jet.lap is not None, owners)
+
+    def _parts(self, source: Value, summed: Sequence[int]) -> list[Value] | None:
+        """What ``source`` is concatenated from along the one axis that is summed over, if that is worth knowing."""
+        node = source.producer
+        if node is None or node.name != "stablehlo.concatenate" or len(summed) != 1:
+            return None
+        if node.attributes["dimension"].value != summed[0]:
+            return None
+        kinds = {self._kind(value) for value in node.operands}
+        return list(node.operands) if len(kinds) > 1 else None
+
+    def _kind(self, value: Value) -> tuple[Any, ...]:
+        """Which operands of a concatenation are contracted together: those of one sparsity, as wide before a broadcast."""
+        if not self._moves(value):
+            return ("fixed",)
+        jet = self._jet(value)
+        slots = None if jet.owners is None else tuple((owner.shape, owner.tobytes()) for owner in jet.owners)
+        return (slots, self._repeated_axes(value))
+
+    def _before_broadcast(self, value: Value) -> Jet | None:
+        """The jet of ``value`` with extent 1 on the axes along which it was repeated; None when it was not."""
+        axes = self._repeated_axes(value)
+        if not axes:
+            return None
+
+        def first(part: Any) -> Any:
+            for axis in axes:
+                part = lax.slice_in_dim(part, 0, 1, axis=axis)
+            return part
+
+        jet = self._jet(value)
+        owners = None if jet.owners is None else tuple(_first_of(owner, axes) for owner in jet.owners)
+        return jet.map_parts(first, owners)
+
+    def _repeated_axes(self, value: Value) -> tuple[int, ...]:
+        """Axes along which the moves that made ``value`` only repeat elements."""
+        path: list[Node] = []
+        source = value
+        while (node := source.producer) is not None and node.name in REPEATS and self._moves(node.operands[0]):
+            path.append(node)
+            source = node.operands[0]
+        shape = self.mover.one.shape(source)
+        places: Owner | None = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+        for node in reversed(path):
+            assert places is not None
+            places = self.mover.move(node, {node.operands[0]: places}, self.environment)
+        if not path or places is None:
+            return ()
+        whole = self.mover.one.shape(value)
+        return tuple(axis for axis, extent in enumerate(whole) if extent > 1 and places.shape[axis] == 1)
+
+    def _split(self, parts: Sequence[Value], fixed: Any, contraction: products.Contraction, side: int) -> Jet:
+        """[a, b] . W = a . W_a + b . W_b: each part keeps its sparsity, and what was repeated is contracted once."""
+        axis, along = contraction.summed[side][0], contraction.summed[1 - side][0]
+        groups: dict[tuple[Any, ...], list[tuple[Value, Any]]] = {}
+        at = 0
+        for value in parts:
+            extent = self.raising.shape(value)[axis]
+            groups.setdefault(self._kind(value), []).append(
+                (value, lax.slice_in_dim(fixed, at, at + extent, axis=along))
+            )
+            at += extent
+        total: Jet | None = None
+        constant = None
+        for kind, members in groups.items():
+            weights = [weight for _, weight in members]
+            weight = jnp.concatenate(weights, along) if len(weights) > 1 else weights[0]
+            if kind == ("fixed",):
+                arrays = [self.environment[value] for value, _ in members]
+                joined = jnp.concatenate(arrays, axis) if len(arrays) > 1 else arrays[0]
+                operands = (joined, weight) if side == 0 else (weight, joined)
+                constant = contraction.apply(*operands, (contraction.summed, contraction.batch))
+                continue
+            jets = [self._before_broadcast(value) or self._jet(value) for value, _ in members]
+            jet = self._through(_joined(jets, axis), weight, contraction, side)
+            total = jet if total is None else self._sum(total, jet)
+        assert total is not None
+        if constant is None:
+            return total
+        return Jet(total.value + constant, total.lap, total.rows, total.owners)
+
+    def _sum(self, left: Jet, right: Jet) -> Jet:
+        shape = np.broadcast_shapes(left.shape, right.shape)
+
+        def widened(jet: Jet) -> Jet:
+            if jet.shape == shape:
+                return jet
+            return jet.map_parts(lambda part: jnp.broadcast_to(part, shape), jet.owners)
+
+        jets = [widened(left), widened(right)]
+        keep = [lambda part: part, lambda part: part]
+        return products.combine(jets[0].value + jets[1].value, jets, keep, self.coordinates)
 
     def _contraction(self, node: Node) -> products.Contraction:
         numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
@@ -487,6 +578,21 @@ def _with_branches(nodes: Iterable[Node]) -> Iterator[Node]:
 def _reads(node: Node) -> Sequence[Value]:
     region = taken_branch(node)
     return reads(node) if region is None else region.returns
+
+
+def _joined(jets: Sequence[Jet], axis: int) -> Jet:
+    """Jets of the same owners side by side along ``axis``."""
+    if len(jets) == 1:
+        return jets[0]
+    has_lap = any(jet.lap is not None for jet in jets)
+    stack = jnp.concatenate([products.with_lap(jet, has_lap) for jet in jets], axis + 1)
+    return Jet.of_stack(stack, has_lap, jets[0].owners)
+
+
+def _first_of(owner: Owner, axes: Sequence[int]) -> Owner:
+    for axis in axes:
+        owner = owner.take([0], axis)
+    return owner
 
 
 def _is_zero(array: Any) -> bool:

@@ -43,6 +43,13 @@ def combine(
     return Jet(value, lap, jnp.concatenate(blocks), owners)
 
 
+def with_lap(jet: Jet, has_lap: bool) -> Any:
+    """The jet's stack, with a Laplacian of zeros if one is asked for and there is none."""
+    if has_lap and jet.lap is None:
+        return jnp.concatenate([jet.value[None], jnp.zeros((1, *jet.shape), jet.rows.dtype), jet.rows])
+    return jet.stacked
+
+
 def multiply(value: Any, left: Jet, right: Jet, coordinates: Coordinates) -> Jet:
     """The jet of the elementwise product: lap = u lap v + v lap u + 2 sum_k u_k v_k."""
     cross = row_products(left, right, coordinates)
@@ -115,22 +122,22 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     owners = _contracted_owners(left, right, contraction, coordinates)
     if owners is None:
         left, right = densify(left, coordinates), densify(right, coordinates)
-    u, v = (contraction.leading(side, jet.stacked) for side, jet in enumerate((left, right)))
+    u, v = (contraction.leading(side, with_lap(jet, True)) for side, jet in enumerate((left, right)))
+    u0, v0 = (contraction.leading(side, jet.value[None]) for side, jet in enumerate((left, right)))
     count = len(contraction.batch[0])
-    u0, v0 = (lax.index_in_dim(part, 0, count, keepdims=False) for part in (u, v))
-    through_right = contraction.of_rows(u0, v, (False, True))
-    through_left = contraction.of_rows(lax.slice_in_dim(u, 1, u.shape[count], axis=count), v0, (True, False))
-    fronts = [1 if jet.lap is None else 2 for jet in (left, right)]
-    laps = [] if right.lap is None else [through_right[1]]
-    laps += [] if left.lap is None else [through_left[0]]
-    of_left = Jet(None, None, through_left[fronts[0] - 1 :], None if owners is None else owners[0])
-    of_right = Jet(None, None, through_right[fronts[1] :], None if owners is None else owners[1])
-    u_rows, v_rows = (lax.slice_in_dim(part, front, part.shape[count], axis=count)
-                      for part, front in ((u, fronts[0]), (v, fronts[1])))  # fmt: skip
-    cross = _cross(u_rows, v_rows, contraction, owners, coordinates)
-    extra = None if cross is None else cross + cross
-    for lap in laps:
-        extra = lap if extra is None else extra + lap
+    through_right = contraction.of_rows(lax.squeeze(u0, (count,)), v, (False, True))
+    through_left = contraction.of_rows(u, lax.squeeze(v0, (count,)), (True, False))
+    cross = _cross(u, v, contraction, owners, coordinates)
+    if owners is None:
+        # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
+        number = np.arange(len(through_right)).reshape((-1,) + (1,) * (through_right.ndim - 1))
+        zero = np.zeros((), through_right.dtype)
+        twice = jnp.where(number == 1, (cross + cross)[None], zero)
+        return Jet.of_stack(through_right + jnp.where(number == 0, zero, through_left) + twice, True, None)
+    extra = through_right[1] + through_left[1]
+    extra = extra if cross is None else extra + (cross + cross)
+    of_left = Jet(None, None, through_left[2:], owners[0])
+    of_right = Jet(None, None, through_right[2:], owners[1])
     keep: Scale = lambda part: part  # noqa: E731
     return combine(through_right[0], [of_left, of_right], [keep, keep], coordinates, extra)
 
@@ -156,16 +163,16 @@ def _cross(
     owners: tuple[tuple[Owner, ...], tuple[Owner, ...]] | None,
     coordinates: Coordinates,
 ) -> Any:
-    """sum_k u_k . v_k, of rows that went through ``leading``; None where no electron owns elements of both."""
-    if owners is None:
-        return _sum_rows(contraction.of_rows(u, v, (True, True)))
+    """sum_k u_k . v_k, of stacks that went through ``leading``; None where no electron owns elements of both."""
     axis, each, total = len(contraction.batch[0]), coordinates.each, None
+    if owners is None:  # all rows of both, so that no operand has to be cut out of its copy; then those of directions
+        return _sum_rows(contraction.of_rows(u, v, (True, True))[2:])
     for s, first in enumerate(owners[0]):
         for t, second in enumerate(owners[1]):
             meet = (first == second) & (first >= 0)
             if not meet.any():
                 continue
-            slots = [lax.slice_in_dim(p, i * each, (i + 1) * each, axis=axis) for p, i in ((u, s), (v, t))]
+            slots = [lax.slice_in_dim(p, 2 + i * each, 2 + (i + 1) * each, axis=axis) for p, i in ((u, s), (v, t))]
             term = _sum_rows(contraction.of_rows(slots[0], slots[1], (True, True)))
             term = term if meet.all() else jnp.where(jnp.broadcast_to(meet, term.shape), term, np.zeros((), term.dtype))
             total = term if total is None else total + term

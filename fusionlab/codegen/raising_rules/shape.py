@@ -32,7 +32,11 @@ def _concatenate(node: Node, operands: list[Any], raising: Any, environment: Any
 
 def _iota(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     type_ = node.results[0].type
-    return [lax.broadcasted_iota(raising.dtype(type_), raising.shape(node.results[0]), node.attributes["iota_dimension"].value)]
+    return [
+        lax.broadcasted_iota(
+            raising.dtype(type_), raising.shape(node.results[0]), node.attributes["iota_dimension"].value
+        )
+    ]
 
 
 def _pad(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

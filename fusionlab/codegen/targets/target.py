@@ -41,6 +41,7 @@ class Peaks:
     l2_bytes: int
     memory_bytes: int
     cores: int
+    clock_ghz: float
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,23 @@ class Target:
             l2_bytes=int(fields["l2_cache_size"]),
             memory_bytes=int(fields["device_memory_size"]),
             cores=cores,
+            clock_ghz=float(fields["clock_rate_ghz"]),
         )
+
+    def has_clock(self, clock_ghz: float) -> bool:
+        """Whether its spec has that clock, to a part in a thousand; False without a spec."""
+        return self.peaks is not None and abs(clock_ghz / self.peaks.clock_ghz - 1) < 1e-3
 
 
 def target_names() -> tuple[str, ...]:
     """The names that ``load_target`` knows: the specs of this folder, ``cpu`` and ``gpu``."""
     return (*sorted(path.stem for path in _SPECS.glob("*.txtpb")), "cpu", "gpu")
+
+
+def target_of_clock(clock_ghz: float) -> str | None:
+    """The name of the first spec of this folder with that clock; None when none has it."""
+    names = (name for name in target_names() if name not in ("cpu", "gpu"))
+    return next((name for name in names if load_target(name).has_clock(clock_ghz)), None)
 
 
 def load_target(name_or_path: str) -> Target:

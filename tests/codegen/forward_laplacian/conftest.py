@@ -47,7 +47,7 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
             owners: list[Any] = []
 
             def both(*arrays: Any) -> Any:
-                engine = ForwardLaplacian(flat.arguments[0], coordinates, int(walkers), Raising(), one)
+                engine = ForwardLaplacian(flat.arguments[0], coordinates, int(walkers), Raising(fold=True), one)
                 jets = engine.run(nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
                 owners[:] = [jet.owners for jet in jets]
                 return [

@@ -1,0 +1,50 @@
+"""What is known while a program is raised stays known: small arrays that follow from constants alone.
+
+Indices, masks and tables are computed once, here, and not on the device in every step; and what is done by indices
+that are known can be followed at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from fusionlab.codegen.raising_rules.rule import Rule
+from fusionlab.hlo.constants import evaluate
+from fusionlab.hlo.flat import Node, Value, reads
+
+_MOST_ELEMENTS = 65_536
+_MOST_FLOATS = 4_096
+_WHOLE = frozenset(
+    f"stablehlo.{name}"
+    for name in "clamp concatenate dynamic_slice dynamic_update_slice gather pad reduce reduce_window reverse scatter "
+    "sign slice sort transpose while".split()
+)
+"""Ops that are run here when all that they read is known; others fold by NumPy or not at all."""
+
+
+def folded(
+    node: Node, environment: Mapping[Value, Any], rules: Mapping[str, Rule], raising: Any
+) -> Sequence[Any] | None:
+    """The results of ``node`` as NumPy arrays if all that it reads is known and small; None otherwise."""
+    if not node.results or not all(isinstance(environment[value], np.ndarray) for value in reads(node)):
+        return None
+    for value in node.results:
+        size = int(np.prod(raising.shape(value)))
+        if size > (_MOST_FLOATS if value.type.dtype in ("f16", "bf16", "f32", "f64") else _MOST_ELEMENTS):
+            return None
+    operands = [environment[value] for value in node.operands]
+    if node.name == "stablehlo.optimization_barrier":
+        return operands
+    if len(node.results) == 1 and node.results[0] not in raising.shapes:
+        with np.errstate(all="ignore"):
+            array = evaluate(node, operands)
+        if array is not None:
+            return [np.asarray(array).astype(raising.dtype(node.results[0].type))]
+    if node.name not in _WHOLE:
+        return None
+    with jax.ensure_compile_time_eval():
+        return [np.asarray(array) for array in rules[node.name](node, operands, raising, environment)]

@@ -1,0 +1,49 @@
+"""Which device optimised HLO text was compiled for, as far as the text says: its platform, and its clock.
+
+XLA names neither. The platform shows in the library calls and in the keys that XLA:GPU writes into ``backend_config``;
+the clock in XLA's estimates, which give every fusion's time both in cycles of the device and in microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterator
+
+from fusionlab.hlo.optimized import HloModule, Instruction
+
+_CUDA_CALLS = re.compile(r"__cublas|__cudnn|cusolver|cu_lu_pivots|__triton|__gpu\$")
+_CPU_CALLS = re.compile(r"lapack_|__onednn|ducc_fft|eigen_|__custom_call_cpu")
+_CUDA_CONFIG, _CPU_CONFIG = '"operation_queue_id"', '"__ynn_fusion"'
+
+
+def platform_of(module: HloModule) -> str:
+    """``cuda`` or ``cpu``; "" when nothing in the text tells.
+
+    XLA:GPU configures every fusion; a scheduled module with fusions and no such configuration is XLA:CPU's.
+    """
+    fusions = 0
+    for one in _instructions(module):
+        if _CUDA_CONFIG in one.attribute_text or _CUDA_CALLS.match(one.custom_call_target):
+            return "cuda"
+        if _CPU_CONFIG in one.attribute_text or _CPU_CALLS.match(one.custom_call_target):
+            return "cpu"
+        fusions += one.opcode == "fusion"
+    return "cpu" if fusions and "is_scheduled=true" in module.header else ""
+
+
+def clock_ghz_of_estimates(module: HloModule) -> float | None:
+    """The clock of the device that XLA's estimates in the text are for; None when there are none."""
+    found = []
+    for one in _instructions(module):
+        if "reification_cost" in one.attribute_text:
+            for cost in one.backend_config.get("reification_cost") or []:
+                cycles, us = float(cost.get("end_to_end_cycles", 0)), float(cost.get("exec_time_us", 0))
+                if cycles > 0 and us > 0:
+                    found.append(cycles / us / 1e3)
+    return statistics.median(found) if found else None
+
+
+def _instructions(module: HloModule) -> Iterator[Instruction]:
+    for computation in module.computations.values():
+        yield from computation.instructions

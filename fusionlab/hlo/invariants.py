@@ -1,0 +1,64 @@
+"""What every trip of a loop computes again although nothing that changes from trip to trip goes into it.
+
+The one definition of it: the inventory of replays reports these nodes, and ``hoist-loop-invariants`` moves them.
+"""
+
+from __future__ import annotations
+
+from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.loops import Invariant, Loop
+
+VIEWS = frozenset(
+    f"stablehlo.{name}" for name in ("constant", "iota", "broadcast_in_dim", "reshape", "convert", "transpose", "slice")
+)
+
+_SOURCES = ("stablehlo.constant", "stablehlo.iota")
+_CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+_EFFECTS = ("stablehlo.rng", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
+
+
+def invariant_nodes(loop: Loop) -> list[Node]:
+    """Nodes of the body that compute something from invariant values only, and the views that these need.
+
+    A loop or branch in the body is one node. What only makes or views data, or is computed from constants alone, is
+    not computing: XLA folds it, or makes it inside a fusion. Nodes with an effect stay where they are.
+    """
+    body = loop.body
+    varying = {a for i, a in enumerate(body.arguments) if not isinstance(loop.roles[i], Invariant)}
+    invariant = []
+    for node in body.nodes:
+        if varying.isdisjoint(reads(node)) and not _has_effect(node):
+            invariant.append(node)
+        else:
+            varying.update(node.results)
+    constants = constant_values(body.nodes)
+    wanted: set[Value] = set()
+    found = []
+    for node in reversed(invariant):
+        if not only_makes_data(node, constants) or not wanted.isdisjoint(node.results):
+            found.append(node)
+            wanted.update(reads(node))
+    return found[::-1]
+
+
+def only_makes_data(node: Node, constants: set[Value]) -> bool:
+    """Views, and anything computed from ``constants`` alone (XLA folds it, or makes it inside a fusion)."""
+    return node.name in VIEWS or constants.issuperset(node.results)
+
+
+def constant_values(nodes: list[Node]) -> set[Value]:
+    """Values that are computed from constants alone."""
+    found: set[Value] = set()
+    for node in nodes:
+        read = reads(node)
+        if node.name in _SOURCES or (read and found.issuperset(read)):
+            found.update(node.results)
+    return found
+
+
+def _has_effect(node: Node) -> bool:
+    if node.name in _CONTROL_FLOW:
+        return any(_has_effect(inner) for region in node.regions for inner in region.walk())
+    if node.name == "stablehlo.custom_call" and "has_side_effect" in node.attributes:
+        return bool(node.attributes["has_side_effect"].value)
+    return node.name in _EFFECTS

@@ -1,0 +1,60 @@
+"""The device that optimised HLO text was compiled for, as far as the text says."""
+
+import json
+
+import jax.numpy as jnp
+import pytest
+
+from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.targets import load_target, target_of_clock
+from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
+from fusionlab.hlo.optimized import parse_optimized
+
+COST = [{"end_to_end_cycles": 10.927499741315842, "exec_time_us": 0.00775}]
+GPU = json.dumps({"operation_queue_id": "0", "reification_cost": COST})
+TEXT = """HloModule m, is_scheduled=true
+
+%fused (p: f32[4]) -> f32[4] {{
+  %p = f32[4]{{0}} parameter(0)
+  ROOT %t = f32[4]{{0}} tanh(%p)
+}}
+
+ENTRY %main (a: f32[4]) -> f32[4] {{
+  %a = f32[4]{{0}} parameter(0)
+  ROOT %f = {op}
+}}
+"""
+FUSION = "f32[4]{0} fusion(%a), kind=kLoop, calls=%fused"
+
+
+def of(op):
+    return parse_optimized(TEXT.format(op=op))
+
+
+@pytest.mark.parametrize(
+    ("op", "platform"),
+    [
+        (f"{FUSION}, backend_config={GPU}", "cuda"),
+        (FUSION, "cpu"),
+        ('f32[4]{0} custom-call(%a), custom_call_target="__cublas$triangularSolve"', "cuda"),
+        ('f32[4]{0} custom-call(%a), custom_call_target="lapack_sgetrf_ffi"', "cpu"),
+        ("f32[4]{0} tanh(%a)", ""),
+    ],
+)
+def test_the_platform(op, platform):
+    assert platform_of(of(op)) == platform
+
+
+def test_the_clock_of_xlas_estimates():
+    assert clock_ghz_of_estimates(of(f"{FUSION}, backend_config={GPU}")) == pytest.approx(1.41, rel=1e-6)
+    assert clock_ghz_of_estimates(of(FUSION)) is None
+    assert target_of_clock(1.41) == "a100"
+    assert target_of_clock(1.0) is None
+    assert load_target("a100").has_clock(1.4101)
+    assert not load_target("h200").has_clock(1.41)
+    assert not load_target("cpu").has_clock(1.41)
+
+
+def test_what_xla_writes_for_the_cpu(lowered):
+    made = compile_program(lowered(lambda x: jnp.tanh(x) * 2, jnp.ones(300)), load_target("cpu"))
+    assert platform_of(made.module) == "cpu"
