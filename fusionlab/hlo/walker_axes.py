@@ -7,7 +7,8 @@ its operands, a contraction its batch axes, and so on. Where an op mixes walkers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo
@@ -18,27 +19,26 @@ Axis = tuple[Value, int]
 Marks = dict[Value, set[int]]
 
 
-def walker_axes(region: Region, known: Iterable[Axis]) -> Marks:
+def walker_axes(region: Region, known: Collection[Axis]) -> Marks:
     """Axes of all values of ``region`` that count walkers (alone or merged with another axis), from those ``known``."""
-    marks: Marks = {}
-    pending: list[Axis] = []
-
-    def mark(axis: Axis) -> None:
-        value, index = axis
-        if index not in marks.setdefault(value, set()):
-            marks[value].add(index)
-            pending.append(axis)
-
-    extents = set()
-    for axis in known:
-        extents.add(axis[0].type.shape[axis[1]])
-        mark(axis)
+    extents = {value.type.shape[index] for value, index in known}
     if len(extents) != 1:
         raise ValueError(f"walker axes of different extents: {sorted(extents)}")
-    links = _links(region, extents.pop())
+    walkers = extents.pop()
+    links, reshapes = _links(region)
+    strides: dict[Axis, int] = {}
+    pending = [(axis, 1) for axis in known]
     while pending:
-        for other in links.get(pending.pop(), ()):
-            mark(other)
+        axis, stride = pending.pop()
+        if axis in strides:
+            continue
+        strides[axis] = stride
+        pending += [(other, stride) for other in links.get(axis, ())]
+        for node in reshapes.get(axis[0], ()):
+            pending += _reshaped(node, axis, stride, walkers)
+    marks: Marks = {}
+    for value, index in strides:
+        marks.setdefault(value, set()).add(index)
     return marks
 
 
@@ -50,25 +50,21 @@ def resized_shapes(marks: Mapping[Value, set[int]], walkers: int, to: int) -> di
     }
 
 
-def _links(region: Region, walkers: int) -> dict[Axis, list[Axis]]:
-    """From every axis to those that count walkers if it does."""
+def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Node]]]:
+    """From every axis to those that count walkers if it does; and of every value its reshapes, which depend on strides."""
     links: dict[Axis, list[Axis]] = {}
-
-    def link(first: Axis, second: Axis) -> None:
-        links.setdefault(first, []).append(second)
-        links.setdefault(second, []).append(first)
-
+    reshapes: dict[Value, list[Node]] = {}
     for node in region.walk():
         if any(not _is_array(value) for value in (*node.operands, *node.results)):
             continue
-        rule = _RULES.get(node.name, _elementwise)
         if node.name == "stablehlo.reshape":
-            pairs = _reshape(node, walkers)
-        else:
-            pairs = rule(node)
-        for first, second in pairs:
-            link(first, second)
-    return links
+            for value in (*node.operands, *node.results):
+                reshapes.setdefault(value, []).append(node)
+            continue
+        for first, second in _RULES.get(node.name, _elementwise)(node):
+            links.setdefault(first, []).append(second)
+            links.setdefault(second, []).append(first)
+    return links, reshapes
 
 
 def _is_array(value: Value) -> bool:
@@ -106,18 +102,24 @@ def _transpose(node: Node) -> Pairs:
         yield (node.operands[0], axis), (node.results[0], to)
 
 
-def _reshape(node: Node, walkers: int) -> Pairs:
-    """Axes that are split or merged keep their walkers in the one part that the number of walkers divides."""
-    operand, result = node.operands[0], node.results[0]
-    for before, after in _groups(operand.type.shape, result.type.shape):
-        holding = [
-            [a for a in axes if value.type.shape[a] % walkers == 0 and value.type.shape[a] > 0]
-            for value, axes in ((operand, before), (result, after))
-        ]
-        if walkers == 1:
-            holding = [axes[:1] for axes in (before, after)]
-        if holding[0] and holding[1]:
-            yield (operand, holding[0][0]), (result, holding[1][0])
+def _reshaped(node: Node, axis: Axis, stride: int, walkers: int) -> Iterator[tuple[Axis, int]]:
+    """Where the walkers of one side of a reshape are on the other, and how far apart they are along that axis.
+
+    An axis that is merged with others counts walkers with a stride: element w * stride + ... belongs to walker w.
+    """
+    value, index = axis
+    here, there = node.operands[0], node.results[0]
+    if value is there:
+        here, there = there, here
+    for before, after in _groups(here.type.shape, there.type.shape):
+        if index not in before:
+            continue
+        total = stride * math.prod(here.type.shape[a] for a in before if a > index)
+        for to in after:
+            within, remainder = divmod(total, math.prod(there.type.shape[a] for a in after if a > to))
+            if within and not remainder and there.type.shape[to] % (within * walkers) == 0:
+                yield (there, to), within
+                return
 
 
 def _groups(before: tuple[int, ...], after: tuple[int, ...]) -> Iterator[tuple[list[int], list[int]]]:

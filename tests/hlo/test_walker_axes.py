@@ -1,0 +1,217 @@
+"""Which axes count walkers: the same program raised with another number of walkers computes the same numbers."""
+
+import importlib.util
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.codegen.raising import Raising, raise_program
+from fusionlab.equivalence.oracle import CPU_OPTIONS
+from fusionlab.equivalence.samples import workload_samples
+from fusionlab.hlo import lowering
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+from workloads import catalogue
+
+B, N, F = 7, 4, 5
+_random = np.random.default_rng(2)
+X = _random.standard_normal((24, N, 3)).astype(np.float32)
+W = _random.standard_normal((3, F)).astype(np.float32)
+V = _random.standard_normal((F, F)).astype(np.float32)
+
+
+def raised(flat, arrays, shapes):
+    call = jax.jit(raise_program(flat, Raising(shapes=shapes)), compiler_options=CPU_OPTIONS)
+    with jax.enable_x64(True):
+        return [np.asarray(result) for result in call(*arrays)]
+
+
+def marked(program, extent):
+    """The flat program and the marks that follow from its leading argument of ``extent`` walkers."""
+    flat = flatten(program.parse())
+    x = next(a for a in flat.arguments if len(a.type.shape) == 3 and a.type.shape[0] == extent)
+    return flat, x, walker_axes(flat, [(x, 0)])
+
+
+def unmarked(flat, marks, extent):
+    """Values that something reads, with an axis of as many elements as there are walkers, that are not marked."""
+    nodes = list(flat.walk())
+    read = {*flat.returns, *(value for node in nodes for value in node.operands)}
+    read.update(value for node in nodes for region in node.regions for value in region.returns)
+    return [v for node in nodes for v in node.results if v in read and extent in v.type.shape and v not in marks]
+
+
+# -- small programs
+
+
+def _h(x):
+    return jnp.tanh(x @ W)
+
+
+def _mixed_layouts(x):
+    y = jnp.moveaxis(_h(x), 0, 2)  # [N, F, B]
+    return jnp.moveaxis(jnp.einsum("nfb,fg->gnb", y, V), 2, 0)
+
+
+def _scattered(x):
+    return _h(x).at[:, np.array([1, 3])].add(jnp.cos(_h(x)[:, :2])).at[:, 0].set(2.0)
+
+
+def _determinants(x):
+    a = jnp.sin(jnp.einsum("bnf,bmf->bnm", _h(x), x @ W)) + 3 * jnp.eye(N)
+    return jnp.linalg.slogdet(a)[1], jnp.linalg.solve(a, _h(x)), jnp.linalg.det(a)
+
+
+def _branches(x):
+    return lax.cond(x.sum() < 1e6, lambda y: jnp.sin(y) * _h(x), lambda y: y**2, _h(x))
+
+
+SMALL = [
+    ("layers", lambda x: _h(x) @ V + x.sum(-1, keepdims=True)),
+    ("layouts", _mixed_layouts),
+    ("merged-with-electrons", lambda x: jnp.tanh(_h(x).reshape(-1, F) @ V).reshape(-1, N, F)),
+    ("merged-features", lambda x: _h(x).reshape(x.shape[0], -1)),
+    ("pairs", lambda x: jnp.linalg.norm(x[:, :, None] - x[:, None] + 1, axis=-1)),
+    ("pair-list", lambda x: x[:, np.array([0, 0, 1])] - x[:, np.array([1, 2, 3])]),
+    ("chosen-by-walker", lambda x: jnp.take_along_axis(_h(x), jnp.argmax(_h(x), 1, keepdims=True), 1)),
+    ("index-of-walkers", lambda x: _h(x)[jnp.arange(x.shape[0])[:, None], jnp.argsort(x[:, :, 0], 1)]),
+    ("scattered", _scattered),
+    ("joined", lambda x: jnp.stack([jnp.pad(_h(x), ((0, 0), (1, 0), (0, 0)))[:, 1:], _h(x)[:, ::-1]], 1)),
+    ("sorted", lambda x: (jnp.sort(x, 1), jnp.cumsum(x, 1), jnp.argmax(x, 2), lax.cummax(x, 1))),
+    ("determinants", _determinants),
+    ("loop", lambda x: lax.fori_loop(0, 3, lambda k, y: jnp.sin(y @ V) * k + _h(x), _h(x))),
+    ("scan", lambda x: lax.scan(lambda c, v: (jnp.tanh(c @ v), c[:, 0]), _h(x), jnp.stack([V, V]))[0]),
+    ("branches", _branches),
+    ("vmapped", jax.vmap(lambda y: lax.dynamic_slice_in_dim(jnp.outer(y[0], y[1]), jnp.argmax(y[0]), 1))),
+]
+
+
+@pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in SMALL])
+def test_small_programs_at_fewer_and_at_more_walkers(function, lowered):
+    flat, _, marks = marked(lowered(function, X[:B]), B)
+    assert unmarked(flat, marks, B) == []
+    whole = raised(flat, [X[:B]], {})
+    for walkers in (2, 12):
+        found = raised(flat, [X[:walkers]], resized_shapes(marks, B, walkers))
+        both = min(B, walkers)
+        for ours, theirs in zip(found, whole, strict=True):
+            assert ours.shape == (walkers, *theirs.shape[1:])
+            np.testing.assert_allclose(ours[:both], theirs[:both], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("walkers", [1, 3, N, F, 3 * N], ids=["one", "axes", "electrons", "features", "coordinates"])
+def test_as_many_walkers_as_there_are_of_something_else(walkers, lowered):
+    """Axes are followed op by op, so that an equal extent elsewhere is not taken for walkers."""
+
+    def function(x):
+        y = _h(x).reshape(-1, F) @ V
+        return _mixed_layouts(x).sum(1)[..., None] + y.reshape(-1, N, F) @ jnp.ones((F, N)), _determinants(x)[0]
+
+    flat, _, marks = marked(lowered(function, X[:walkers]), walkers)
+    assert all(max(axes) < len(v.type.shape) for v, axes in marks.items())
+    whole = raised(flat, [X[:walkers]], {})
+    for ours, theirs in zip(raised(flat, [X[:2]], resized_shapes(marks, walkers, 2)), whole, strict=True):
+        assert ours.shape == (2, *theirs.shape[1:])
+        both = min(2, walkers)
+        np.testing.assert_allclose(ours[:both], theirs[:both], rtol=1e-5, atol=1e-6)
+
+
+def test_an_axis_merged_with_another_is_marked_once(lowered):
+    flat, x, marks = marked(lowered(lambda x: jnp.sin(x.reshape(-1, 3)).reshape(-1, N * 3), X[:B]), B)
+    shapes = resized_shapes(marks, B, 2)
+    assert shapes[x] == (2, N, 3)
+    assert [shapes[node.results[0]] for node in flat.nodes] == [(2 * N, 3), (2 * N, 3), (2, N * 3)]
+
+
+def test_a_mean_over_walkers_ends_the_axis(lowered):
+    """What is computed from a mean has the same shape at every number of walkers, and means over those there are."""
+
+    def function(x):
+        mean = _h(x).mean(0)
+        return mean, _h(x) - mean
+
+    flat, _, marks = marked(lowered(function, X[:B]), B)
+    mean, difference = flat.returns
+    assert mean not in marks
+    assert marks[difference] == {0}
+    first, _ = raised(flat, [X[:2]], resized_shapes(marks, B, 2))
+    np.testing.assert_allclose(first, _h(X[:2]).sum(0) / B, rtol=1e-5)
+
+
+def test_weights_with_the_extent_of_walkers_are_not_marked(lowered):
+    weights = _random.standard_normal((3, B)).astype(np.float32)
+    flat, _, marks = marked(lowered(lambda x, w: jnp.tanh(x @ w) @ (w.T @ w), X[:B], weights), B)
+    assert flat.arguments[1] not in marks
+    assert marks[flat.returns[0]] == {0}
+
+
+def test_a_part_of_the_walkers_is_not_followed(lowered):
+    """Where a program tells walkers apart its results at another number of them are another program's: no axis."""
+    flat, _, marks = marked(lowered(lambda x: jnp.sin(x[1:]), X[:B]), B)
+    assert flat.returns[0] not in marks
+
+
+def test_electrons_before_walkers_in_a_merged_axis(lowered):
+    """[N, B] -> [N B] -> [N, B]: the walkers are the inner part, also where B divides N."""
+
+    def function(x):
+        merged = jnp.sin(jnp.moveaxis(x, 0, 1).reshape(-1, 3))
+        return jnp.moveaxis(merged.reshape(N, -1, 3), 1, 0)
+
+    for walkers in (B, 2, N):
+        flat, _, marks = marked(lowered(function, X[:walkers]), walkers)
+        (whole,) = raised(flat, [X[:walkers]], {})
+        (few,) = raised(flat, [X[:1]], resized_shapes(marks, walkers, 1))
+        np.testing.assert_allclose(few, whole[:1], rtol=1e-6)
+
+
+def test_known_axes_of_different_extents_are_an_error(lowered):
+    flat = flatten(lowered(lambda x, y: x + y.sum(), X[:B], X[:3]).parse())
+    with pytest.raises(ValueError, match=r"different extents: \[3, 7\]"):
+        walker_axes(flat, [(argument, 0) for argument in flat.arguments])
+
+
+# -- whole programs
+
+
+def _assert_same_at_three_walkers(workload, platform):
+    program = lowering.lower(workload, platform)
+    flat, x, marks = marked(program, workload.walkers)
+    assert unmarked(flat, marks, workload.walkers) == []
+    with jax.enable_x64(True):
+        arrays = list(list(workload_samples(workload))[1].arrays)
+    (whole,) = raised(flat, arrays, {})
+    arrays[flat.arguments.index(x)] = arrays[flat.arguments.index(x)][:3]
+    (few,) = raised(flat, arrays, resized_shapes(marks, workload.walkers, 3))
+    np.testing.assert_allclose(few, whole[:3], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "paulinet",
+        "psiformer",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("ferminet", "orbformer", "psiformer-deepqmc")),
+    ],
+)
+def test_local_energies_with_their_replay(name):
+    workload = catalogue.build(name, "LiH", walkers=7, size="tiny", dtype="float64", laplacian="replay")
+    _assert_same_at_three_walkers(workload, "cuda")
+
+
+@pytest.mark.slow  # two compiles of a whole local energy each
+@pytest.mark.skipif(importlib.util.find_spec("deepqmc") is None, reason="needs fusionlab[deepqmc]")
+@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer", "deeperwin"])
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_local_energies_of_deepqmc(name, platform):
+    workload = catalogue.build(f"deepqmc:{name}", "CH4", walkers=7, dtype="float64")
+    _assert_same_at_three_walkers(workload, platform)
+
+
+def test_whole_steps_are_marked():
+    workload = catalogue.build("paulinet", "LiH", walkers=7, size="tiny", program="train-step", laplacian="replay")
+    flat, _, marks = marked(lowering.lower(workload, "cuda"), 7)
+    assert unmarked(flat, marks, 7) == []
