@@ -14,6 +14,8 @@ PASSES: dict[str, tuple[str, str]] = {
     "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
     "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),
+    "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),
+    "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),
     "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
 }
 

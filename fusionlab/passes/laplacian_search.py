@@ -41,7 +41,8 @@ _OPTIONS: dict[str, str | int | bool] = {
 class Laplacian:
     """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``.
 
-    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron.
+    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
+    the axes of values that count walkers; ``one`` raises the program with one walker.
     """
 
     x: Value
@@ -51,6 +52,7 @@ class Laplacian:
     target: Value
     scale: float
     gradients: tuple[Value, ...]
+    axes: dict[Value, set[int]]
     one: Raising
 
 
@@ -157,7 +159,7 @@ class _Trial:
         self.coordinates = Coordinates(math.prod(inner) // each, each)
         extents = x.type.shape[:walkers]
         many = math.prod(extents)
-        axes = walker_axes(flat, [(x, 0)]) if walkers == 1 else {}
+        self.axes = axes = walker_axes(flat, [(x, 0)]) if walkers == 1 else {}
         few = min(many, _WALKERS)
         self.raising = Raising(widen=True, shapes=resized_shapes(axes, many, few), fold=True)
         self.one = Raising(shapes=resized_shapes(axes, many, 1))
@@ -224,7 +226,15 @@ class _Trial:
                 continue
             gradients = [value for i, value in enumerate(self.gradients) if self._is_gradient(results, i, at)]
             return Laplacian(
-                self.x, self.coordinates, self.walkers, output, self.target, scale, tuple(gradients), self.one
+                self.x,
+                self.coordinates,
+                self.walkers,
+                output,
+                self.target,
+                scale,
+                tuple(gradients),
+                self.axes,
+                self.one,
             )
         return None
 

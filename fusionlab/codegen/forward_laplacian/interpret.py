@@ -28,6 +28,7 @@ from fusionlab.codegen.forward_laplacian.families import (
     linear,
     reduced_axes,
 )
+from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.codegen.forward_laplacian.jet import (
     Coordinates,
     Jet,
@@ -56,9 +57,10 @@ class ForwardLaplacian:
     """
 
     def __init__(
-        self, x: Value, coordinates: Coordinates, walker_axes: int, raising: Raising, one: Raising, split: bool = False
+        self, x: Value, coordinates: Coordinates, walker_axes: int, raising: Raising, one: Raising, how: How = How()
     ) -> None:
-        self.split = split
+        self.how = how
+        self.sources: dict[Value, Any] = {}
         self.x, self.coordinates, self.walker_axes = x, coordinates, walker_axes
         self.raising, self.mover = raising, Mover(one)
         self.jets: dict[Value, Jet] = {}
@@ -72,7 +74,8 @@ class ForwardLaplacian:
         self.environment = _Environment(environment, self._put_off)
         fixed = self._run_fixed(nodes)
         needed = self._needed(nodes, outputs)
-        self.jets[self.x] = identity_jet(environment[self.x], self.coordinates, self.walker_axes)
+        identity = identity_jet(environment[self.x], self.coordinates, self.walker_axes)
+        self.jets[self.x] = identity if self.how.sparse else densify(identity, self.coordinates)
         for node in nodes:
             if node not in fixed:
                 self._step(node, needed)
@@ -132,6 +135,9 @@ class ForwardLaplacian:
                 raise RaiseError(f"{node.name} has no jet: {str(error).splitlines()[0]}", node) from error
 
     def _set(self, value: Value, jet: Jet) -> None:
+        if self.how.adjoint and jet.lap is not None:
+            self.sources[value] = jet.lap
+            jet = Jet(jet.value, None, jet.rows, jet.owners)
         jet = distinct(jet, self.coordinates)
         if jet.owners != ():  # else it does not depend on the coordinates after all
             self.jets[value] = jet
@@ -377,7 +383,7 @@ class ForwardLaplacian:
             return products.contract(self._jet(left), self._jet(right), contraction, self.coordinates)
         side = 0 if self._moves(left) else 1
         source, fixed = node.operands[side], self.environment[node.operands[1 - side]]
-        if self.split and (parts := self._parts(source, contraction.summed[side])) is not None:
+        if self.how.sparse and (parts := self._parts(source, contraction.summed[side])) is not None:
             return self._split(parts, fixed, contraction, side)
         return self._through(self._jet(source), fixed, contraction, side)
 

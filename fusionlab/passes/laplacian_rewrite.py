@@ -1,0 +1,223 @@
+"""Rebuild a program with its replays replaced by a Laplacian that is computed in another way.
+
+What the passes collapse-replay, sparsify-directions and transpose-replay share: the walk over replays, and the entry
+as a JAX callable in which the replay's sum and the gradient come from jets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.forward_laplacian.how import How
+from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
+from fusionlab.codegen.forward_laplacian.jet import densify
+from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.codegen.rebuild import rebuild
+from fusionlab.hlo.constants import fold
+from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten
+from fusionlab.hlo.loops import Sum
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.replay import Replay, inventory
+from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.passes.contract import Applied, Declined, Event, Pass, Result, Setting, verify
+from fusionlab.passes.laplacian_search import Laplacian, NoLaplacian, find_laplacian
+
+
+def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting) -> Result:
+    """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
+    platform = setting.platform if program.platform == "any" else program.platform
+    events: list[Event] = []
+    seen: set[str] = set()
+    made: set[str] = set()
+    while True:
+        module = program.parse()
+        flat = flatten(module)
+        left = (r for r in inventory(flat) if r.loop.node.scope not in seen and r.loop.node.function not in made)
+        replay = next(left, None)
+        if replay is None:
+            return Result(program, tuple(events))
+        scope = replay.loop.node.scope
+        seen.add(scope)
+        if replay.blockers:
+            events.append(Declined(by.name, "unsafe", replay.blockers[0], scope))
+            continue
+        if replay.loop.node not in flat.nodes:
+            events.append(Declined(by.name, "unsupported", "the replay is inside another loop", scope))
+            continue
+        try:
+            found = find_laplacian(flat, replay)
+            raising = Raising(marks={}, fold=True)
+            function = _Rewritten(flat, replay, found, raising, how, chunks)
+            name = by.name.replace("-", "_")
+            symbol = rebuild(module, function, name=name, platform=platform, origins=raising.marks or {})
+        except NoLaplacian as reason:
+            events.append(Declined(by.name, "unsafe", str(reason), scope))
+            continue
+        except (RaiseError, NotImplementedError) as error:
+            events.append(Declined(by.name, "unsupported", str(error), scope))
+            continue
+        verify(module, by.name)
+        made.add(symbol)
+        known = None if program.platform == "any" else program.platform
+        program = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
+        events.append(Applied(by.name, _describe(replay, found, chunks), scope, str(by)))
+
+
+def _describe(replay: Replay, found: Laplacian, chunks: int) -> str:
+    factor = "" if found.scale == 1 else f"{found.scale:g} times "
+    gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""
+    parts = f"; the walkers in {chunks} parts" if chunks > 1 else ""
+    return (
+        f"{replay.trips} trips are {factor}the Laplacian of %{found.output.id} ({found.output.type}) with respect to "
+        f"%{found.x.id} ({found.x.type}){gradient}{parts}"
+    )
+
+
+class _Rewritten:
+    """The whole entry as a JAX callable with the replay replaced; NoLaplacian if something else needs the loop."""
+
+    def __init__(
+        self, flat: FlatFunction, replay: Replay, found: Laplacian, raising: Raising, how: How, chunks: int
+    ) -> None:
+        self.flat, self.found, self.raising, self.how, self.chunks = flat, found, raising, how, chunks
+        self.loop = replay.loop
+        initial = next((self.loop.node.operands[i] for i in self.loop.indices(Sum)), None)
+        start = fold(initial) if initial is not None else None
+        self.offset = initial if initial is not None and (start is None or np.any(start)) else None
+        given = [*flat.arguments, found.target, *found.gradients]
+        rest = live_nodes(flat.nodes, given, flat.returns)
+        if self.loop.node in rest:
+            raise NoLaplacian("its terms are also used one by one")
+        if chunks > 1 and (found.walker_axes != 1 or found.x.type.shape[0] % chunks):
+            raise NoLaplacian(f"{found.x.type.shape[: found.walker_axes]} walkers cannot be taken in {chunks} parts")
+        self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
+        first = live_nodes(flat.nodes, flat.arguments, [found.x, *([self.offset] if self.offset is not None else [])])
+        in_cone = set(self.cone)
+        self.first = [node for node in first if node not in in_cone]
+        done = set(self.first) | (in_cone if chunks == 1 else set())
+        self.rest = [node for node in rest if node not in done]
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        found, raising = self.found, self.raising
+        environment: dict[Value, Any] = dict(zip(self.flat.arguments, arrays, strict=True))
+        raising.run(self.first, environment)
+        if self.chunks > 1:
+            value, lap, rows = self._in_parts(environment)
+            asking = _Environment(environment, None)
+            asking[found.output] = value
+        else:
+            engine, lap, rows = self._jets(raising, found.one, environment[found.x], environment)
+            asking = _Environment({**environment, **engine.environment}, engine)
+        with raising.scope(self.loop.node):
+            scaled = lap * np.asarray(found.scale, lap.dtype) if found.scale != 1 else lap
+            asking[found.target] = scaled if self.offset is None else environment[self.offset] + scaled
+            for value in found.gradients:
+                asking[value] = jnp.moveaxis(rows, 0, -1).reshape(value.type.shape)
+        raising.run([node for node in self.rest if not all(v in asking for v in node.results)], asking)
+        return tuple(asking[value] for value in self.flat.returns)
+
+    def _jets(
+        self, raising: Raising, one: Raising, x: Any, environment: Mapping[Value, Any]
+    ) -> tuple[ForwardLaplacian, Any, Any]:
+        """The engine after its run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers]."""
+        found = self.found
+        engine = ForwardLaplacian(found.x, found.coordinates, found.walker_axes, raising, one, self.how)
+        cone = [node for node in self.cone if not all(value in environment for value in node.results)]
+        [jet] = engine.run(cone, {**environment, found.x: x}, [found.output])
+        jet = densify(jet, found.coordinates)
+        if not self.how.adjoint:
+            return engine, jet.lap, jet.rows
+        return engine, self._weighted(engine, raising), jet.rows
+
+    def _weighted(self, engine: ForwardLaplacian, raising: Raising) -> Any:
+        """sum over values v of <dF/dv, source of v>, by one reverse pass of F through all of them."""
+        found = self.found
+        sources = engine.sources
+        known = {v: a for v, a in engine.environment.items() if found.x is v or v.producer not in set(self.cone)}
+
+        def output(injections: Sequence[Any]) -> Any:
+            inner, injected = dict(known), dict(zip(sources, injections, strict=True))
+            for node in self.cone:
+                for value, array in zip(node.results, raising.node(node, inner), strict=True):
+                    inner[value] = array + injected[value] if value in injected else array
+            return inner[found.output]
+
+        zeros = [jnp.zeros_like(array) for array in sources.values()]
+        value, pull = jax.vjp(output, zeros)
+        [adjoint] = pull(jnp.ones_like(value))
+        total = None
+        for (source, array), weight in zip(sources.items(), adjoint, strict=True):
+            axes = found.axes.get(source, set())
+            if len(axes) != found.walker_axes or math.prod(source.type.shape[a] for a in axes) != value.size:
+                raise NotImplementedError(f"{source.type} has its walkers merged with another axis")
+            inner = tuple(a for a in range(array.ndim) if a not in axes)
+            term = jnp.sum(array * weight, inner)
+            total = term if total is None else total + term
+        return total
+
+    def _in_parts(self, environment: Mapping[Value, Any]) -> tuple[Any, Any, Any]:
+        """(value, Laplacian, derivatives) of the output, computed for one part of the walkers after another."""
+        found = self.found
+        walkers = found.x.type.shape[0]
+        shapes = resized_shapes(found.axes, walkers, walkers // self.chunks)
+        part = replace(self.raising, shapes=shapes)
+        fixed = self._fixed()
+        shared: dict[Value, Any] = dict(environment)
+        self.raising.run(fixed, shared)
+        if any(value in shapes for value in shared if value is not found.x and value in _reads(self.cone)):
+            shared = {value: array for value, array in shared.items() if value not in shapes}
+
+        def one(x: Any) -> tuple[Any, Any, Any]:
+            engine, lap, rows = self._jets(part, found.one, x, shared)
+            return engine.environment[found.output], lap, rows
+
+        x = environment[found.x]
+        with self.raising.scope(self.loop.node):
+            value, lap, rows = lax.map(one, x.reshape(self.chunks, -1, *x.shape[1:]))
+            return (
+                value.reshape(walkers),
+                lap.reshape(walkers),
+                jnp.moveaxis(rows, 1, 0).reshape(rows.shape[1], walkers),
+            )
+
+    def _fixed(self) -> list[Node]:
+        """Nodes of the cone that neither depend on the positions nor count walkers: they run once."""
+        varying = {self.found.x} | {value for value in self.flat.arguments if value in self.found.axes}
+        fixed = []
+        for node in self.cone:
+            marked = any(value in self.found.axes for value in node.results)
+            if varying.isdisjoint(_reads([node])) and not marked:
+                fixed.append(node)
+            else:
+                varying.update(node.results)
+        return fixed
+
+
+def _reads(nodes: Sequence[Node]) -> set[Value]:
+    from fusionlab.hlo.flat import reads
+
+    return {value for node in nodes for value in reads(node)}
+
+
+class _Environment(dict[Value, Any]):
+    """The environment of the rest of the program; plain values that the engine put off are asked of it."""
+
+    def __init__(self, known: Mapping[Value, Any], engine: ForwardLaplacian | None) -> None:
+        super().__init__(known)
+        self._engine = engine
+
+    def __missing__(self, value: Value) -> Any:
+        if self._engine is None:
+            raise KeyError(value)
+        return self._engine.environment[value]
+
+
+Function = Callable[..., tuple[Any, ...]]

@@ -1,0 +1,45 @@
+"""sparsify-directions: collapse a replay, carrying only the directions that a value can depend on.
+
+rewrite:
+    for k in range(3 N):                                 (F, lap F, dF) = f pushed forward from (x, 0, eye), where
+        lap += jvp_g(eye[k])[k]                   -->        h_i = h(x_i)          carries 3 directions, not 3 N
+                                                             p_ij = p(x_i, x_j)    carries 6
+                                                             [a, b] . W            is a . W_a + b . W_b
+
+That e_k is a row of the identity is known, and which electron an element of a value belongs to is followed through the
+program's own slices, broadcasts and gathers; no ansatz is known. Values become dense at the first op that mixes
+electrons. A contraction of a concatenation is split where its parts carry different directions, or where one is a
+broadcast (a mean over electrons), which is then contracted once and not once per electron.
+
+requires: what collapse-replay requires.
+exact: reassociates (another algorithm for the same derivatives; terms that are zero are left out).
+hopes: the FLOPs and bytes of directions that are zero; GEMMs of what is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fusionlab.codegen.forward_laplacian.how import How
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.laplacian_rewrite import rewrite_replays
+
+
+@dataclass(frozen=True)
+class SparsifyDirections(Pass):
+    """``chunks`` parts of the walkers are taken one after another."""
+
+    chunks: int = 1
+
+    name: ClassVar[str] = "sparsify-directions"
+
+    def __post_init__(self) -> None:
+        if self.chunks < 1:
+            raise InputError(f"{self.name}: chunks must be at least 1, not {self.chunks}")
+
+    def run(self, program: Program, setting: Setting) -> Result:
+        """Collapse every replay of the program's entry sparsely; see the module's docstring."""
+        return rewrite_replays(program, self, How(sparse=True), self.chunks, setting)
