@@ -30,11 +30,13 @@ from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.codegen.rebuild import rebuild
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import FlatFunction, Value, flatten
+from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.loops import Sum
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.passes.contract import Applied, Declined, Event, Pass, Result, Setting, verify
 from fusionlab.passes.laplacian_search import Laplacian, NoLaplacian, find_laplacian
+from fusionlab.passes.loop_rewrite import describe
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class CollapseReplay(Pass):
             refused.add(scope)
             if replay.blockers:
                 events.append(Declined(self.name, "unsafe", replay.blockers[0], scope))
+                continue
+            effect = next((node for node in flat.walk() if not node.regions and has_effect(node)), None)
+            if effect is not None:
+                reason = f"{describe(effect)} has an effect, which a rebuilt entry would not have"
+                events.append(Declined(self.name, "unsafe", reason, scope))
                 continue
             if replay.loop.node not in flat.nodes:
                 events.append(Declined(self.name, "unsupported", "the replay is inside another loop", scope))
