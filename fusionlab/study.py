@@ -24,7 +24,8 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.measure.footprint import Footprint, footprint
-from fusionlab.passes.contract import Applied, Event, Pass, Result, Setting
+from fusionlab.measure.model_time import roofline_us
+from fusionlab.passes.contract import Applied, Event, Figures, Pass, Result, Setting
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.workload import Workload
 
@@ -123,10 +124,30 @@ def rewrite(program: Program, passes: Sequence[Pass], given: Circumstances) -> t
         compile_s += time.perf_counter() - started
         return size
 
+    def figures(candidate: Program) -> Figures:
+        nonlocal compile_s
+        started = time.perf_counter()
+        given.progress(f"rewrite: compiling a candidate ({candidate.ops:,} ops) for its figures")
+        found = _figures(candidate, compiled(candidate, given))
+        compile_s += time.perf_counter() - started
+        return found
+
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
-    result = run_pipeline(program, passes, Setting(temp_bytes, given.target.kind))
+    result = run_pipeline(program, passes, Setting(temp_bytes, given.target.kind, figures))
     return result, time.perf_counter() - started - compile_s
+
+
+def _figures(program: Program, compiled: Compiled) -> Figures:
+    counted = footprint(program, compiled, flops=program_cost(program).flops)
+    return Figures(
+        dynamic_launches=counted.dynamic_launches,
+        dynamic_copies=counted.dynamic_copies,
+        temp_bytes=counted.temp_bytes,
+        flops=counted.flops or 0.0,
+        bytes_accessed=counted.bytes_accessed,
+        model_us=roofline_us(compiled.target, counted.flops or 0.0, counted.bytes_accessed, counted.dynamic_launches),
+    )
 
 
 def check(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:

@@ -27,7 +27,7 @@ def invariant_nodes(loop: Loop) -> list[Node]:
     varying = {a for i, a in enumerate(body.arguments) if not isinstance(loop.roles[i], Invariant)}
     invariant = []
     for node in body.nodes:
-        if varying.isdisjoint(reads(node)) and not _has_effect(node):
+        if varying.isdisjoint(reads(node)) and not has_effect(node):
             invariant.append(node)
         else:
             varying.update(node.results)
@@ -56,9 +56,10 @@ def constant_values(nodes: list[Node]) -> set[Value]:
     return found
 
 
-def _has_effect(node: Node) -> bool:
+def has_effect(node: Node) -> bool:
+    """Whether running ``node`` does more than give its results."""
     if node.name in _CONTROL_FLOW:
-        return any(_has_effect(inner) for region in node.regions for inner in region.walk())
+        return any(has_effect(inner) for region in node.regions for inner in region.walk())
     if node.name == "stablehlo.custom_call" and "has_side_effect" in node.attributes:
         return bool(node.attributes["has_side_effect"].value)
     return node.name in _EFFECTS

@@ -51,7 +51,7 @@ def resized_shapes(marks: Mapping[Value, set[int]], walkers: int, to: int) -> di
 
 
 def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Node]]]:
-    """From every axis to those that count walkers if it does; and of every value its reshapes, which depend on strides."""
+    """From every axis to those that count walkers if it does; of every value its reshapes, which depend on strides."""
     links: dict[Axis, list[Axis]] = {}
     reshapes: dict[Value, list[Node]] = {}
     for node in region.walk():

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fusionlab.codegen.compiled import Compiled
+from fusionlab.codegen.targets.target import Target
 from fusionlab.hlo.optimized import Instruction
 
 LAUNCH_US = 1.0
@@ -90,3 +91,15 @@ def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeMode
     if measured is not None:
         return TimeModel(measured, trust_xla=False)
     return TimeModel(ceilings_of(compiled), trust_xla=compiled.estimates_are_of_target)
+
+
+def roofline_us(target: Target, flops: float, bytes_accessed: int, launches: int) -> float | None:
+    """A whole program on the roof of the target's spec, in microseconds (model); None without a spec.
+
+    The longer of arithmetic at fp32 peak and traffic at memory bandwidth, and ``LAUNCH_US`` per launch.
+    """
+    peaks = target.peaks
+    if peaks is None:
+        return None
+    work_s = max(flops / peaks.fp32_flops_per_s, bytes_accessed / peaks.memory_bytes_per_s)
+    return float(work_s * 1e6 + launches * LAUNCH_US)

@@ -64,12 +64,29 @@ Event = Applied | Declined
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What a candidate costs on the target of the study: launches, copies and temp bytes are XLA's, the rest models.
+
+    ``model_us`` is None for a target without a spec.
+    """
+
+    dynamic_launches: int
+    dynamic_copies: int
+    temp_bytes: int
+    flops: float
+    bytes_accessed: int
+    model_us: float | None
+
+
+@dataclass(frozen=True)
 class Setting:
-    """What a pass may ask about the world: ``temp_bytes(program)`` is XLA's figure on the target of the study;
-    ``platform`` is the target's, for programs that are not of one already."""
+    """What a pass may ask about the world: ``temp_bytes(program)`` is XLA's figure on the target of the study, and
+    ``figures(program)`` all that is counted there; ``platform`` is the target's, for programs that are not of one
+    already."""
 
     temp_bytes: Callable[[Program], int] | None = None
     platform: str = "cpu"
+    figures: Callable[[Program], Figures] | None = None
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,14 @@ from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.codegen.rebuild import rebuild
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten
+from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.loops import Sum
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.contract import Applied, Declined, Event, Pass, Result, Setting, verify
 from fusionlab.passes.laplacian_search import Laplacian, NoLaplacian, find_laplacian
+from fusionlab.passes.loop_rewrite import describe
 
 
 def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting) -> Result:
@@ -49,11 +51,16 @@ def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: 
         if replay.blockers:
             events.append(Declined(by.name, "unsafe", replay.blockers[0], scope))
             continue
+        effect = next((node for node in flat.walk() if not node.regions and has_effect(node)), None)
+        if effect is not None:
+            reason = f"{describe(effect)} has an effect, which a rebuilt entry would not have"
+            events.append(Declined(by.name, "unsafe", reason, scope))
+            continue
         if replay.loop.node not in flat.nodes:
             events.append(Declined(by.name, "unsupported", "the replay is inside another loop", scope))
             continue
         try:
-            found = find_laplacian(flat, replay)
+            found = find_laplacian(flat, replay, program.digest)
             raising = Raising(marks={}, fold=True)
             function = _Rewritten(flat, replay, found, raising, how, chunks)
             name = by.name.replace("-", "_")

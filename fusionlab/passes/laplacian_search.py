@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -60,19 +60,56 @@ class NoLaplacian(Exception):
     """The replay is not the Laplacian of a value of the program; the message says what was tried."""
 
 
-def find_laplacian(flat: FlatFunction, replay: Replay) -> Laplacian:
-    """What ``replay`` (a loop of ``flat`` itself, not of a region in it) is the Laplacian of; NoLaplacian otherwise."""
+_FOUND: dict[tuple[str, int], Laplacian | NoLaplacian] = {}
+
+
+def find_laplacian(flat: FlatFunction, replay: Replay, digest: str) -> Laplacian:
+    """What ``replay`` (a loop of ``flat`` itself, not of a region in it) is the Laplacian of; NoLaplacian otherwise.
+
+    ``digest`` names the program: what was found in it is remembered, and given in terms of this ``flat``.
+    """
+    key = (digest, replay.loop.node.id)
+    if key not in _FOUND:
+        try:
+            _FOUND[key] = _search(flat, replay)
+        except NoLaplacian as reason:
+            _FOUND[key] = reason
+    known = _FOUND[key]
+    if isinstance(known, NoLaplacian):
+        raise NoLaplacian(str(known))
+    return _in_terms_of(known, flat)
+
+
+def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
+    """The same finding with the values of another view of the same program, which numbers them alike."""
+    values = {value.id: value for value in flat.arguments}
+    for node in flat.walk():
+        values.update((value.id, value) for value in node.results)
+        values.update((value.id, value) for region in node.regions for value in region.arguments)
+    axes = {values[value.id]: marked for value, marked in known.axes.items()}
+    shapes = {values[value.id]: shape for value, shape in known.one.shapes.items()}
+    return replace(
+        known,
+        x=values[known.x.id],
+        output=values[known.output.id],
+        target=values[known.target.id],
+        gradients=tuple(values[value.id] for value in known.gradients),
+        axes=axes,
+        one=replace(known.one, shapes=shapes),
+    )
+
+
+def _search(flat: FlatFunction, replay: Replay) -> Laplacian:
     targets = _targets(flat, replay)
     before = flat.nodes[: flat.nodes.index(replay.loop.node)]
     tried = []
-    for x, walkers in _positions(flat, before, replay, targets[0]):
-        outputs = _outputs(before, x, walkers, targets[0])
+    for x, walkers, outputs in _positions(flat, before, replay, targets[0]):
         for group in _groups(before, outputs):
             tried += group
             found = _Trial(flat, replay, x, walkers, targets, group).run()
             if found is not None:
                 return found
-    raise NoLaplacian(f"none of {len(tried)} values has the Laplacian that the loop computes")
+    raise NoLaplacian(f"of {len(dict.fromkeys(tried))} values before the loop, none has the Laplacian that it computes")
 
 
 def _targets(flat: FlatFunction, replay: Replay) -> list[Value]:
@@ -92,8 +129,11 @@ def _targets(flat: FlatFunction, replay: Replay) -> list[Value]:
 
 def _positions(
     flat: FlatFunction, before: Sequence[Node], replay: Replay, target: Value
-) -> Iterator[tuple[Value, int]]:
-    """Values that may be the positions, most of what the replay reads depending on them, the nearest first."""
+) -> Iterator[tuple[Value, int, list[Value]]]:
+    """Values that may be the positions, with their walker axes and the candidates for what is differentiated by them.
+
+    They are those that most of what the replay reads depends on: the last two of them, and the first.
+    """
     walkers = target.type.shape
     trips = replay.trips
     found = []
@@ -109,16 +149,20 @@ def _positions(
     if not found:
         raise NoLaplacian(f"no value of the program has {trips} coordinates per walker")
     most = max(count for count, _ in found)
-    best = [value for count, value in found if count == most]
-    yield from ((value, len(walkers)) for value in reversed(best[-3:]))
+    best = [(value, _outputs(before, value, target)) for count, value in found if count == most]
+    best = [(value, outputs) for value, outputs in best if outputs]
+    if not best:
+        raise NoLaplacian("no value of one number per walker is computed from the positions before the loop")
+    for value, outputs in [*best[:-3:-1], *best[:-2][:1]]:
+        yield value, len(walkers), outputs
 
 
-def _outputs(before: Sequence[Node], x: Value, walkers: int, target: Value) -> list[Value]:
+def _outputs(before: Sequence[Node], x: Value, target: Value) -> list[Value]:
     """Values of one number per walker that depend on ``x`` and are known before the loop."""
     dependent = {x}
     found = []
     for node in before:
-        if dependent.isdisjoint(node.operands):
+        if dependent.isdisjoint(reads(node)):
             continue
         dependent.update(node.results)
         found += [v for v in node.results if _is_float(v) and v.type == target.type]
@@ -201,7 +245,7 @@ class _Trial:
             try:
                 compiled = jax.jit(evaluate, compiler_options=_OPTIONS).lower(*draws[0]).compile()
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
-                raise NoLaplacian(f"it cannot be evaluated here: {str(error).splitlines()[0]}") from error
+                raise RaiseError(f"the replay cannot be evaluated: {str(error).splitlines()[0]}") from error
             results = [jax.tree.map(np.asarray, compiled(*draw)) for draw in draws]
         return self._judge(results)
 

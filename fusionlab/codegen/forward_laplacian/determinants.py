@@ -1,6 +1,7 @@
 """log|det A| by LU factorisation: recognised as a whole, because its derivatives need no derivative of the LU.
 
-    LU = getrf(A);  y = sum_i log|LU_ii|     -->     y_k = tr(A^-1 A_k),  lap y = tr(A^-1 lap A) - sum_k tr(A^-1 A_k A^-1 A_k)
+    LU = getrf(A);  y = sum_i log|LU_ii|     -->     y_k   = tr(A^-1 A_k)
+                                                     lap y = tr(A^-1 lap A) - sum_k tr(A^-1 A_k A^-1 A_k)
 
 (Jacobi's formula and its derivative.)
 """

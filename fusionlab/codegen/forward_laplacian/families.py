@@ -6,61 +6,42 @@ from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import integers
 from fusionlab.hlo.flat import Node
 
-_PREFIX = "stablehlo."
 
-SMOOTH_UNARY = frozenset(
-    [
-        *(
-            _PREFIX + name
-            for name in (
-                "cbrt cosine exponential exponential_minus_one log log_plus_one logistic rsqrt sine sqrt tan tanh"
-            ).split()
-        ),
-        *(
-            "chlo." + name
-            for name in (
-                "acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma sinh square"
-            ).split()
-        ),
-    ]
-)
+def _ops(dialect: str, names: str) -> frozenset[str]:
+    return frozenset(f"{dialect}.{name}" for name in names.split())
+
+
+SMOOTH_UNARY = _ops(
+    "stablehlo", "cbrt cosine exponential exponential_minus_one log log_plus_one logistic rsqrt sine sqrt tan tanh"
+) | _ops("chlo", "acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma sinh square")
 """Elementwise functions of one operand with a second derivative."""
 
-PIECEWISE_LINEAR = frozenset(_PREFIX + name for name in "abs clamp maximum minimum select reduce_precision".split())
+PIECEWISE_LINEAR = _ops("stablehlo", "abs clamp maximum minimum select reduce_precision")
 """Elementwise ops whose second derivative is zero wherever they have one."""
 
-AFFINE = frozenset(_PREFIX + name for name in "add subtract negate convert".split())
+AFFINE = _ops("stablehlo", "add subtract negate convert")
 """Elementwise ops that are affine in all operands together."""
 
-ELEMENTWISE = (
-    SMOOTH_UNARY
-    | PIECEWISE_LINEAR
-    | AFFINE
-    | frozenset(_PREFIX + name for name in "multiply divide power atan2".split())
-)
+ELEMENTWISE = SMOOTH_UNARY | PIECEWISE_LINEAR | AFFINE | _ops("stablehlo", "multiply divide power atan2")
 """Elementwise ops with a derivative."""
 
-FLAT = frozenset(
-    _PREFIX + name
-    for name in (
-        "and ceil compare count_leading_zeros floor is_finite not or popcnt round_nearest_afz round_nearest_even "
-        "shift_left shift_right_arithmetic shift_right_logical sign xor iota constant"
-    ).split()
+FLAT = _ops(
+    "stablehlo",
+    "and ceil compare count_leading_zeros floor is_finite not or popcnt round_nearest_afz round_nearest_even "
+    "shift_left shift_right_arithmetic shift_right_logical sign xor iota constant",
 )
 """Ops whose derivative is zero wherever they have one, or whose results have none."""
 
-MOVES = frozenset(
-    _PREFIX + name
-    for name in (
-        "broadcast_in_dim concatenate dynamic_slice dynamic_update_slice gather pad reshape reverse slice transpose"
-    ).split()
+MOVES = _ops(
+    "stablehlo",
+    "broadcast_in_dim concatenate dynamic_slice dynamic_update_slice gather pad reshape reverse slice transpose",
 )
 """Ops that only move elements, linear in their floating-point operands."""
 
-REPEATS = frozenset(_PREFIX + name for name in "broadcast_in_dim reshape transpose".split())
+REPEATS = _ops("stablehlo", "broadcast_in_dim reshape transpose")
 """Moves of one operand that may repeat elements."""
 
-LINEAR = frozenset(_PREFIX + name for name in "dynamic_update_slice pad scatter reduce_window sort".split())
+LINEAR = _ops("stablehlo", "dynamic_update_slice pad scatter reduce_window sort")
 """Ops that JAX differentiates as a whole, affine in their floating-point operands if what they combine by is."""
 
 FLOATS = ("f16", "bf16", "f32", "f64")

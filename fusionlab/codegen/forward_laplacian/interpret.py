@@ -291,7 +291,10 @@ class ForwardLaplacian:
     def _moved(self, node: Node) -> Jet | None:
         moving = [value for value in dict.fromkeys(node.operands) if self._moves(value)]
         jets = [self._jet(value) for value in moving]
-        if len(moving) == 1 and len(node.operands) == 1 or node.name in ("stablehlo.gather", "stablehlo.dynamic_slice"):
+        if (len(moving) == 1 and len(node.operands) == 1) or node.name in (
+            "stablehlo.gather",
+            "stablehlo.dynamic_slice",
+        ):
             source, jet = moving[0], jets[0]
             owners = self._moved_owners(node, source, jet)
             if owners is None and jet.owners is not None:
@@ -415,7 +418,7 @@ class ForwardLaplacian:
         return list(node.operands) if len(kinds) > 1 else None
 
     def _kind(self, value: Value) -> tuple[Any, ...]:
-        """Which operands of a concatenation are contracted together: those of one sparsity, as wide before a broadcast."""
+        """Operands of a concatenation are contracted together that are of one sparsity and repeated along the same axes."""
         if not self._moves(value):
             return ("fixed",)
         jet = self._jet(value)

@@ -54,9 +54,8 @@ def multiply(value: Any, left: Jet, right: Jet, coordinates: Coordinates) -> Jet
     """The jet of the elementwise product: lap = u lap v + v lap u + 2 sum_k u_k v_k."""
     cross = row_products(left, right, coordinates)
     extra = None if cross is None else cross + cross
-    if left.stack is not None or right.stack is not None:
-        if left.owners is None or right.owners is None:
-            return _multiply_stacks(densify(left, coordinates), densify(right, coordinates), extra)
+    if (left.stack is not None or right.stack is not None) and (left.dense or right.dense):
+        return _multiply_stacks(densify(left, coordinates), densify(right, coordinates), extra)
     scales = [lambda part: part * right.value, lambda part: part * left.value]
     return combine(value, [left, right], scales, coordinates, extra)
 

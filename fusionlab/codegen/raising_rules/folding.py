@@ -20,8 +20,23 @@ _MOST_ELEMENTS = 65_536
 _MOST_FLOATS = 4_096
 _WHOLE = frozenset(
     f"stablehlo.{name}"
-    for name in "clamp concatenate dynamic_slice dynamic_update_slice gather pad reduce reduce_window reverse scatter "
-    "sign slice sort transpose while".split()
+    for name in [
+        "clamp",
+        "concatenate",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "pad",
+        "reduce",
+        "reduce_window",
+        "reverse",
+        "scatter",
+        "sign",
+        "slice",
+        "sort",
+        "transpose",
+        "while",
+    ]
 )
 """Ops that are run here when all that they read is known; others fold by NumPy or not at all."""
 
