@@ -59,8 +59,9 @@ def test_random_numbers_are_refused_in_one_line(name: str, program: str) -> None
 def test_what_deepqmc_has_not_is_refused() -> None:
     with pytest.raises(InputError, match="only its full size"):
         build("deepqmc:paulinet", size="tiny")
-    with pytest.raises(InputError, match="deepqmc:paulinet needs at least two electrons; molecule LiH has 1"):
-        build("deepqmc:paulinet", "LiH", charge=3)
+    for charge, spin, found in ((3, 1, "1 up and 0 down"), (0, -4, "0 up and 4 down")):
+        with pytest.raises(InputError, match=f"deepqmc:ferminet needs an electron of each spin; .* has {found}"):
+            build("deepqmc:ferminet", "LiH", charge=charge, spin=spin)
 
 
 @pytest.mark.parametrize("sampler", list(FACTORIES))

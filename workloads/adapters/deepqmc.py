@@ -71,12 +71,15 @@ def _old_jax_names_allowed() -> Iterator[None]:
 def build(name: str, molecule: Molecule, size: str = "full") -> Ansatz:
     """The model ``name`` (a key of ``CONFIGURATIONS``) on ``molecule``, at DeepQMC's own size only.
 
-    InputError without DeepQMC, and for what DeepQMC has not: another size, a molecule of one electron.
+    InputError without DeepQMC, and for what DeepQMC cannot do: another size, electrons of one spin only.
     """
     if size != "full":
         raise InputError(f"{name} has only its full size, not {size!r}")
-    if molecule.electrons < 2:
-        raise InputError(f"{name} needs at least two electrons; molecule {molecule.name} has {molecule.electrons}")
+    if min(molecule.n_up, molecule.n_down) < 1:
+        raise InputError(
+            f"{name} needs an electron of each spin; molecule {molecule.name} has {molecule.n_up} up and "
+            f"{molecule.n_down} down"
+        )
     require_deepqmc()
     settings = SETTINGS[name]
 
