@@ -2,15 +2,19 @@
 
     python benchmarks/programs.py [--models a,b] [--molecules CH4,...] [--programs x,y] [--out FILE.json]
 
-Each finished program is written to ``--out`` at once, and one that is there already is not compiled again. A failure
-is recorded in its row and does not end the run. The table is printed last (Markdown).
+Each program is lowered and compiled in a process of its own, within a time limit. A finished one is written to
+``--out`` at once, and one that is there already is not compiled again. A failure is recorded in its row and does not
+end the run. The table is printed last (Markdown).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +33,20 @@ MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
 MOLECULES = ("LiH", "CH4", "C2H6", "C4H4")
 
 
-def measure(model: str, molecule: str, program: str, target_name: str) -> dict[str, Any]:
-    """One row: 1,024 walkers, float32, the ansatz's own Laplacian."""
+def measure(model: str, molecule: str, program: str, target_name: str) -> Iterator[dict[str, Any]]:
+    """What is known of one row after lowering, then the row: 1,024 walkers, float32, the ansatz's own Laplacian."""
     started = time.perf_counter()
     workload = build(model, molecule=molecule, program=program)
     lowered = lower(workload, "cuda")
     row: dict[str, Any] = {"lower_s": round(time.perf_counter() - started, 1), "stablehlo_ops": lowered.ops}
+    yield row
     try:
         compiled = compile_program(lowered, load_target(target_name))
     except CompileError as error:
-        return {**row, "failed": str(error)}
+        yield {**row, "failed": str(error)}
+        return
     counts = count_launches(compiled)
-    return {
+    yield {
         **row,
         "static_launches": counts.static_launches,
         "dynamic_launches": counts.dynamic_launches,
@@ -51,19 +57,31 @@ def measure(model: str, molecule: str, program: str, target_name: str) -> dict[s
     }
 
 
+def measure_apart(name: str, target_name: str, limit_s: float) -> dict[str, Any]:
+    """The row ``name`` ("model molecule program") from another process; what stopped it is in ``failed``."""
+    command = [sys.executable, __file__, "--one", name, "--target", target_name]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, timeout=limit_s, check=False)
+        output, failed = done.stdout, f"the process ended with {done.returncode}" if done.returncode else ""
+    except subprocess.TimeoutExpired as error:
+        output, failed = error.stdout or b"", f"not lowered and compiled within {limit_s:.0f} s"
+    rows = [json.loads(line) for line in output.decode().splitlines()]
+    row: dict[str, Any] = rows[-1] if rows else {"lower_s": None, "stablehlo_ops": None}
+    return {**row, "failed": failed} if failed else row
+
+
 def print_table(rows: dict[str, dict[str, Any]]) -> None:
     """Markdown, one line per program."""
     print("| model | molecule | program | lower s | StableHLO ops | dynamic launches | temp MiB | compile s |")
     print("|---|---|---|---|---|---|---|---|")
     for name, row in rows.items():
+        ops = "-" if row["stablehlo_ops"] is None else f"{row['stablehlo_ops']:,}"
+        start = f"| {name.replace(' ', ' | ')} | {row['lower_s'] or '-'} | {ops}"
         if "failed" in row:
-            print(f"| {name.replace(' ', ' | ')} | {row['lower_s']} | {row['stablehlo_ops']:,} | {row['failed']} | | |")
+            print(f"{start} | {row['failed']} | - | - |")
             continue
         mib = row["temp_bytes"] / 2**20
-        print(
-            f"| {name.replace(' ', ' | ')} | {row['lower_s']} | {row['stablehlo_ops']:,} | {row['dynamic_launches']:,} "
-            f"| {mib:,.0f} | {row['compile_s']} |"
-        )
+        print(f"{start} | {row['dynamic_launches']:,} | {mib:,.0f} | {row['compile_s']} |")
 
 
 def main() -> None:
@@ -74,7 +92,13 @@ def main() -> None:
     parser.add_argument("--programs", default=",".join(PROGRAMS))
     parser.add_argument("--target", default="a100")
     parser.add_argument("--out", type=Path, default=Path("studies/programs-a100.json"))
+    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one program.")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.one:
+        for row in measure(*given.one.split(), given.target):
+            print(json.dumps(row), flush=True)
+        return
     record = json.loads(given.out.read_text()) if given.out.exists() else {"versions": versions(), "rows": {}}
     for molecule in given.molecules.split(","):
         for model in given.models.split(","):
@@ -82,8 +106,8 @@ def main() -> None:
                 name = f"{model} {molecule} {program}"
                 if name in record["rows"]:
                     continue
-                print(f"{name} ...", flush=True)
-                record["rows"][name] = measure(model, molecule, program, given.target)
+                print(f"{name} ...", file=sys.stderr, flush=True)
+                record["rows"][name] = measure_apart(name, given.target, given.limit_s)
                 write_whole(given.out, json.dumps(record, indent=1) + "\n")
     print_table(record["rows"])
 

@@ -19,6 +19,7 @@ from fusionlab.cli_options import (
     finish,
     load_source_of,
     output_options,
+    progress_for,
     source_options,
     start,
     target_option,
@@ -141,14 +142,20 @@ def graph(view: str, platform: str, out: str | None, as_json: bool, quiet: bool,
 
 @main.command()
 @click.option("--model", help="Only this model.")
-@click.option("--molecule", help="Only this molecule.")
+@click.option("--molecule", help="Only this molecule: a name or an XYZ file.")
+@click.option("--charge", type=int, help="Charge of the molecules, if not their own.")
+@click.option("--spin", type=int, help="n_up - n_down, if not the molecules' own.")
+@click.option(
+    "--ops", "recount", is_flag=True, help="Count the StableHLO ops now (minutes), not from the stored table."
+)
 @output_options
-def models(model: str | None, molecule: str | None, as_json: bool, quiet: bool) -> None:
-    """List the models that can be lowered by name, with electrons and parameters per molecule."""
+def models(as_json: bool, quiet: bool, **options: Any) -> None:
+    """List the models that can be lowered by name: electrons, parameters and StableHLO ops per molecule and program."""
     start()
     from fusionlab.commands import models as command
 
-    finish(command.models(model, molecule, console_for(as_json)), as_json)
+    listed = command.models(command.ModelsOptions(**options), progress_for(quiet), console_for(as_json))
+    finish(listed, as_json)
 
 
 add_to(main)

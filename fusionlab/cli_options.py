@@ -68,8 +68,12 @@ def circumstances(source: object, target_name: str | None, quiet: bool, no_cache
     from fusionlab.study import Circumstances
 
     target = load_target(target_name or default_target(source))
-    progress = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
-    return Circumstances(target, cache=None if no_cache else default_cache(), progress=progress)
+    return Circumstances(target, cache=None if no_cache else default_cache(), progress=progress_for(quiet))
+
+
+def progress_for(quiet: bool) -> Callable[[str], None]:
+    """Prints a line of progress on stderr, or nothing."""
+    return (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
 
 
 def console_for(as_json: bool) -> Console:

@@ -57,6 +57,9 @@ def build(
     ``laplacian=None`` takes the ansatz's own. ``size="tiny"`` is a narrow variant for tests. ``InputError`` names the
     nearest valid names for an unknown one. Float64 workloads are traced and run under ``jax.enable_x64(True)``.
     """
+    from workloads.ansatz import at_precision
+    from workloads.programs.laplacians import LAPLACIANS
+
     given: dict[str, Any] = {
         "name": name,
         "molecule": molecule,
@@ -72,18 +75,17 @@ def build(
     _check("program", program, PROGRAMS)
     _check("dtype", dtype, DTYPES)
     _check("size", size, SIZES)
+    if laplacian is not None:
+        _check("laplacian", laplacian, LAPLACIANS)
     if walkers < 1:
         raise InputError(f"walkers must be at least 1, not {walkers}")
     system = find_molecule(molecule, charge, spin)
     ansatz_module, program_module = (importlib.import_module(path) for path in (ANSATZE[name], PROGRAMS[program]))
     adapted = name.startswith("deepqmc:")
     ansatz = ansatz_module.build(name, system, size) if adapted else ansatz_module.build(system, size)
-    method = _laplacian(laplacian, ansatz.laplacian) if program_module.USES_LAPLACIAN else "none"
+    method = (laplacian or ansatz.upstream.laplacian) if program_module.USES_LAPLACIAN else "none"
     argument_names = program_module.argument_names(method)
-    if adapted and program == "local-energy":
-        function = ansatz_module.local_energy(name, system, method)
-    else:
-        function = program_module.build(ansatz, method)
+    function = at_precision(ansatz.upstream.matmul_precision, program_module.build(ansatz, method))
 
     def inputs(seed: int) -> tuple[Any, ...]:
         return _inputs(ansatz, argument_names, walkers, dtype, seed)
@@ -109,14 +111,6 @@ def build(
 def _check(kind: str, given: str, known: Any) -> None:
     if given not in known:
         raise unknown(kind, given, known)
-
-
-def _laplacian(given: str | None, default: str) -> str:
-    from workloads.programs.laplacians import LAPLACIANS
-
-    chosen = default if given is None else given
-    _check("laplacian", chosen, LAPLACIANS)
-    return chosen
 
 
 def _inputs(ansatz: Any, argument_names: tuple[str, ...], walkers: int, dtype: str, seed: int) -> tuple[Any, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 
-from fusionlab.errors import InputError, unknown
+from fusionlab.errors import InputError
 from workloads.molecule import BOHR_PER_ANGSTROM, Molecule
 
 _PERIODS = (
@@ -15,6 +17,8 @@ _PERIODS = (
 )
 ELEMENTS = tuple(symbol for period in _PERIODS for symbol in period.split())
 """Symbols by atomic number, from 1."""
+LEAST_DISTANCE = 0.1
+"""Angstrom; nuclei nearer than this are a slip of the pen (the shortest bond, of H2, has 0.74)."""
 
 
 def read_xyz(path: str | Path, charge: int = 0, spin: int | None = None) -> Molecule:
@@ -64,7 +68,10 @@ def _atom(path: Path, number: int, line: str) -> tuple[int, tuple[float, float, 
     if _is_number(symbol) and 1 <= int(symbol) <= len(ELEMENTS):
         symbol = ELEMENTS[int(symbol) - 1]
     if symbol not in ELEMENTS:
-        raise InputError(f"{path}: line {number}: {unknown('element', words[0], ELEMENTS)}")
+        raise InputError(
+            f"{path}: line {number}: unknown element {words[0][:20]!r}; give a symbol from {ELEMENTS[0]} to "
+            f"{ELEMENTS[-1]} or an atomic number from 1 to {len(ELEMENTS)}"
+        )
     try:
         x, y, z = (float(word) * BOHR_PER_ANGSTROM for word in words[1:4])
     except ValueError:
@@ -77,8 +84,10 @@ def _atom(path: Path, number: int, line: str) -> tuple[int, tuple[float, float, 
 
 
 def _require_apart(path: Path, positions: tuple[tuple[float, float, float], ...]) -> None:
-    seen: dict[tuple[float, float, float], int] = {}
-    for number, position in enumerate(positions, start=3):
-        if position in seen:
-            raise InputError(f"{path}: lines {seen[position]} and {number} place two nuclei at one point")
-        seen[position] = number
+    for (first, one), (second, other) in itertools.combinations(enumerate(positions, start=3), 2):
+        distance = math.dist(one, other) / BOHR_PER_ANGSTROM
+        if distance < LEAST_DISTANCE:
+            raise InputError(
+                f"{path}: lines {first} and {second} place two nuclei {distance:.3g} angstrom apart; "
+                f"they must be at least {LEAST_DISTANCE} angstrom apart"
+            )

@@ -3,62 +3,120 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 
+from fusionlab.commands.op_counts import count_ops, stored_counts
 from fusionlab.errors import InputError, unknown
 from fusionlab.report.tables import print_rows
 
 
-def models(model: str | None, molecule: str | None, console: Console) -> list[dict[str, Any]]:
-    """List models and molecules with electrons, parameters and programs; models whose package is missing say so.
+@dataclass(frozen=True)
+class ModelsOptions:
+    """What to list: one model or all, one molecule (a name or an XYZ file) or all; ``recount`` lowers everything."""
 
-    With ``model`` given, each program is lowered and its StableHLO ops are counted (a few seconds per molecule).
+    model: str | None = None
+    molecule: str | None = None
+    charge: int | None = None
+    spin: int | None = None
+    recount: bool = False
+
+
+def models(options: ModelsOptions, progress: Callable[[str], None], console: Console) -> list[dict[str, Any]]:
+    """List models and molecules with electrons, parameters and StableHLO ops by program.
+
+    The ops come from the stored table, which says under which JAX they were counted. They are counted now with
+    ``recount``, and for one model on one molecule that the table does not have (None otherwise). A model that cannot
+    be made says why in ``missing``; InputError if that model was asked for by name.
     """
+    from workloads.catalogue import ANSATZE
+    from workloads.molecules import MOLECULES, find_molecule
+
+    if options.model is not None and options.model not in ANSATZE:
+        raise unknown("model", options.model, ANSATZE)
+    molecules = [options.molecule] if options.molecule else list(MOLECULES)
+    for molecule in molecules:
+        find_molecule(molecule, options.charge, options.spin)
+    listed = []
+    for name in [options.model] if options.model else ANSATZE:
+        for molecule in molecules:
+            try:
+                listed.append(_entry(name, molecule, options, progress))
+            except InputError as error:
+                if options.model:
+                    raise
+                listed.append({**_nothing(name, molecule), "missing": str(error)})
+    _print(listed, console)
+    return listed
+
+
+def _nothing(name: str, molecule: str) -> dict[str, Any]:
+    from workloads.catalogue import PROGRAMS
+
+    known = {"name": name, "molecule": molecule, "programs": list(PROGRAMS)}
+    return {**known, "electrons": None, "parameters": None, "stablehlo_ops": None, "stablehlo_ops_jax": None}
+
+
+def _entry(name: str, molecule: str, options: ModelsOptions, progress: Callable[[str], None]) -> dict[str, Any]:
     import jax
 
-    from fusionlab.hlo.lowering import lower
-    from workloads.catalogue import ANSATZE, PROGRAMS, build
-    from workloads.molecules import MOLECULES
+    from workloads.catalogue import build
 
-    if model is not None and model not in ANSATZE:
-        raise unknown("model", model, ANSATZE)
-    listed = []
-    for name in [model] if model else ANSATZE:
-        for system in [molecule] if molecule else MOLECULES:
-            entry: dict[str, Any] = {"name": name, "molecule": system, "programs": list(PROGRAMS)}
-            try:
-                workload = build(name, molecule=system, walkers=1)
-            except InputError as error:
-                if model or not name.startswith("deepqmc:"):
-                    raise
-                listed.append({**entry, "electrons": None, "parameters": None, "missing": str(error)})
-                continue
-            parameters = jax.eval_shape(workload.inputs, 0)[workload.argument_names.index("parameters")]
-            count = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters))
-            listed.append({**entry, "electrons": workload.electrons, "parameters": count})
-            if model:
-                listed[-1]["stablehlo_ops"] = {
-                    program: lower(build(name, molecule=system, program=program), "cuda").ops for program in PROGRAMS
-                }
-    programs = list(PROGRAMS) if model else []
+    workload = build(name, molecule=molecule, walkers=1, charge=options.charge, spin=options.spin)
+    parameters = jax.eval_shape(workload.inputs, 0)[workload.argument_names.index("parameters")]
+    entry = {
+        **_nothing(name, molecule),
+        "molecule": workload.molecule,
+        "electrons": workload.electrons,
+        "parameters": sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters)),
+    }
+    stored = stored_counts()
+    as_stored = stored.of(name, molecule) if options.charge is None and options.spin is None else None
+    if options.recount or (as_stored is None and options.model and options.molecule):
+        ops = count_ops(name, molecule, options.charge, options.spin, progress)
+        return {**entry, "stablehlo_ops": ops, "stablehlo_ops_jax": jax.__version__}
+    return {**entry, "stablehlo_ops": as_stored, "stablehlo_ops_jax": stored.jax_version if as_stored else None}
+
+
+def _print(listed: list[dict[str, Any]], console: Console) -> None:
+    programs = listed[0]["programs"]
     rows = [
         [
             entry["name"],
             entry["molecule"],
             _number(entry["electrons"]),
             _number(entry["parameters"]),
-            *(_number(entry["stablehlo_ops"][program]) for program in programs),
+            *(_number((entry["stablehlo_ops"] or {}).get(program)) for program in programs),
         ]
         for entry in listed
     ]
     columns = ("model", "molecule", "electrons", "parameters", *programs)
-    print_rows("models, and StableHLO ops by program" if model else "models", columns, rows, console)
-    if not model:
-        console.print(f"programs: {', '.join(PROGRAMS)}; --model NAME counts the StableHLO ops of each")
-    return listed
+    print_rows("models, and StableHLO ops by program", columns, rows, console)
+    for line in _notes(listed):
+        console.print(line, soft_wrap=True)
+
+
+def _notes(listed: list[dict[str, Any]]) -> list[str]:
+    """Where the ops come from, what has none, and why a model is missing."""
+    import jax
+
+    versions = {entry["stablehlo_ops_jax"] for entry in listed if entry["stablehlo_ops_jax"]}
+    notes = (
+        [f"ops at 1,024 walkers, float32, each model's own Laplacian, JAX {', '.join(versions)}"] if versions else []
+    )
+    if versions - {jax.__version__}:
+        notes.append(f"this is JAX {jax.__version__}: --ops counts them again (minutes)")
+    if any(not entry["stablehlo_ops"] and "missing" not in entry for entry in listed):
+        notes.append("not counted for such molecules; --ops counts them, as do --model and --molecule together")
+    reasons: dict[str, list[str]] = {}
+    for entry in listed:
+        if "missing" in entry:
+            reasons.setdefault(entry["missing"], []).append(f"{entry['name']} {entry['molecule']}")
+    return [*notes, *(f"not available: {', '.join(who)}: {reason}" for reason, who in reasons.items())]
 
 
 def _number(value: int | None) -> str:
-    return "not installed" if value is None else f"{value:,}"
+    return "-" if value is None else f"{value:,}"

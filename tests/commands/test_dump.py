@@ -68,6 +68,7 @@ def test_models_as_json(cli):
     assert entry["name"] == "paulinet"
     assert (entry["molecule"], entry["electrons"], entry["parameters"]) == ("CH4", 10, 230799)
     assert {"local-energy", "log-psi"} <= set(entry["programs"])
+    assert set(entry["stablehlo_ops"]) == set(entry["programs"])
 
 
 def test_a_graph_of_a_file_without_a_replay(cli, recurrence_file, tmp_path):

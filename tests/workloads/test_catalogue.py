@@ -12,7 +12,7 @@ import pytest
 from fusionlab.errors import InputError
 from workloads.catalogue import PROGRAMS, build
 from workloads.molecules import find_molecule
-from workloads.programs.potential import coulomb_energy
+from workloads.programs.potential import POTENTIALS
 
 
 def test_importing_the_catalogue_imports_no_jax() -> None:
@@ -28,6 +28,7 @@ def test_importing_the_catalogue_imports_no_jax() -> None:
         ({"program": "local_energy"}, r"unknown program 'local_energy'; did you mean: local-energy"),
         ({"dtype": "bfloat16"}, r"unknown dtype 'bfloat16'"),
         ({"laplacian": "reply"}, r"unknown laplacian 'reply'; did you mean: replay"),
+        ({"laplacian": "reply", "program": "mcmc"}, r"unknown laplacian 'reply'; did you mean: replay"),
         ({"size": "huge"}, r"unknown size 'huge'"),
         ({"walkers": 0}, r"walkers must be at least 1, not 0"),
     ],
@@ -84,25 +85,6 @@ def test_without_deepqmc_the_error_says_what_to_install(monkeypatch: pytest.Monk
         build("deepqmc:paulinet")
 
 
-def test_the_adapter_gives_the_same_form() -> None:
-    """On the one model that has no counterpart; the others are compared number by number."""
-    pytest.importorskip("deepqmc", reason="the adapter needs the optional extra deepqmc")
-    precision = jax.config.jax_default_matmul_precision
-    for program, outputs in (("local-energy", {"local_energy"}), ("log-psi", {"log_psi", "sign"})):
-        workload = build("deepqmc:deeperwin", "LiH", program, walkers=3)
-        shapes = jax.eval_shape(workload.function, *jax.eval_shape(workload.inputs, 0))
-        assert {key: value.shape for key, value in shapes.items()} == dict.fromkeys(outputs, (3,))
-    assert jax.config.jax_default_matmul_precision == precision
-
-
-def test_the_adapter_refuses_what_deepqmc_has_not() -> None:
-    pytest.importorskip("deepqmc", reason="the adapter needs the optional extra deepqmc")
-    with pytest.raises(InputError, match="only its full size"):
-        build("deepqmc:paulinet", size="tiny")
-    with pytest.raises(InputError, match="random numbers of hutchinson"):
-        build("deepqmc:paulinet", laplacian="hutchinson")
-
-
 def test_coulomb_energy_against_a_plain_sum() -> None:
     molecule = find_molecule("CH4")
     electrons = np.random.default_rng(0).normal(size=(molecule.electrons, 3))
@@ -112,4 +94,17 @@ def test_coulomb_energy_against_a_plain_sum() -> None:
         charges[i] * charges[j] / np.linalg.norm(places[i] - places[j]) for i in range(len(charges)) for j in range(i)
     )
     with jax.enable_x64(True):
-        np.testing.assert_allclose(coulomb_energy(molecule, jax.numpy.asarray(electrons)), expected, rtol=1e-12)
+        for energy in POTENTIALS.values():
+            np.testing.assert_allclose(energy(molecule, jax.numpy.asarray(electrons)), expected, rtol=1e-10)
+
+
+def test_where_particles_meet_the_potential_is_that_of_the_upstream_code() -> None:
+    """oneQMC bounds every 1/d by 1e6; DeepQMC adds the dtype's epsilon between electrons and nothing at a nucleus."""
+    molecule = find_molecule("LiH")
+    at_nucleus, at_electron = (np.full((4, 3), 9.0) * np.arange(1, 5)[:, None] for _ in range(2))
+    at_nucleus[0] = molecule.nuclei[0]
+    at_electron[1] = at_electron[0]
+    with jax.enable_x64(True):
+        energy = {name: [float(of(molecule, r)) for r in (at_nucleus, at_electron)] for name, of in POTENTIALS.items()}
+    assert energy["deepqmc"] == [-np.inf, pytest.approx(np.finfo("float64").eps ** -0.5, rel=1e-5)]
+    assert energy["oneqmc"] == [pytest.approx(-3e6, rel=1e-5), pytest.approx(1e6, rel=1e-5)]

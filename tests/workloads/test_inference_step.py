@@ -16,6 +16,7 @@ from workloads.molecule import Molecule
 from workloads.molecules import find_molecule
 from workloads.programs import inference_step, local_energy, mcmc
 from workloads.programs.walkers import initial_walkers
+from workloads.upstream import UPSTREAM
 
 HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
 
@@ -26,7 +27,7 @@ def exponential() -> Ansatz:
     def log_psi(a: Any, r: Any) -> tuple[Any, Any]:
         return jnp.ones((), r.dtype), -a * jnp.sqrt(jnp.sum(r**2))
 
-    return Ansatz("exponential", HYDROGEN, lambda key, dtype: jnp.ones((), dtype), log_psi, "replay", "langevin")
+    return Ansatz("exponential", HYDROGEN, lambda key, dtype: jnp.ones((), dtype), log_psi, UPSTREAM["paulinet"])
 
 
 def test_hydrogen_atom() -> None:

@@ -1,4 +1,4 @@
-"""Every Laplacian variant against closed forms and against the trace of the Hessian."""
+"""Every Laplacian variant against closed forms; those of the ansätze are in test_laplacians_of_ansatze."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from workloads.ansatz import Ansatz
-from workloads.catalogue import build
 from workloads.molecule import Molecule
 from workloads.programs import local_energy
 from workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
+from workloads.upstream import UPSTREAM
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -31,21 +31,6 @@ def skip_without_folx(name: str) -> None:
 def exact(request: pytest.FixtureRequest) -> Callable[..., Any]:
     skip_without_folx(request.param)
     return LAPLACIANS[request.param]
-
-
-@pytest.fixture(scope="module")
-def tiny(quickly: Callable[..., Any]) -> tuple[Any, Any, Any]:
-    """A tiny PauliNet's log|psi| as a function of the flat positions, one such position, and its Hessian's trace."""
-    with jax.enable_x64(True):
-        workload = build("paulinet", "LiH", "log-psi", walkers=1, dtype="float64", size="tiny")
-        parameters, walkers = workload.inputs(0)
-
-        def log_psi(x: Any) -> Any:
-            return workload.function(parameters, x.reshape(walkers.shape))["log_psi"][0]
-
-        x = walkers.reshape(-1)
-        brute_force = quickly(lambda x: (jnp.trace(jax.hessian(log_psi)(x)), jax.grad(log_psi)(x)), x)
-        return log_psi, x, brute_force(x)
 
 
 def test_gaussian(exact: Callable[..., Any], quickly: Callable[..., Any]) -> None:
@@ -67,28 +52,6 @@ def test_log_of_a_determinant_of_nonlinear_orbitals(exact: Callable[..., Any], q
     np.testing.assert_allclose(result[1], result[3], rtol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "forward-sparse" else n for n in EXACT]
-)
-def test_paulinet_against_the_hessian(name: str, tiny: tuple[Any, Any, Any], quickly: Callable[..., Any]) -> None:
-    skip_without_folx(name)
-    f, x, (laplacian, gradient) = tiny
-    result = quickly(LAPLACIANS[name](f), x)(x)
-    np.testing.assert_allclose(result[0], laplacian, rtol=1e-9)
-    np.testing.assert_allclose(result[1], gradient, rtol=0, atol=1e-9 * float(jnp.abs(gradient).max()))
-
-
-def test_hutchinson_is_unbiased(tiny: tuple[Any, Any, Any], quickly: Callable[..., Any]) -> None:
-    f, x, (laplacian, gradient) = tiny
-    keys = jax.random.split(jax.random.PRNGKey(0), 400)
-    estimate = jax.vmap(LAPLACIANS["hutchinson"](f), (None, 0))
-    estimates, gradients = quickly(estimate, x, keys)(x, keys)
-    standard_error = float(estimates.std()) / np.sqrt(len(keys))
-    assert standard_error > 0
-    assert abs(float(estimates.mean() - laplacian)) < 5 * standard_error
-    np.testing.assert_allclose(gradients[0], gradient, rtol=1e-9, atol=1e-9)
-
-
 def helium(laplacian: str) -> Callable[..., Any]:
     """Local energy of two independent hydrogen-like electrons, log|psi| = -2 (r_1 + r_2)."""
     molecule = Molecule("He", (2,), ((0.0, 0.0, 0.0),))
@@ -96,7 +59,8 @@ def helium(laplacian: str) -> Callable[..., Any]:
     def log_psi(parameters: Any, r: Any) -> tuple[Any, Any]:
         return jnp.ones(()), -parameters * jnp.sqrt((r**2).sum(axis=-1)).sum()
 
-    ansatz = Ansatz("hydrogen-like", molecule, lambda key, dtype: jnp.asarray(2.0, dtype), log_psi, laplacian, "")
+    init = lambda key, dtype: jnp.asarray(2.0, dtype)  # noqa: E731 (the record wants a callable)
+    ansatz = Ansatz("hydrogen-like", molecule, init, log_psi, UPSTREAM["paulinet"])
     return local_energy.build(ansatz, laplacian)
 
 

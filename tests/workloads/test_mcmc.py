@@ -19,6 +19,7 @@ from workloads.programs.drift import limited_drift
 from workloads.programs.pruning import prune
 from workloads.programs.samplers import SAMPLERS, Sampler
 from workloads.programs.walker_state import State
+from workloads.upstream import UPSTREAM
 
 HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
 WALKERS, WIDTH = 20_000, 1.3
@@ -35,7 +36,8 @@ def gaussian(sampler: str = "metropolis-deepqmc") -> Ansatz:
     def log_psi(width: Any, r: Any) -> tuple[Any, Any]:
         return jnp.ones((), r.dtype), -jnp.sum(r**2) / (4 * width**2)
 
-    return Ansatz("gaussian", HYDROGEN, lambda key, dtype: jnp.asarray(WIDTH, dtype), log_psi, "replay", sampler)
+    upstream = replace(UPSTREAM["ferminet"], sampler=sampler)
+    return Ansatz("gaussian", HYDROGEN, lambda key, dtype: jnp.asarray(WIDTH, dtype), log_psi, upstream)
 
 
 @pytest.fixture(scope="module", params=list(PROPOSALS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.errors import InputError
 from workloads.ansatz import Ansatz
 from workloads.ansatze import orbformer, psiformer
+from workloads.catalogue import ANSATZE
 from workloads.layers.padded_molecule import Dimensions
 from workloads.molecules import find_molecule
 from workloads.programs.walkers import initial_walkers
@@ -88,7 +91,7 @@ def test_stages_are_marked(sample: Sample) -> None:
     assert all(f"stage_{letter}" in text for letter in "abcd")
 
 
-def test_unknown_size_names_the_known_ones() -> None:
-    for module in (psiformer, orbformer):
-        with pytest.raises(Exception, match="unknown size 'tinny'; did you mean: tiny"):
-            module.build(LIH, "tinny")
+@pytest.mark.parametrize("name", [name for name in ANSATZE if not name.startswith("deepqmc:")])
+def test_unknown_size_names_the_known_ones(name: str) -> None:
+    with pytest.raises(InputError, match="unknown size 'tinny'; did you mean: tiny"):
+        importlib.import_module(ANSATZE[name]).build(LIH, "tinny")

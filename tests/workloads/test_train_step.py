@@ -17,9 +17,12 @@ from workloads.molecules import find_molecule
 from workloads.programs import mcmc, train_step
 from workloads.programs.adamw import adamw, init_adamw
 from workloads.programs.clipping import CLIPPINGS, log_squeeze, mean_clip, median_clip
+from workloads.programs.laplacians import LAPLACIANS
+from workloads.programs.potential import POTENTIALS
 from workloads.programs.robust_statistics import median, quantile
-from workloads.programs.samplers import SAMPLERS
+from workloads.programs.samplers import SAMPLERS, Sampler
 from workloads.programs.walkers import initial_walkers
+from workloads.upstream import UPSTREAM
 
 LIH = find_molecule("LiH")
 HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
@@ -32,7 +35,7 @@ def exponential() -> Ansatz:
         return jnp.ones((), r.dtype), -a * jnp.sqrt(jnp.sum(r**2))
 
     init = lambda key, dtype: jnp.full((), 0.6, dtype)  # noqa: E731 (the record wants a callable)
-    return Ansatz("exponential", HYDROGEN, init, log_psi, "replay", "metropolis-deepqmc")
+    return Ansatz("exponential", HYDROGEN, init, log_psi, UPSTREAM["ferminet"])
 
 
 def test_gradient_estimator_is_the_derivative_of_the_energy() -> None:
@@ -130,8 +133,12 @@ def test_equal_energies_stay_as_they_are() -> None:
         np.testing.assert_allclose(clip(jnp.full(7, -8.0)), -8.0)
 
 
-def test_every_sampler_has_a_clipping() -> None:
-    assert CLIPPINGS.keys() == SAMPLERS.keys()
+def test_every_name_of_an_upstream_setting_is_known() -> None:
+    for settings in UPSTREAM.values():
+        assert settings.laplacian in LAPLACIANS
+        assert settings.sampler in SAMPLERS
+        assert settings.clipping in CLIPPINGS
+        assert settings.potential in POTENTIALS
 
 
 @pytest.mark.parametrize("count", [1, 4, 7])
@@ -140,6 +147,49 @@ def test_median_and_quantile(count: int) -> None:
     assert float(median(values)) == pytest.approx(np.median(values))
     assert float(median(jnp.concatenate([values, jnp.full(3, jnp.nan)]))) == pytest.approx(np.median(values))
     assert float(quantile(values, 0.95)) == pytest.approx(np.quantile(values, 0.95))
+    assert float(quantile(jnp.concatenate([jnp.full(3, jnp.nan), values]), 0.95)) == pytest.approx(
+        np.quantile(values, 0.95)
+    )
+
+
+BROKEN = np.concatenate([ENERGIES, [np.nan, np.inf, -np.inf]]).astype("float32")
+
+
+@pytest.mark.parametrize("name", list(CLIPPINGS))
+def test_energies_that_are_not_finite_do_not_touch_the_others(name: str) -> None:
+    clipped = np.asarray(CLIPPINGS[name](jnp.asarray(BROKEN)))
+    np.testing.assert_allclose(clipped[:8], CLIPPINGS[name](jnp.asarray(ENERGIES)), rtol=1e-6)
+    assert np.all(np.isnan(clipped[8:]))
+
+
+def test_walkers_without_an_energy_leave_the_gradient_as_if_they_were_not_there() -> None:
+    r = np.random.default_rng(1).normal(size=(11, 1, 3)).astype("float32")
+    r[8:] = np.nan
+    clipped = median_clip(jnp.asarray(BROKEN))
+    gradient = train_step.energy_gradient(exponential(), np.float32(1), r, clipped)
+    expected = train_step.energy_gradient(exponential(), np.float32(1), r[:8], clipped[:8])
+    assert float(gradient) == pytest.approx(float(expected), rel=1e-5)
+    assert float(gradient) != 0
+
+
+@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer-deepqmc", "psiformer"])
+def test_a_broken_walker_does_not_poison_a_training_step(name: str) -> None:
+    """Its electron stands where there is no wavefunction, and proposals are nowhere better, so it stays broken."""
+    ansatz = replace(exponential(), upstream=UPSTREAM[name])
+
+    def log_psi(a: Any, r: Any) -> tuple[Any, Any]:
+        sign, log = exponential().log_psi(a, r)
+        return sign, log + 1e-20 * a * jnp.sqrt(1e6 - jnp.sum(r**2))
+
+    ansatz = replace(ansatz, log_psi=log_psi)
+    step = jax.jit(train_step.build(ansatz, "replay", sampler=Sampler(step=0.5, target_acceptance=None)))
+    a, walkers = np.float32(0.6), np.array(initial_walkers(jax.random.PRNGKey(0), HYDROGEN, 50, jnp.float32))
+    walkers[7] = 1e4
+    result = step(a, walkers, jax.random.PRNGKey(1), np.float32(0.5), train_step.initial_optimiser(a))
+    assert list(np.flatnonzero(~np.isfinite(result["local_energy"]))) == [7]
+    assert np.isfinite(result["parameters"])
+    assert result["parameters"] != a
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(result["optimiser"]))
 
 
 @pytest.mark.usefixtures("x64")
@@ -149,7 +199,7 @@ def test_one_floating_point_dtype_throughout(name: str, dtype: str, other: str) 
     """With 64-bit types enabled, every value of the whole training step has the dtype of its arguments."""
     ansatz = orbformer.build(LIH, "tiny") if name == "orbformer" else psiformer.build(LIH, "tiny")
     if name == "langevin":
-        ansatz = replace(ansatz, sampler="langevin")
+        ansatz = replace(ansatz, upstream=UPSTREAM["paulinet"])
     parameters = jax.eval_shape(lambda: ansatz.init(jax.random.PRNGKey(0), jnp.dtype(dtype)))
     optimiser = jax.eval_shape(train_step.initial_optimiser, parameters)
     walkers, step = jax.ShapeDtypeStruct((2, 4, 3), dtype), jax.ShapeDtypeStruct((), dtype)

@@ -47,7 +47,8 @@ def test_charge_and_spin(tmp_path: Path) -> None:
         ("1\n\nO 0 zero 0\n", "line 3: coordinates must be numbers"),
         ("1\n\nO 0 nan 0\n", "line 3: coordinates must be finite"),
         ("1\n\nO 0 0\n", "line 3: expected 'element x y z'"),
-        ("2\n\nH 0 0 0\nH 0 0 0\n", "lines 3 and 4 place two nuclei at one point"),
+        ("2\n\nH 0 0 0\nH 0 0 0\n", "lines 3 and 4 place two nuclei 0 angstrom apart; they must be at least 0.1 "),
+        ("3\n\nO 0 0 0\nH 0 0 1\nH 0 1e-11 1\n", "lines 4 and 5 place two nuclei 1e-11 angstrom apart"),
     ],
 )
 def test_bad_files_get_one_clear_line(tmp_path: Path, text: str, complaint: str) -> None:
@@ -55,6 +56,7 @@ def test_bad_files_get_one_clear_line(tmp_path: Path, text: str, complaint: str)
         read_xyz(write(tmp_path, text))
     assert "mine.xyz" in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value).removeprefix(str(tmp_path))) < 130
 
 
 def test_impossible_spin_and_charge(tmp_path: Path) -> None:

@@ -1,4 +1,9 @@
-"""The wavefunctions of the installed DeepQMC 1.2.0, unedited, as Ansatz records; an optional extra.
+"""The models of the installed DeepQMC 1.2.0, unedited, as Ansatz records; an optional extra.
+
+What is DeepQMC's own: the wavefunction, the local energy (its Hamiltonian, which takes a Laplacian as an argument), and
+the sampler (``deepqmc_sampler``). What is ours around them: the initial walkers, and in a training step the estimator
+of the gradient, its clipping and the optimiser. Those follow DeepQMC's formulas but for walkers without a finite energy
+(``workloads.programs.clipping``); DeepQMC's own loss is written for ``pmap``, and by default it trains with KFAC.
 
 Importing DeepQMC sets JAX's default matmul precision to ``highest`` and ``NVIDIA_TF32_OVERRIDE=0`` for the whole
 process. The first is confined here to DeepQMC's own functions, so that no other workload depends on whether it was
@@ -20,9 +25,11 @@ import jax
 import jax.numpy as jnp
 
 from fusionlab.errors import InputError
+from workloads.adapters.deepqmc_sampler import sample
 from workloads.ansatz import Ansatz
 from workloads.molecule import Molecule
-from workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
+from workloads.programs.laplacians import LAPLACIANS, SPARSITY_THRESHOLDS, STOCHASTIC, require_folx
+from workloads.upstream import UPSTREAM, Upstream
 
 CONFIGURATIONS = {
     "deepqmc:paulinet": "default.yaml",
@@ -32,15 +39,13 @@ CONFIGURATIONS = {
 }
 """Name of a model to its file in DeepQMC's ``conf/ansatz``."""
 
-SAMPLER_NAMES = {
-    "deepqmc:paulinet": "langevin",
-    "deepqmc:ferminet": "metropolis-deepqmc",
-    "deepqmc:psiformer": "metropolis-deepqmc-psiformer",
-    "deepqmc:deeperwin": "langevin",
+SETTINGS: dict[str, Upstream] = {
+    "deepqmc:paulinet": UPSTREAM["paulinet"],
+    "deepqmc:ferminet": UPSTREAM["ferminet"],
+    "deepqmc:psiformer": UPSTREAM["psiformer-deepqmc"],
+    "deepqmc:deeperwin": UPSTREAM["paulinet"],
 }
-"""Name of a model to the sampler of its training configuration (``conf/task/train*.yaml``)."""
-
-MATMUL_PRECISION = "highest"
+"""Name of a model to the settings of its training configuration; there is none for deeperwin, so the default's."""
 
 
 def require_deepqmc() -> None:
@@ -64,10 +69,19 @@ def _old_jax_names_allowed() -> Iterator[None]:
 
 
 def build(name: str, molecule: Molecule, size: str = "full") -> Ansatz:
-    """The model ``name`` (a key of ``CONFIGURATIONS``) on ``molecule``, at DeepQMC's own size only."""
+    """The model ``name`` (a key of ``CONFIGURATIONS``) on ``molecule``, at DeepQMC's own size only.
+
+    InputError without DeepQMC, and for what DeepQMC cannot do: another size, electrons of one spin only.
+    """
     if size != "full":
         raise InputError(f"{name} has only its full size, not {size!r}")
+    if min(molecule.n_up, molecule.n_down) < 1:
+        raise InputError(
+            f"{name} needs an electron of each spin; molecule {molecule.name} has {molecule.n_up} up and "
+            f"{molecule.n_down} down"
+        )
     require_deepqmc()
+    settings = SETTINGS[name]
 
     def init(key: Any, dtype: Any) -> Any:
         _, network = _model(name, molecule, "replay", jax.config.jax_enable_x64)
@@ -76,33 +90,81 @@ def build(name: str, molecule: Molecule, size: str = "full") -> Ansatz:
             parameters = network.init(key, _configuration(molecule, electrons))
         return jax.tree.map(lambda array: array.astype(dtype), parameters)
 
+    @_as_in_deepqmc(settings)
     def log_psi(parameters: Any, r: Any) -> tuple[Any, Any]:
         _, network = _model(name, molecule, "replay", jax.config.jax_enable_x64)
-        with jax.default_matmul_precision(MATMUL_PRECISION), _old_jax_names_allowed():
-            psi = network.apply(parameters, _configuration(molecule, r))
+        psi = network.apply(parameters, _configuration(molecule, r))
         return psi.sign, psi.log
 
-    return Ansatz(name, molecule, init, log_psi, laplacian="replay", sampler=SAMPLER_NAMES[name])
+    @_as_in_deepqmc(settings)
+    def mcmc(parameters: Any, walkers: Any, key: Any, step: Any) -> dict[str, Any]:
+        hamiltonian, network = _model(name, molecule, "replay", jax.config.jax_enable_x64)
+        return sample(settings.sampler, hamiltonian, network.apply, parameters, walkers, key, step)
+
+    def local_energy(laplacian: str) -> Callable[..., dict[str, Any]]:
+        return _as_in_deepqmc(settings)(_local_energy(name, molecule, laplacian))
+
+    return Ansatz(name, molecule, init, log_psi, settings, local_energy=local_energy, mcmc=mcmc)
 
 
-def local_energy(name: str, molecule: Molecule, laplacian: str) -> Callable[..., dict[str, Any]]:
-    """DeepQMC's own local energy, ``(parameters, walkers) -> {"local_energy": [W]}``; see the local-energy program.
+def _as_in_deepqmc(settings: Upstream) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: trace the function as DeepQMC's process would."""
 
-    ``replay`` is DeepQMC's own Laplacian, the other names are ours handed to its Hamiltonian.
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def traced(*arguments: Any) -> Any:
+            with jax.default_matmul_precision(settings.matmul_precision), _old_jax_names_allowed():
+                return function(*arguments)
+
+        return traced
+
+    return decorate
+
+
+def _local_energy(name: str, molecule: Molecule, laplacian: str) -> Callable[..., dict[str, Any]]:
+    """The local energy of DeepQMC's Hamiltonian, ``(parameters, walkers) -> {"local_energy": [W]}``.
+
+    Its Laplacian is DeepQMC's own for ``replay``, and for the forward ones folx's operator, as in DeepQMC's
+    ``conf/hamil/qc_forward_laplacian.yaml``; ``scan`` and ``jvp-in-loop`` are ours.
     """
     if laplacian in STOCHASTIC:
-        raise InputError(f"DeepQMC's local energy has no place for the random numbers of {laplacian}")
+        offered = ", ".join(known for known in LAPLACIANS if known not in STOCHASTIC)
+        raise InputError(
+            f"{name} has no Laplacian {laplacian!r}: DeepQMC's Hamiltonian hands its Laplacian no random numbers; "
+            f"it takes {offered}"
+        )
+    if laplacian in SPARSITY_THRESHOLDS:
+        require_folx()
 
     def of_one_walker(parameters: Any, r: Any) -> Any:
         hamiltonian, network = _model(name, molecule, laplacian, jax.config.jax_enable_x64)
         return hamiltonian.local_energy(network.apply)(None, parameters, _configuration(molecule, r))[0]
 
-    def batched(parameters: Any, walkers: Any) -> dict[str, Any]:
-        with jax.default_matmul_precision(MATMUL_PRECISION), _old_jax_names_allowed():
-            return {"local_energy": jax.vmap(of_one_walker, (None, 0))(parameters, walkers)}
+    def local_energy(parameters: Any, walkers: Any) -> dict[str, Any]:
+        return {"local_energy": jax.vmap(of_one_walker, (None, 0))(parameters, walkers)}
 
-    batched.__name__ = "local_energy"
-    return batched
+    return local_energy
+
+
+def _laplacian_factory(laplacian: str) -> Callable[[Any], Any]:
+    """What DeepQMC's Hamiltonian makes a Laplacian of log|psi| with; its operations are marked ``stage_e``."""
+    from deepqmc.physics import laplacian as deepqmc_replay
+
+    if laplacian in SPARSITY_THRESHOLDS:
+        import folx
+
+        factory = folx.ForwardLaplacianOperator(SPARSITY_THRESHOLDS[laplacian])
+    else:
+        factory = deepqmc_replay if laplacian == "replay" else LAPLACIANS[laplacian]
+
+    def marked(f: Any) -> Any:
+        def laplacian_and_gradient(x: Any) -> Any:
+            with jax.named_scope("stage_e"):
+                return factory(f)(x)
+
+        return laplacian_and_gradient
+
+    return marked
 
 
 @functools.cache
@@ -111,7 +173,6 @@ def _model(name: str, molecule: Molecule, laplacian: str, x64: bool) -> tuple[An
     import deepqmc.molecule
     import haiku
     from deepqmc.hamil import MolecularHamiltonian
-    from deepqmc.physics import laplacian as deepqmc_replay
     from hydra.utils import instantiate
     from omegaconf import OmegaConf
 
@@ -121,7 +182,7 @@ def _model(name: str, molecule: Molecule, laplacian: str, x64: bool) -> tuple[An
             mol=deepqmc.molecule.Molecule(
                 coords=molecule.nuclei, charges=molecule.charges, charge=molecule.charge, spin=molecule.spin
             ),
-            laplacian_factory=deepqmc_replay if laplacian == "replay" else LAPLACIANS[laplacian],
+            laplacian_factory=_laplacian_factory(laplacian),
         )
         ansatz = instantiate(OmegaConf.create(configuration.read_text()), _recursive_=True, _convert_="all")
 

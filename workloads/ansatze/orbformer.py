@@ -17,8 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.errors import InputError, unknown
-from workloads.ansatz import Ansatz
+from workloads.ansatz import Ansatz, at_precision
 from workloads.layers.attention import first_distance_scales
+from workloads.layers.determinants import log_sum_of_determinants
 from workloads.layers.electron_transformer import (
     electron_features,
     electron_transformer,
@@ -31,9 +32,9 @@ from workloads.layers.nuclei_network import init_nuclei_network, look_up, nuclei
 from workloads.layers.orbital_generator import init_orbital_generator, orbital_generator
 from workloads.layers.padded_molecule import Dimensions, System, load_system, place_electrons
 from workloads.layers.pair_distances import distance_matrix, opposite_spin_pairs, pair_distances
-from workloads.layers.slater_sum import slater_sum
 from workloads.layers.vector_features import smooth_length
 from workloads.molecule import Molecule
+from workloads.upstream import UPSTREAM
 
 MODES = ("chem-pretrain", "leaf")
 ATTENTIONS = ("plain", "flash")
@@ -101,13 +102,13 @@ def build(
     dimensions = dimensions or Dimensions.of(molecule)
     dimensions.require(molecule)
     model = _Model(molecule, dimensions, SIZES[size], mode, attention)
+    upstream = UPSTREAM["orbformer"]
     return Ansatz(
         name="orbformer",
         molecule=molecule,
         init=_init(model),
-        log_psi=lambda parameters, r: _log_psi(parameters, r, model),
-        laplacian="forward",
-        sampler="metropolis-oneqmc",
+        log_psi=at_precision(upstream.matmul_precision, lambda parameters, r: _log_psi(parameters, r, model)),
+        upstream=upstream,
     )
 
 
@@ -190,7 +191,8 @@ def _log_psi(parameters: Any, r: Any, model: _Model) -> tuple[Any, Any]:
         orbitals = _orbitals(parameters, sources, h, decay, system, model)
     with jax.named_scope("stage_d"):
         filled = system.electron_mask[:, None] & system.electron_mask[None, :]
-        sign, log_sum = slater_sum(jnp.where(filled, orbitals, jnp.eye(dims.electrons, dtype=r.dtype)))
+        orbitals = jnp.where(filled, orbitals, jnp.eye(dims.electrons, dtype=r.dtype))
+        sign, log_sum = log_sum_of_determinants(orbitals, constant_shift=True)
         return sign, log_sum + _jastrow(parameters["jastrow"], x, system, dims)
 
 

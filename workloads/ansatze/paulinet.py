@@ -12,11 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz
+from workloads.ansatz import Ansatz, assemble
 from workloads.layers.dense import geometric_widths, init_linear, init_mlp, linear, mlp
 from workloads.layers.determinants import log_sum_of_determinants
 from workloads.layers.features import electron_distance_matrix, electron_nucleus_features, length_and_difference
-from workloads.layers.initial import drawing, ones
+from workloads.layers.initial import ones
 from workloads.layers.jastrow import fixed_cusps
 from workloads.layers.message_passing import residual, spin_means
 from workloads.layers.orbitals import backflow_orbitals, init_envelopes
@@ -32,7 +32,6 @@ from workloads.layers.spin_pairs import (
 from workloads.molecule import Molecule
 
 CUSP_DECAY = 10.0  # 1/bohr
-MATMUL_PRECISION = "highest"  # what DeepQMC sets for the whole process
 
 
 @dataclass(frozen=True)
@@ -49,21 +48,8 @@ SIZES = {"full": Size(), "tiny": Size(determinants=2, interactions=2, embedding=
 
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
-    """PauliNet on ``molecule``; ``size`` is a key of ``SIZES``."""
-    chosen = SIZES[size]
-
-    def of_one_walker(parameters: dict[str, Any], r: Any) -> tuple[Any, Any]:
-        with jax.default_matmul_precision(MATMUL_PRECISION):
-            return log_psi(parameters, r, molecule, chosen)
-
-    return Ansatz(
-        name="paulinet",
-        molecule=molecule,
-        init=drawing(initial_parameters(molecule, chosen)),
-        log_psi=of_one_walker,
-        laplacian="replay",
-        sampler="langevin",
-    )
+    """PauliNet on ``molecule``; ``size`` is a key of ``SIZES``. InputError: unknown size."""
+    return assemble("paulinet", molecule, size, SIZES, initial_parameters, log_psi)
 
 
 def initial_parameters(molecule: Molecule, size: Size) -> dict[str, Any]:

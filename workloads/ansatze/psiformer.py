@@ -12,13 +12,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from fusionlab.errors import unknown
-from workloads.ansatz import Ansatz
+from workloads.ansatz import Ansatz, assemble
 from workloads.layers.dense import init_linear, linear
-from workloads.layers.initial import cut_normal, drawing, normal, ones
+from workloads.layers.determinants import log_sum_of_determinants
+from workloads.layers.initial import cut_normal, normal, ones
+from workloads.layers.jastrow import ANTIPARALLEL, PARALLEL, psiformer_decay
 from workloads.layers.pair_distances import opposite_spin_pairs, pair_distances
 from workloads.layers.self_attention import self_attention
-from workloads.layers.slater_sum import slater_sum
 from workloads.molecule import Molecule
 
 
@@ -43,17 +43,7 @@ SIZES = {"full": PsiformerSize(4, 64, 4, 16), "tiny": PsiformerSize(2, 16, 2, 2)
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
     """Psiformer on ``molecule``; 1,363,778 parameters in 46 arrays for CH4 at full size. InputError: unknown size."""
-    if size not in SIZES:
-        raise unknown("size", size, SIZES)
-    settings = SIZES[size]
-    return Ansatz(
-        name="psiformer",
-        molecule=molecule,
-        init=drawing(_initial(molecule, settings)),
-        log_psi=lambda parameters, r: _log_psi(parameters, r, molecule, settings),
-        laplacian="forward",
-        sampler="metropolis-oneqmc",
-    )
+    return assemble("psiformer", molecule, size, SIZES, _initial, _log_psi)
 
 
 def _initial(molecule: Molecule, size: PsiformerSize) -> dict[str, Any]:
@@ -85,7 +75,7 @@ def _log_psi(parameters: Any, r: Any, molecule: Molecule, size: PsiformerSize) -
     with jax.named_scope("stage_c"):
         orbitals = _orbitals(parameters, h, nuclear_distances, size.determinants)
     with jax.named_scope("stage_d"):
-        sign, log_sum = slater_sum(orbitals)
+        sign, log_sum = log_sum_of_determinants(orbitals, constant_shift=True)
         return sign, log_sum + _jastrow(parameters["jastrow"], r, molecule)
 
 
@@ -112,10 +102,9 @@ def _orbitals(parameters: Any, h: Any, nuclear_distances: Any, determinants: int
 
 
 def _jastrow(parameters: Any, r: Any, molecule: Molecule) -> Any:
-    """-1/4 sum a^2 / (a + r) over same-spin pairs i < j and -1/2 sum b^2 / (b + r) over the others."""
+    """The cusps of all pairs i < j; both kinds are computed for every pair and one is chosen, as in oneQMC."""
     distance = pair_distances(r)
     opposite = jnp.asarray(opposite_spin_pairs(molecule.n_up, molecule.n_down))
-    same, other = parameters["same"], parameters["opposite"]
-    same_sum = jnp.sum(jnp.where(opposite, 0, same**2 / (same + distance)))
-    other_sum = jnp.sum(jnp.where(opposite, other**2 / (other + distance), 0))
-    return -0.25 * same_sum - 0.5 * other_sum
+    same = psiformer_decay(PARALLEL, parameters["same"], distance)
+    other = psiformer_decay(ANTIPARALLEL, parameters["opposite"], distance)
+    return jnp.sum(jnp.where(opposite, other, same))

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz
+from workloads.ansatz import Ansatz, assemble
 from workloads.layers.dense import init_linear, init_mlp, linear, mlp
 from workloads.layers.determinants import log_sum_of_determinants
 from workloads.layers.features import (
@@ -19,13 +19,11 @@ from workloads.layers.features import (
     electron_nucleus_features,
     rescaled_length_and_difference,
 )
-from workloads.layers.initial import cut_normal, drawing, normal, ones
+from workloads.layers.initial import cut_normal, normal, ones
 from workloads.layers.jastrow import psiformer_cusps
 from workloads.layers.orbitals import backflow_orbitals, init_envelopes
 from workloads.layers.self_attention import init_self_attention, self_attention
 from workloads.molecule import Molecule
-
-MATMUL_PRECISION = "highest"  # what DeepQMC sets for the whole process
 
 
 @dataclass(frozen=True)
@@ -42,21 +40,8 @@ SIZES = {"full": Size(), "tiny": Size(determinants=2, interactions=2, embedding=
 
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
-    """Psiformer on ``molecule``; ``size`` is a key of ``SIZES``."""
-    chosen = SIZES[size]
-
-    def of_one_walker(parameters: dict[str, Any], r: Any) -> tuple[Any, Any]:
-        with jax.default_matmul_precision(MATMUL_PRECISION):
-            return log_psi(parameters, r, molecule, chosen)
-
-    return Ansatz(
-        name="psiformer-deepqmc",
-        molecule=molecule,
-        init=drawing(initial_parameters(molecule, chosen)),
-        log_psi=of_one_walker,
-        laplacian="replay",
-        sampler="metropolis-deepqmc-psiformer",
-    )
+    """Psiformer on ``molecule``; ``size`` is a key of ``SIZES``. InputError: unknown size."""
+    return assemble("psiformer-deepqmc", molecule, size, SIZES, initial_parameters, log_psi)
 
 
 def initial_parameters(molecule: Molecule, size: Size) -> dict[str, Any]:

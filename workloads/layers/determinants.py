@@ -8,14 +8,15 @@ import jax
 import jax.numpy as jnp
 
 
-def log_sum_of_determinants(orbitals: Any, weights: Any = None) -> tuple[Any, Any]:
-    """Sign and log of abs(sum_d w_d det_d).
+def log_sum_of_determinants(orbitals: Any, weights: Any = None, *, constant_shift: bool = False) -> tuple[Any, Any]:
+    """Sign and log of abs(sum_d w_d det_d); the sign carries no derivative.
 
     ``orbitals`` is ``[determinants, electrons, electrons]``; ``weights`` is ``[determinants, 1]`` or None for ones.
-    The largest log is taken out before exponentiating; derivatives pass through it and cancel, as they do in DeepQMC.
+    The largest log is taken out before exponentiating. Derivatives pass through it and cancel, as in DeepQMC 1.2.0
+    (``wf/nn_wave_function``), or with ``constant_shift`` see a constant, as in oneQMC (``util/logsumexp.py``).
     """
     signs, logs = jnp.linalg.slogdet(orbitals)
-    shift = logs.max()
+    shift = jax.lax.stop_gradient(logs.max()) if constant_shift else logs.max()
     shift = jnp.where(jnp.isinf(shift), jnp.zeros_like(shift), shift)
     scaled = signs * jnp.exp(logs - shift)
     total = scaled.sum() if weights is None else jnp.dot(scaled, weights)[0]

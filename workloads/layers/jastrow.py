@@ -17,9 +17,14 @@ def _inverse_decay(slope: float, alpha: Any, distances: Any) -> Any:
     return -(slope / (alpha * (1 + alpha * distances))).sum()
 
 
-def _psiformer_decay(slope: float, alpha: Any, distances: Any) -> Any:
-    """- sum slope alpha^2 / (alpha + r) (Psiformer, von Glehn et al. 2023)."""
-    return -((slope * alpha**2) / (alpha + distances)).sum()
+def psiformer_decay(slope: float, alpha: Any, distances: Any) -> Any:
+    """- slope alpha^2 / (alpha + r) of each pair (Psiformer, von Glehn et al. 2023); shaped like ``distances``."""
+    return -((slope * alpha**2) / (alpha + distances))
+
+
+def _psiformer_decays(slope: float, alpha: Any, distances: Any) -> Any:
+    """The sum of ``psiformer_decay`` over the pairs."""
+    return psiformer_decay(slope, alpha, distances).sum()
 
 
 def _cusps(decay: Any, distances: Any, n_up: int, alphas: tuple[Any, Any]) -> Any:
@@ -36,4 +41,4 @@ def fixed_cusps(distances: Any, n_up: int, alpha: float) -> Any:
 
 def psiformer_cusps(parameters: dict[str, Any], distances: Any, n_up: int) -> Any:
     """Psiformer's cusp factor with the trained lengths ``parallel`` and ``antiparallel`` (bohr, scalars)."""
-    return _cusps(_psiformer_decay, distances, n_up, (parameters["parallel"], parameters["antiparallel"]))
+    return _cusps(_psiformer_decays, distances, n_up, (parameters["parallel"], parameters["antiparallel"]))

@@ -1,4 +1,10 @@
-"""Ways to tame outlying local energies before they weight the gradient; ``[W]`` to ``[W]``, both in hartree."""
+"""Ways to tame outlying local energies before they weight the gradient; ``[W]`` to ``[W]``, both in hartree.
+
+A local energy that is not finite comes out as NaN and does not touch the others: median, mean and spread are those of
+the finite ones. Both codes mask such walkers out of the gradient (abs(E - centre) < infinity; DeepQMC 1.2.0
+loss/clip.py, oneQMC clip.py), but one still spoils their step: DeepQMC's centre and mean energy are over all walkers,
+and oneQMC multiplies NaN by its mask (utils.masked_mean). Here none does. Where all are finite the formulas are theirs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workloads.programs.robust_statistics import mean_deviation, median, quantile
+from workloads.programs.robust_statistics import mean, mean_deviation, median, quantile
 
 
 def log_squeeze(energies: Any) -> Any:
@@ -16,6 +22,7 @@ def log_squeeze(energies: Any) -> Any:
     With x = abs(d) / 2q: 2q sign(d) log(1 + (x + x^2/2 + x^3) / (1 + x^2)) (DeepQMC 1.2.0, loss/clip.py
     ``median_log_squeeze_and_mask``, the default of its training).
     """
+    energies = _finite_or_nan(energies)
     centre = median(energies)
     deviation = energies - centre
     width = 2 * quantile(jnp.abs(deviation), 0.95)
@@ -25,13 +32,22 @@ def log_squeeze(energies: Any) -> Any:
 
 
 def median_clip(energies: Any, width: float = 5.0) -> Any:
-    """Cut at ``width`` mean absolute deviations from the median (oneQMC, clip.py with its default width)."""
+    """Cut at ``width`` mean absolute deviations from the median.
+
+    oneQMC, clip.py with its default width; DeepQMC 1.2.0, conf/task/train_psiformer.yaml.
+    """
+    energies = _finite_or_nan(energies)
     return _cut(energies, median(energies), width)
 
 
 def mean_clip(energies: Any, width: float = 5.0) -> Any:
     """Cut at ``width`` mean absolute deviations from the mean (DeepQMC 1.2.0, conf/task/train_ferminet.yaml)."""
-    return _cut(energies, jnp.mean(energies), width)
+    energies = _finite_or_nan(energies)
+    return _cut(energies, mean(energies), width)
+
+
+def _finite_or_nan(energies: Any) -> Any:
+    return jnp.where(jnp.isfinite(energies), energies, jnp.full_like(energies, jnp.nan))
 
 
 def _cut(energies: Any, centre: Any, width: float) -> Any:
@@ -40,9 +56,7 @@ def _cut(energies: Any, centre: Any, width: float) -> Any:
 
 
 CLIPPINGS: dict[str, Callable[[Any], Any]] = {
-    "langevin": log_squeeze,
-    "metropolis-deepqmc": mean_clip,
-    "metropolis-deepqmc-psiformer": mean_clip,
-    "metropolis-oneqmc": median_clip,
+    "log-squeeze": log_squeeze,
+    "mean": mean_clip,
+    "median": median_clip,
 }
-"""Sampler name to the clipping that the same code's training pairs it with."""

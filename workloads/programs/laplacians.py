@@ -6,6 +6,7 @@ Every entry of ``LAPLACIANS`` turns ``f: [n] -> scalar`` into ``x -> (laplacian,
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,9 @@ LaplacianOf = Callable[[Function], Callable[..., tuple[Any, Any]]]
 
 PROBES = 8
 """Random directions of one Hutchinson estimate."""
+
+SPARSITY_THRESHOLDS = {"forward": 0, "forward-sparse": 0.6}
+"""folx: a Jacobian stays sparse while no value depends on more than this share of the coordinates (0: dense)."""
 
 
 def replay(f: Function) -> Callable[[Any], tuple[Any, Any]]:
@@ -63,19 +67,23 @@ def jvp_in_loop(f: Function) -> Callable[[Any], tuple[Any, Any]]:
 
 def forward(f: Function) -> Callable[[Any], tuple[Any, Any]]:
     """folx's forward Laplacian with dense Jacobians (method: Li et al. 2024, arXiv:2307.08214)."""
-    return _folx(f, 0)
+    return _folx(f, SPARSITY_THRESHOLDS["forward"])
 
 
 def forward_sparse(f: Function) -> Callable[[Any], tuple[Any, Any]]:
     """folx's forward Laplacian; a Jacobian stays sparse while no value depends on over 60 % of the coordinates."""
-    return _folx(f, 0.6)
+    return _folx(f, SPARSITY_THRESHOLDS["forward-sparse"])
 
 
 def _folx(f: Function, sparsity_threshold: float) -> Callable[[Any], tuple[Any, Any]]:
-    try:
-        return forward_laplacian(f, sparsity_threshold)
-    except ImportError:
-        raise InputError("the forward Laplacians need folx: pip install 'fusionlab[models]'") from None
+    require_folx()
+    return forward_laplacian(f, sparsity_threshold)
+
+
+def require_folx() -> None:
+    """Raise ``InputError`` if folx is not installed."""
+    if importlib.util.find_spec("folx") is None:
+        raise InputError("the forward Laplacians need folx: pip install 'fusionlab[models]'")
 
 
 def hutchinson(f: Function) -> Callable[[Any, Any], tuple[Any, Any]]:

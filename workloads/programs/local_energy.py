@@ -9,7 +9,7 @@ import jax
 
 from workloads.ansatz import Ansatz
 from workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
-from workloads.programs.potential import coulomb_energy
+from workloads.programs.potential import POTENTIALS
 
 USES_LAPLACIAN = True
 
@@ -22,9 +22,12 @@ def argument_names(laplacian: str) -> tuple[str, ...]:
 def build(ansatz: Ansatz, laplacian: str) -> Callable[..., dict[str, Any]]:
     """``(parameters, walkers) -> {"local_energy": [W]}`` for walkers ``[W, electrons, 3]`` (bohr).
 
-    One walker is written and then batched by ``vmap``, as in DeepQMC, so that the compiled loop has its form.
+    One walker is written and then batched by ``vmap``, as in DeepQMC, so that the compiled loop has its form. An
+    adapter's own local energy is used where it has one; InputError if that has no such Laplacian.
     """
-    laplacian_of = LAPLACIANS[laplacian]
+    if ansatz.local_energy is not None:
+        return ansatz.local_energy(laplacian)
+    laplacian_of, potential = LAPLACIANS[laplacian], POTENTIALS[ansatz.upstream.potential]
 
     def of_one_walker(parameters: Any, r: Any, *key: Any) -> Any:
         def log_abs_psi(x: Any) -> Any:
@@ -34,7 +37,7 @@ def build(ansatz: Ansatz, laplacian: str) -> Callable[..., dict[str, Any]]:
             total, gradient = laplacian_of(log_abs_psi)(r.reshape(-1), *key)
             kinetic = -0.5 * (total + (gradient**2).sum())
         with jax.named_scope("potential"):
-            return kinetic + coulomb_energy(ansatz.molecule, r)
+            return kinetic + potential(ansatz.molecule, r)
 
     def local_energy(parameters: Any, walkers: Any, *key: Any) -> dict[str, Any]:
         keys = [jax.random.split(k, walkers.shape[0]) for k in key]

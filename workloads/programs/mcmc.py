@@ -37,16 +37,20 @@ def build(ansatz: Ansatz, laplacian: str = "none", sampler: Sampler | None = Non
 
     ``walkers`` is ``[W, electrons, 3]``, ``key`` is ``uint32[2]``, ``step`` a scalar of the walkers' dtype (start
     with ``initial_step``); ``acceptance`` is the share accepted over all transitions. ``sampler`` is the ansatz's own
-    by default. InputError: the ansatz names a sampler that is not in ``SAMPLERS``.
+    by default (an adapter's own program where it has one). InputError: the ansatz names a sampler that is not in
+    ``SAMPLERS``.
     """
+    if ansatz.mcmc is not None and sampler is None:
+        return ansatz.mcmc
     return partial(sample, ansatz, sampler or find_sampler(ansatz))
 
 
 def find_sampler(ansatz: Ansatz) -> Sampler:
     """The settings of the sampler that ``ansatz`` names; InputError if there are none."""
-    if ansatz.sampler not in SAMPLERS:
-        raise unknown("sampler", ansatz.sampler, SAMPLERS)
-    return SAMPLERS[ansatz.sampler]
+    name = ansatz.upstream.sampler
+    if name not in SAMPLERS:
+        raise unknown("sampler", name, SAMPLERS)
+    return SAMPLERS[name]
 
 
 def initial_step(ansatz: Ansatz, dtype: Any) -> Any:

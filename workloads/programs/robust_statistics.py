@@ -1,10 +1,20 @@
-"""Median, quantiles and spread of a batch, in the batch's own dtype (jnp's functions compute some of it in float64)."""
+"""Mean, median, quantiles and spread of those of a batch that are not NaN, in the batch's own dtype.
+
+jnp's functions compute some of it in float64. Each is NaN where there is no value.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import jax.numpy as jnp
+
+
+def mean(values: Any) -> Any:
+    """The mean of the values ``[W]`` that are not NaN."""
+    counted = ~jnp.isnan(values)
+    total = jnp.sum(jnp.where(counted, values, jnp.zeros_like(values)))
+    return total / jnp.sum(counted.astype(values.dtype))
 
 
 def median(values: Any) -> Any:
@@ -15,17 +25,15 @@ def median(values: Any) -> Any:
 
 
 def quantile(values: Any, share: float) -> Any:
-    """The value that ``share`` of ``values`` ``[W]`` lie below, interpolated linearly; NaN is not treated."""
-    position = share * (values.shape[0] - 1)
-    lower = int(position)
-    upper = min(lower + 1, values.shape[0] - 1)
-    ordered = jnp.sort(values)
-    return ordered[lower] + (position - lower) * (ordered[upper] - ordered[lower])
+    """The value that ``share`` of the ``values`` ``[W]`` that are not NaN lie below, interpolated linearly."""
+    ordered = jnp.sort(values)  # NaN last
+    last = jnp.sum((~jnp.isnan(values)).astype(values.dtype)) - 1
+    position = jnp.maximum(last, 0) * jnp.asarray(share, values.dtype)
+    lower = jnp.floor(position)
+    below, above = (ordered[index.astype(jnp.int32)] for index in (lower, jnp.minimum(lower + 1, jnp.maximum(last, 0))))
+    return below + (position - lower) * (above - below)
 
 
 def mean_deviation(values: Any, centre: Any) -> Any:
     """Mean of abs(value - centre) over the differences that are not NaN; ``values`` ``[W]``, ``centre`` a scalar."""
-    deviations = jnp.abs(values - centre)
-    counted = ~jnp.isnan(deviations)
-    total = jnp.sum(jnp.where(counted, deviations, jnp.zeros_like(values)))
-    return total / jnp.sum(counted.astype(values.dtype))
+    return mean(jnp.abs(values - centre))

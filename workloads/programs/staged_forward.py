@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -93,4 +94,5 @@ def _has_derivatives(value: Any) -> bool:
 def _flash_attention_rule(arguments: Any, parameters: Any, sparsity_threshold: int) -> Any:
     import folx
 
-    return folx.forward_laplacian(attention_twin, sparsity_threshold, disable_jit=True)(*arguments)
+    twin = partial(attention_twin, **parameters)
+    return folx.forward_laplacian(twin, sparsity_threshold, disable_jit=True)(*arguments)

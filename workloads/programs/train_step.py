@@ -12,6 +12,7 @@ from workloads.ansatz import Ansatz
 from workloads.programs import inference_step, mcmc
 from workloads.programs.adamw import adamw, init_adamw
 from workloads.programs.clipping import CLIPPINGS
+from workloads.programs.robust_statistics import mean
 from workloads.programs.samplers import Sampler
 
 USES_LAPLACIAN = True
@@ -33,10 +34,11 @@ def build(
     """``(parameters, walkers, key, step, optimiser)``; all but the last as in ``mcmc``.
 
     The result has the new ``parameters``, ``optimiser``, ``walkers`` and ``step``, the ``acceptance``, and of the old
-    parameters ``local_energy`` ``[W]`` and their mean ``energy`` (hartree).
+    parameters ``local_energy`` ``[W]`` and their mean ``energy`` (hartree), both as they are. A local energy that is
+    not finite takes no part in the update.
     """
     evaluate = inference_step.build(ansatz, laplacian, sampler)
-    clip = CLIPPINGS[ansatz.sampler]
+    clip = CLIPPINGS[ansatz.upstream.clipping]
 
     def train_step(parameters: Any, walkers: Any, key: Any, step: Any, optimiser: Any) -> dict[str, Any]:
         result = evaluate(parameters, walkers, key, step)
@@ -53,9 +55,14 @@ def energy_gradient(ansatz: Ansatz, parameters: Any, walkers: Any, energies: Any
     """2 E[(E_L - E) grad log|psi|], a pytree like ``parameters`` (the paper's Eq. 7).
 
     ``walkers`` ``[W, electrons, 3]`` are distributed as |psi|^2; ``energies`` ``[W]`` are their local energies, which
-    only weight the backward pass.
+    only weight the backward pass. Walkers whose energy is NaN are left out, and the others count as if these were not
+    there; NaN if there are no others.
     """
-    weights = 2 * (energies - jnp.mean(energies)) / energies.shape[0]
+    used = ~jnp.isnan(energies)
+    deviations = jnp.where(used, energies - mean(energies), jnp.zeros_like(energies))
+    weights = 2 * deviations / jnp.sum(used.astype(energies.dtype))
+    # Zero times the derivative of a walker without a wavefunction is NaN, so another walker stands in its place.
+    walkers = jnp.where(used[:, None, None], walkers, walkers[jnp.argmax(used)])
 
     def weighted_log_psi(parameters: Any) -> Any:
         return jnp.dot(weights, jax.vmap(ansatz.log_psi, (None, 0))(parameters, walkers)[1])

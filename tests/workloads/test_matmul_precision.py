@@ -1,0 +1,92 @@
+"""Matrix products have the precision that the code an ansatz comes from sets, in every program and Laplacian."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.hlo.lowering import lower
+from workloads.ansatze import orbformer
+from workloads.catalogue import build
+from workloads.layers.flash_attention import flash_attention, fused_attention
+from workloads.molecules import find_molecule
+from workloads.programs.laplacians import LAPLACIANS
+from workloads.upstream import UPSTREAM
+
+PRODUCT = re.compile(r"= stablehlo\.dot_general .*")
+
+
+def precisions(stablehlo: str) -> Counter[str]:
+    """How many matrix products have which precision; "none" where the text names none (the default)."""
+    found = (re.search(r"precision = \[(\w+), \1\]", line) for line in PRODUCT.findall(stablehlo))
+    return Counter(match[1] if match else "none" for match in found)
+
+
+def of_program(name: str, program: str, laplacian: str | None = None) -> Counter[str]:
+    return precisions(lower(build(name, "LiH", program, 2, laplacian=laplacian, size="tiny"), "cuda").text)
+
+
+@pytest.mark.parametrize(
+    "laplacian", [pytest.param(n, marks=pytest.mark.slow) if n == "forward-sparse" else n for n in LAPLACIANS]
+)
+@pytest.mark.parametrize("name", ["psiformer", "orbformer"])
+def test_local_energies_of_oneqmc_are_high(name: str, laplacian: str) -> None:
+    if "forward" in laplacian:
+        pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")
+    found = of_program(name, "local-energy", laplacian)
+    # JAX's rule for the derivative of a triangular solve asks for the highest, whatever the default.
+    assert found.pop("HIGHEST", 0) <= 2
+    assert set(found) == {"HIGH"}
+    assert found["HIGH"] > 40
+
+
+@pytest.mark.parametrize("program", ["log-psi", "mcmc", "train-step"])
+@pytest.mark.parametrize("name", ["psiformer", "orbformer-flash"])
+def test_other_programs_of_oneqmc_are_high(name: str, program: str) -> None:
+    found = of_program(name, program)
+    assert set(found) == {"HIGH"}
+
+
+@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer-deepqmc"])
+def test_those_of_deepqmc_are_highest(name: str) -> None:
+    assert set(of_program(name, "train-step")) == {"HIGHEST"}
+
+
+def test_a_wavefunction_alone_has_it_too() -> None:
+    ansatz = orbformer.build(find_molecule("LiH"), "tiny", attention="flash")
+    parameters = jax.eval_shape(lambda: ansatz.init(jax.random.PRNGKey(0), np.dtype("float32")))
+    text = jax.jit(ansatz.log_psi).lower(parameters, jax.ShapeDtypeStruct((4, 3), "float32")).as_text()
+    assert set(precisions(text)) == {UPSTREAM["orbformer"].matmul_precision.upper()}
+    assert jax.config.jax_default_matmul_precision is None
+
+
+def products(jaxpr: Any) -> list[Any]:
+    """The precisions of the matrix products in ``jaxpr``, kernels included."""
+    found = []
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            found.append(equation.params["precision"])
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", value)
+            found += products(inner) if hasattr(inner, "eqns") else []
+    return found
+
+
+@pytest.mark.parametrize("precision", ["high", "highest"])
+def test_kernel_and_twin_have_the_precision_of_their_trace(precision: str) -> None:
+    """Both are traced when the program is lowered, after the setting of the trace has ended."""
+    arguments = (*(np.ones((4, 2, 16), "float32") for _ in range(3)), np.ones((4, 2, 4), "float32"), np.ones(4, bool))
+    with jax.default_matmul_precision(precision):
+        traced = jax.jit(jax.vmap(flash_attention)).trace(*(x[None] for x in arguments))
+    twin = traced.lower(lowering_platforms=("cpu",)).as_text()
+    assert precisions(twin) == {precision.upper(): 2}
+    wanted = jax.lax.Precision(precision)
+    (equation,) = [e for e in traced.jaxpr.jaxpr.eqns if e.primitive.name == "mhsea"]
+    assert equation.params["precision"] == wanted
+    kernel = jax.make_jaxpr(lambda *given: fused_attention(*given, precision=wanted))(*arguments)
+    assert products(kernel.jaxpr) == [(wanted, wanted)] * 2
