@@ -36,6 +36,7 @@ from fusionlab.passes.loop_rewrite import describe
 def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
     platform = setting.platform if program.platform == "any" else program.platform
+    how = replace(how, join_rows=platform == "cpu")
     events: list[Event] = []
     seen: set[str] = set()
     made: set[str] = set()
