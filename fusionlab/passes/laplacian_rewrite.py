@@ -7,6 +7,7 @@ as a JAX callable in which the replay's sum and the gradient come from jets.
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -154,13 +155,25 @@ class _Rewritten:
         def output(injections: Sequence[Any]) -> Any:
             inner, injected = dict(known), dict(zip(sources, injections, strict=True))
             for node in self.cone:
-                for value, array in zip(node.results, raising.node(node, inner), strict=True):
-                    inner[value] = array + injected[value] if value in injected else array
+                inner.update(zip(node.results, raising.node(node, inner), strict=True))
+                for value in node.results:
+                    if value in engine.functions:
+                        # As its source was made: of the root alone, whatever is injected on the way from there.
+                        root, chain = engine.functions[value]
+                        way = ChainMap({root: inner[root]}, inner)
+                        for step in chain:
+                            way[step.results[0]] = raising.node(step, way)[0]
+                        inner[value] = way[value]
+                    if value in injected:
+                        inner[value] = inner[value] + injected[value]
             return inner[found.output]
 
         zeros = [jnp.zeros_like(array) for array in sources.values()]
-        value, pull = jax.vjp(output, zeros)
-        [adjoint] = pull(jnp.ones_like(value))
+        try:
+            value, pull = jax.vjp(output, zeros)
+            [adjoint] = pull(jnp.ones_like(value))
+        except ValueError as error:  # a loop in the function that is differentiated
+            raise NotImplementedError(f"there is no adjoint: {str(error).splitlines()[0]}") from error
         total = None
         for (source, array), weight in zip(sources.items(), adjoint, strict=True):
             axes = found.axes.get(source, set())
