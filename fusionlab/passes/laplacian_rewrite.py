@@ -35,7 +35,6 @@ from fusionlab.passes.laplacian_search import Laplacian, find_laplacian
 from fusionlab.passes.loop_rewrite import describe
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, sum_of_loop, sums_without_loop
 
-
 _MOST_FLOPS = 0.8
 """Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
 

@@ -44,7 +44,7 @@ class DirectionSum:
 
 
 def sum_of_loop(flat: FlatFunction, replay: Replay) -> DirectionSum:
-    """What ``replay``, a loop of ``flat`` itself and not of a region in it, sums; NoLaplacian if that is not one sum."""
+    """What ``replay`` (a loop of ``flat`` itself, not of a region in it) sums; NoLaplacian if that is not one sum."""
     loop = replay.loop
     sums = loop.indices(Sum)
     assert replay.trips is not None
