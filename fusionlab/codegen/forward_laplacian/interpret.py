@@ -45,6 +45,7 @@ from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import keyword
 from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.replay import reached
 
 _DIFFERENTIABLE = (*FLOATS, "complex")
 
@@ -520,7 +521,8 @@ class ForwardLaplacian:
         """y_k = J x_k, lap y = J lap x + sum_k H[x_k, x_k], by jvp and jvp of jvp over all coordinates."""
         moving = [value for value in dict.fromkeys(reads(node)) if self._moves(value)]
         jets = [densify(self._jet(value), self.coordinates) for value in moving]
-        kept = [i for i, value in enumerate(node.results) if value.type.dtype in FLOATS]
+        varying = _varying_results(node, moving)
+        kept = [i for i, value in enumerate(node.results) if value.type.dtype in FLOATS and value in varying]
 
         def function(*arrays: Any) -> list[Any]:
             results = self.raising.node(node, ChainMap(dict(zip(moving, arrays, strict=True)), self.environment))
@@ -595,6 +597,20 @@ def _joined(jets: Sequence[Jet], axis: int) -> Jet:
     has_lap = any(jet.lap is not None for jet in jets)
     stack = jnp.concatenate([products.with_lap(jet, has_lap) for jet in jets], axis + 1)
     return Jet.of_stack(stack, has_lap, jets[0].owners)
+
+
+def _varying_results(node: Node, moving: Sequence[Value]) -> set[Value]:
+    """Results of ``node`` that depend on ``moving``: of a loop not those that are carried along unchanged."""
+    if node.name != "stablehlo.while":
+        return set(node.results)
+    body = node.regions[1]
+    carried = {i for i, value in enumerate(node.operands) if value in moving}
+    while True:
+        after = reached(body, [*moving, *(body.arguments[i] for i in carried)])
+        found = carried | {i for i, value in enumerate(body.returns) if value in after}
+        if found == carried:
+            return {node.results[i] for i in carried}
+        carried = found
 
 
 def _widened(jet: Jet, shape: tuple[int, ...]) -> Jet:
