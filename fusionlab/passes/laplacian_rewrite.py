@@ -7,8 +7,8 @@ as a JAX callable in which the replay's sum and the gradient come from jets.
 from __future__ import annotations
 
 import math
-from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,17 +38,17 @@ def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: 
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
     platform = setting.platform if program.platform == "any" else program.platform
     events: list[Event] = []
-    seen: set[str] = set()
+    seen: set[tuple[str, int]] = set()
     made: set[str] = set()
     while True:
         module = program.parse()
         flat = flatten(module)
-        left = (r for r in inventory(flat) if r.loop.node.scope not in seen and r.loop.node.function not in made)
-        replay = next(left, None)
-        if replay is None:
+        left = ((key, r) for key, r in _numbered(inventory(flat), made) if key not in seen)
+        key, replay = next(left, (None, None))
+        if key is None or replay is None:
             return Result(program, tuple(events))
         scope = replay.loop.node.scope
-        seen.add(scope)
+        seen.add(key)
         if replay.blockers:
             events.append(Declined(by.name, "unsafe", replay.blockers[0], scope))
             continue
@@ -74,9 +74,20 @@ def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: 
             continue
         verify(module, by.name)
         made.add(symbol)
+        seen.remove(key)  # the loop is gone: its number is that of the next one with its scope
         known = None if program.platform == "any" else program.platform
         program = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
         events.append(Applied(by.name, _describe(replay, found, chunks), scope, str(by)))
+
+
+def _numbered(replays: Sequence[Replay], made: Collection[str]) -> Iterator[tuple[tuple[str, int], Replay]]:
+    """The loops that no rewrite has made, each with its scope and its number among the loops of that scope."""
+    counts: Counter[str] = Counter()
+    for replay in replays:
+        node = replay.loop.node
+        if node.function not in made:
+            yield (node.scope, counts[node.scope]), replay
+            counts[node.scope] += 1
 
 
 def _describe(replay: Replay, found: Laplacian, chunks: int) -> str:
