@@ -54,8 +54,8 @@ class ForwardLaplacian:
     """The jets of values that ``nodes`` compute from ``x``.
 
     ``environment`` holds arrays for what ``nodes`` read from outside, ``x`` included; it is filled in as nodes run.
-    ``one`` raises the same nodes with one walker. ``functions`` are the values differentiated as one elementwise function
-    of another, with the nodes of it.
+    ``one`` raises the same nodes with one walker. ``functions`` are values that were differentiated as one elementwise
+    function of another, with its nodes.
     """
 
     def __init__(
@@ -423,7 +423,7 @@ class ForwardLaplacian:
         return list(node.operands) if len(kinds) > 1 else None
 
     def _kind(self, value: Value, free: Sequence[int]) -> tuple[Any, ...]:
-        """Operands of a concatenation are contracted together that are of one sparsity and repeated along the same axes."""
+        """Operands of a concatenation are contracted together if of one sparsity and repeated along the same axes."""
         if not self._moves(value):
             return ("fixed",)
         jet = self._jet(value)
@@ -431,7 +431,7 @@ class ForwardLaplacian:
         return (slots, self._repeated_axes(value, free))
 
     def _before_broadcast(self, value: Value, free: Sequence[int]) -> Jet | None:
-        """The jet of ``value`` with extent 1 on those ``free`` axes along which it was repeated; None when it was not."""
+        """The jet of ``value`` with extent 1 on the ``free`` axes along which it was repeated; None if there are none."""
         axes = self._repeated_axes(value, free)
         if not axes:
             return None
