@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from fusionlab.codegen.forward_laplacian.families import FLOATS, linear
 from fusionlab.codegen.forward_laplacian.jet import Jet, densify
 from fusionlab.codegen.forward_laplacian.known import Known
 from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.replay import reached
 
 
 class Generic(Known):
@@ -25,7 +27,8 @@ class Generic(Known):
         """y_k = J x_k, lap y = J lap x + sum_k H[x_k, x_k], by jvp and jvp of jvp over all coordinates."""
         moving = [value for value in dict.fromkeys(reads(node)) if self._moves(value)]
         jets = [densify(self._jet(value), self.coordinates) for value in moving]
-        kept = [i for i, value in enumerate(node.results) if value.type.dtype in FLOATS]
+        varying = _varying_results(node, moving)
+        kept = [i for i, value in enumerate(node.results) if value.type.dtype in FLOATS and value in varying]
 
         def function(*arrays: Any) -> list[Any]:
             results = self.raising.node(node, ChainMap(dict(zip(moving, arrays, strict=True)), self.environment))
@@ -53,3 +56,17 @@ class Generic(Known):
         through = along(*laps)
         for at, i in enumerate(kept):
             self._set(node.results[i], Jet(results[i], through[at] + jnp.sum(second[at], 0), first[at], None))
+
+
+def _varying_results(node: Node, moving: Sequence[Value]) -> set[Value]:
+    """Results of ``node`` that depend on ``moving``: of a loop not those that are carried along unchanged."""
+    if node.name != "stablehlo.while":
+        return set(node.results)
+    body = node.regions[1]
+    carried = {i for i, value in enumerate(node.operands) if value in moving}
+    while True:
+        after = reached(body, [*moving, *(body.arguments[i] for i in carried)])
+        found = carried | {i for i, value in enumerate(body.returns) if value in after}
+        if found == carried:
+            return {node.results[i] for i in carried}
+        carried = found
