@@ -24,6 +24,10 @@ class NoLaplacian(Exception):
     """Something is not the Laplacian of a value of the program; the message says what was tried."""
 
 
+class NotSeen(NoLaplacian):
+    """It agrees with a Laplacian wherever it was tried, but that is not everywhere."""
+
+
 @dataclass(frozen=True, eq=False)
 class DirectionSum:
     """``targets``, the likeliest first, may sum over ``directions`` unit vectors; one of them is asked for.
