@@ -20,7 +20,7 @@ OF_FOLX = 0.9
 """Launches and temp bytes at most, in those of dense folx, everywhere else."""
 
 PASS_S = {"CH4": 20.0, "C4H4": 60.0}
-"""Seconds of the pass at most, for PauliNet."""
+"""Process seconds of the pass at most, for PauliNet."""
 
 FEWER = 10
 """How many times fewer launches than the replay there are to be within the replay's own temp bytes."""
@@ -62,7 +62,7 @@ def bars(model: str, molecule: str, sides: Mapping[str, Row]) -> list[Bar]:
         Bar("twice log-psi", of("fused", "dynamic_launches"), of("log-psi", "dynamic_launches", 2), stretch=True),
     ]
     if model.endswith("paulinet") and molecule in PASS_S:
-        found.append(Bar("pass seconds", of("fused", "pass_s"), PASS_S[molecule]))
+        found.append(Bar("pass seconds", of("pass", "pass_process_s"), PASS_S[molecule]))
     return found
 
 
