@@ -46,7 +46,7 @@ def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]
 
 
 def _row_of_identity(node: Node, origins: Mapping[Value, Value]) -> Seed | None:
-    extent = _identity_extent(node.operands[0], origins)
+    extent = identity_extent(node.operands[0], origins)
     if not extent:
         return None
     rows = math.prod(node.results[0].type.shape) // extent
@@ -64,7 +64,7 @@ def _comparisons_with_iota(node: Node, varying: Set[Value], origins: Mapping[Val
             yield Seed(node, shape[axis], rows, f"comparison of the counter with an iota of {shape[axis]}")
 
 
-def _identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
+def identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
     """n when ``value`` holds the n x n identity, else 0."""
     value = _peeled(value, origins, ("stablehlo.convert", "stablehlo.reshape"))
     node, shape = value.producer, value.type.shape
@@ -74,7 +74,7 @@ def _identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
         return shape[0] if np.array_equal(constant_array(node), np.eye(shape[0])) else 0
     if node.name == "stablehlo.select":
         one, zero = (_splat(operand, origins) for operand in node.operands[1:])
-        return _identity_extent(node.operands[0], origins) if (one, zero) == (1.0, 0.0) else 0
+        return identity_extent(node.operands[0], origins) if (one, zero) == (1.0, 0.0) else 0
     if node.name != "stablehlo.compare" or _comparison(node) != "EQ":
         return 0
     axes = {_iota_axis(operand, origins) for operand in node.operands}

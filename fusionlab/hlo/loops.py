@@ -135,14 +135,15 @@ def _counter(node: Node, index: int, constants: dict[Value, np.ndarray]) -> Coun
         scalar_integer = argument.type.shape == () and argument.type.dtype in _INTEGERS
     except ValueError:
         return None
-    if not scalar_integer or back.producer is None or back.producer.name != "stablehlo.add":
+    if not scalar_integer or back.producer is None or back.producer.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
     left, right = back.producer.operands
+    down = back.producer.name == "stablehlo.subtract"
     step = fold(right if left is argument else left, constants)
     start = fold(node.operands[index])
-    if argument not in (left, right) or step is None or start is None:
+    if argument not in ((left,) if down else (left, right)) or step is None or start is None:
         return None
-    return Counter(int(start), int(step), _INTEGERS[argument.type.dtype])
+    return Counter(int(start), -int(step) if down else int(step), _INTEGERS[argument.type.dtype])
 
 
 def _trips(node: Node, counters: dict[int, Counter], constants: dict[int, np.ndarray]) -> tuple[int | None, str]:

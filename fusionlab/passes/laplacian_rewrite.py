@@ -7,7 +7,8 @@ as a JAX callable in which the replay's sum and the gradient come from jets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,68 +23,125 @@ from fusionlab.codegen.forward_laplacian.jet import densify
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.codegen.rebuild import rebuild
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.invariants import has_effect
-from fusionlab.hlo.loops import Sum
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
+from fusionlab.hlo.value_numbers import merge_equal
 from fusionlab.hlo.walker_axes import resized_shapes
-from fusionlab.passes.contract import Applied, Declined, Event, Pass, Result, Setting, verify
-from fusionlab.passes.laplacian_search import Laplacian, NoLaplacian, find_laplacian
+from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
+from fusionlab.passes.laplacian_search import Laplacian, find_laplacian
 from fusionlab.passes.loop_rewrite import describe
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, sum_of_loop, sums_without_loop
+
+
+_MOST_FLOPS = 0.8
+"""Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
 
 
 def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
     platform = setting.platform if program.platform == "any" else program.platform
-    events: list[Event] = []
-    seen: set[str] = set()
-    made: set[str] = set()
+    how = replace(how, join_rows=platform == "cpu")
+    events: dict[Event, None] = {}
+    left_alone: Counter[Hashable] = Counter()
     while True:
-        module = program.parse()
-        flat = flatten(module)
-        left = (r for r in inventory(flat) if r.loop.node.scope not in seen and r.loop.node.function not in made)
-        replay = next(left, None)
-        if replay is None:
+        attempt = _Attempt(program, by, how, chunks, platform)
+        applied = attempt.first(left_alone, events)
+        if applied is None:
             return Result(program, tuple(events))
-        scope = replay.loop.node.scope
-        seen.add(scope)
-        if replay.blockers:
-            events.append(Declined(by.name, "unsafe", replay.blockers[0], scope))
-            continue
-        effect = next((node for node in flat.walk() if not node.regions and has_effect(node)), None)
-        if effect is not None:
-            reason = f"{describe(effect)} has an effect, which a rebuilt entry would not have"
-            events.append(Declined(by.name, "unsafe", reason, scope))
-            continue
-        if replay.loop.node not in flat.nodes:
-            events.append(Declined(by.name, "unsupported", "the replay is inside another loop", scope))
-            continue
+        program = applied[0]
+        events[applied[1]] = None
+
+
+class _Attempt:
+    """One look at a program, for the first sum over directions in it that can be replaced."""
+
+    def __init__(self, program: Program, by: Pass, how: How, chunks: int, platform: str) -> None:
+        self.program, self.by, self.how, self.chunks, self.platform = program, by, how, chunks, platform
+        self.module = program.parse()
+        self.flat = flatten(self.module)
+        merge_equal(self.flat)
+
+    def first(self, left_alone: Counter[Hashable], events: dict[Event, None]) -> tuple[Program, Applied] | None:
+        """The program with one sum replaced; ``left_alone`` counts, by what they look like, those that cannot be."""
+        places = {event.location for event in events if isinstance(event, Applied)}
+        passed: Counter[Hashable] = Counter()
+        for looks, replay, question in self._sums():
+            passed[looks] += 1
+            if passed[looks] <= left_alone[looks]:
+                continue
+            found = self._replaced(replay, question)
+            if not isinstance(found, Declined):
+                return found
+            left_alone[looks] += 1
+            # The loop over parts of the walkers was reported when it was made.
+            if not (found.location in places and replay is not None and replay.blockers):
+                events[found] = None
+        return None
+
+    def _sums(self) -> Iterator[tuple[Hashable, Replay | None, DirectionSum | None]]:
+        for replay in inventory(self.flat):
+            node = replay.loop.node
+            yield (node.scope, replay.trips, *(str(value.handle.type) for value in node.results)), replay, None
+        for question in sums_without_loop(self.flat):
+            yield (question.scope, question.directions), None, question
+
+    def _replaced(self, replay: Replay | None, question: DirectionSum | None) -> tuple[Program, Applied] | Declined:
+        scope = replay.loop.node.scope if replay else question.scope if question else ""
         try:
-            found = find_laplacian(flat, replay, program.digest)
-            raising = Raising(marks={}, fold=True)
-            function = _Rewritten(flat, replay, found, raising, how, chunks)
-            name = by.name.replace("-", "_")
-            symbol = rebuild(module, function, name=name, platform=platform, origins=raising.marks or {})
+            if replay is not None:
+                question = self._question(replay)
+            assert question is not None
+            return self._rewritten(question)
+        except _Refused as refused:
+            return Declined(self.by.name, refused.kind, str(refused), scope)
         except NoLaplacian as reason:
-            events.append(Declined(by.name, "unsafe", str(reason), scope))
-            continue
+            return Declined(self.by.name, "unsafe", str(reason), scope)
         except (RaiseError, NotImplementedError) as error:
-            events.append(Declined(by.name, "unsupported", str(error), scope))
-            continue
+            return Declined(self.by.name, "unsupported", str(error), scope)
+
+    def _question(self, replay: Replay) -> DirectionSum:
+        if replay.blockers:
+            raise NoLaplacian(replay.blockers[0])
+        if replay.loop.node not in self.flat.nodes:
+            raise _Refused("unsupported", "the replay is inside another loop")
+        return sum_of_loop(self.flat, replay)
+
+    def _rewritten(self, question: DirectionSum) -> tuple[Program, Applied]:
+        effect = next((node for node in self.flat.walk() if not node.regions and has_effect(node)), None)
+        if effect is not None:
+            raise NoLaplacian(f"{describe(effect)} has an effect, which a rebuilt entry would not have")
+        program, by = self.program, self.by
+        found = find_laplacian(question, program.digest)
+        raising = Raising(marks={}, fold=True)
+        function = _Rewritten(question, found, raising, self.how, self.chunks)
+        module = program.parse()
+        rebuild(module, function, name=by.name.replace("-", "_"), platform=self.platform, origins=raising.marks or {})
         verify(module, by.name)
-        made.add(symbol)
+        if question.replay is None:
+            part = program_cost(flatten(module)).flops / max(program_cost(self.flat).flops, 1)
+            if part > _MOST_FLOPS:
+                raise _Refused("unprofitable", f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
         known = None if program.platform == "any" else program.platform
-        program = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
-        events.append(Applied(by.name, _describe(replay, found, chunks), scope, str(by)))
+        rebuilt = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
+        return rebuilt, Applied(by.name, _describe(question, found, self.chunks), question.scope, str(by))
 
 
-def _describe(replay: Replay, found: Laplacian, chunks: int) -> str:
+class _Refused(Exception):
+    def __init__(self, kind: Kind, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+def _describe(question: DirectionSum, found: Laplacian, chunks: int) -> str:
     factor = "" if found.scale == 1 else f"{found.scale:g} times "
     gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""
     parts = f"; the walkers in {chunks} parts" if chunks > 1 else ""
+    what = f"{question.directions} {'trips' if question.replay else 'directions at once'}"
     return (
-        f"{replay.trips} trips are {factor}the Laplacian of %{found.output.id} ({found.output.type}) with respect to "
+        f"{what} are {factor}the Laplacian of %{found.output.id} ({found.output.type}) with respect to "
         f"%{found.x.id} ({found.x.type}){gradient}{parts}"
     )
 
@@ -91,22 +149,23 @@ def _describe(replay: Replay, found: Laplacian, chunks: int) -> str:
 class _Rewritten:
     """The whole entry as a JAX callable with the replay replaced; NoLaplacian if something else needs the loop."""
 
-    def __init__(
-        self, flat: FlatFunction, replay: Replay, found: Laplacian, raising: Raising, how: How, chunks: int
-    ) -> None:
-        self.flat, self.found, self.raising, self.how, self.chunks = flat, found, raising, how, chunks
-        self.loop = replay.loop
-        initial = next((self.loop.node.operands[i] for i in self.loop.indices(Sum)), None)
+    def __init__(self, question: DirectionSum, found: Laplacian, raising: Raising, how: How, chunks: int) -> None:
+        self.flat, self.found, self.raising, self.how, self.chunks = question.flat, found, raising, how, chunks
+        self.producer, flat, initial = question.producer, question.flat, question.initial
         start = fold(initial) if initial is not None else None
         self.offset = initial if initial is not None and (start is None or np.any(start)) else None
         given = [*flat.arguments, found.target, *found.gradients]
         rest = live_nodes(flat.nodes, given, flat.returns)
-        if self.loop.node in rest:
+        if question.replay is not None and question.replay.loop.node in rest:
             raise NoLaplacian("its terms are also used one by one")
         if chunks > 1 and (found.walker_axes != 1 or found.x.type.shape[0] % chunks):
             raise NoLaplacian(f"{found.x.type.shape[: found.walker_axes]} walkers cannot be taken in {chunks} parts")
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
-        first = live_nodes(flat.nodes, flat.arguments, [found.x, *([self.offset] if self.offset is not None else [])])
+        given = [*flat.arguments, found.x, found.output, *found.gradients]
+        self.of_offset = [] if self.offset is None else live_nodes(flat.nodes, given, [self.offset])
+        if question.replay is not None and question.replay.loop.node in self.of_offset:
+            raise NoLaplacian("what it starts from depends on it")
+        first = live_nodes(flat.nodes, flat.arguments, [found.x])
         in_cone = set(self.cone)
         self.first = [node for node in first if node not in in_cone]
         done = set(self.first) | (in_cone if chunks == 1 else set())
@@ -123,9 +182,12 @@ class _Rewritten:
         else:
             engine, lap, rows = self._jets(raising, found.one, environment[found.x], environment)
             asking = _Environment({**environment, **engine.environment}, engine)
-        with raising.scope(self.loop.node):
+        with raising.scope(self.producer):
             scaled = lap * np.asarray(found.scale, lap.dtype) if found.scale != 1 else lap
-            asking[found.target] = scaled if self.offset is None else environment[self.offset] + scaled
+            if self.offset is not None:
+                raising.run([node for node in self.of_offset if not all(v in asking for v in node.results)], asking)
+                scaled = asking[self.offset] + scaled
+            asking[found.target] = scaled
             for value in found.gradients:
                 asking[value] = jnp.moveaxis(rows, 0, -1).reshape(value.type.shape)
         raising.run([node for node in self.rest if not all(v in asking for v in node.results)], asking)
@@ -153,13 +215,25 @@ class _Rewritten:
         def output(injections: Sequence[Any]) -> Any:
             inner, injected = dict(known), dict(zip(sources, injections, strict=True))
             for node in self.cone:
-                for value, array in zip(node.results, raising.node(node, inner), strict=True):
-                    inner[value] = array + injected[value] if value in injected else array
+                inner.update(zip(node.results, raising.node(node, inner), strict=True))
+                for value in node.results:
+                    if value in engine.functions:
+                        # As its source was made: of the root alone, whatever is injected on the way from there.
+                        root, chain = engine.functions[value]
+                        way = ChainMap({root: inner[root]}, inner)
+                        for step in chain:
+                            way[step.results[0]] = raising.node(step, way)[0]
+                        inner[value] = way[value]
+                    if value in injected:
+                        inner[value] = inner[value] + injected[value]
             return inner[found.output]
 
         zeros = [jnp.zeros_like(array) for array in sources.values()]
-        value, pull = jax.vjp(output, zeros)
-        [adjoint] = pull(jnp.ones_like(value))
+        try:
+            value, pull = jax.vjp(output, zeros)
+            [adjoint] = pull(jnp.ones_like(value))
+        except ValueError as error:  # a loop in the function that is differentiated
+            raise NotImplementedError(f"there is no adjoint: {str(error).splitlines()[0]}") from error
         total = None
         for (source, array), weight in zip(sources.items(), adjoint, strict=True):
             axes = found.axes.get(source, set())
@@ -187,7 +261,7 @@ class _Rewritten:
             return engine.environment[found.output], lap, rows
 
         x = environment[found.x]
-        with self.raising.scope(self.loop.node):
+        with self.raising.scope(self.producer):
             value, lap, rows = lax.map(one, x.reshape(self.chunks, -1, *x.shape[1:]))
             return (
                 value.reshape(walkers),

@@ -53,7 +53,8 @@ class ForwardLaplacian:
     """The jets of values that ``nodes`` compute from ``x``.
 
     ``environment`` holds arrays for what ``nodes`` read from outside, ``x`` included; it is filled in as nodes run.
-    ``one`` raises the same nodes with one walker.
+    ``one`` raises the same nodes with one walker. ``functions`` are the values differentiated as one elementwise function
+    of another, with the nodes of it.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class ForwardLaplacian:
         self.raising, self.mover = raising, Mover(one)
         self.jets: dict[Value, Jet] = {}
         self.roots: dict[Value, Value] = {}
+        self.functions: dict[Value, tuple[Value, Sequence[Node]]] = {}
         self.environment: dict[Value, Any] = {}
         self.determinants: dict[Node, determinants.LogDeterminant] = {}
 
@@ -185,7 +187,9 @@ class ForwardLaplacian:
     def _jet(self, value: Value) -> Jet:
         """The jet of ``value``, made now if it was put off."""
         if value not in self.jets:
-            self._set(value, self._composite(value, self.roots[value]))
+            root = self.roots[value]
+            self.functions[value] = root, self._chain(value, root)
+            self._set(value, self._composite(value, root))
         return self.jets[value]
 
     def _composite(self, value: Value, root: Value) -> Jet:
@@ -386,8 +390,8 @@ class ForwardLaplacian:
             return products.contract(self._jet(left), self._jet(right), contraction, self.coordinates)
         side = 0 if self._moves(left) else 1
         source, fixed = node.operands[side], self.environment[node.operands[1 - side]]
-        if self.how.sparse and (parts := self._parts(source, contraction.summed[side])) is not None:
-            return self._split(parts, fixed, contraction, side)
+        if self.how.sparse and (parts := self._parts(source, contraction, side)) is not None:
+            return _widened(self._split(parts, fixed, contraction, side), self.raising.shape(node.results[0]))
         return self._through(self._jet(source), fixed, contraction, side)
 
     def _through(self, jet: Jet, fixed: Any, contraction: products.Contraction, side: int) -> Jet:
@@ -407,27 +411,27 @@ class ForwardLaplacian:
 
         return Jet.of_stack(jax.vmap(one)(jet.stacked), jet.lap is not None, owners)
 
-    def _parts(self, source: Value, summed: Sequence[int]) -> list[Value] | None:
+    def _parts(self, source: Value, contraction: products.Contraction, side: int) -> list[Value] | None:
         """What ``source`` is concatenated from along the one axis that is summed over, if that is worth knowing."""
-        node = source.producer
+        node, summed = source.producer, contraction.summed[side]
         if node is None or node.name != "stablehlo.concatenate" or len(summed) != 1:
             return None
         if node.attributes["dimension"].value != summed[0]:
             return None
-        kinds = {self._kind(value) for value in node.operands}
+        kinds = {self._kind(value, contraction.free(side)) for value in node.operands}
         return list(node.operands) if len(kinds) > 1 else None
 
-    def _kind(self, value: Value) -> tuple[Any, ...]:
+    def _kind(self, value: Value, free: Sequence[int]) -> tuple[Any, ...]:
         """Operands of a concatenation are contracted together that are of one sparsity and repeated along the same axes."""
         if not self._moves(value):
             return ("fixed",)
         jet = self._jet(value)
         slots = None if jet.owners is None else tuple((owner.shape, owner.tobytes()) for owner in jet.owners)
-        return (slots, self._repeated_axes(value))
+        return (slots, self._repeated_axes(value, free))
 
-    def _before_broadcast(self, value: Value) -> Jet | None:
-        """The jet of ``value`` with extent 1 on the axes along which it was repeated; None when it was not."""
-        axes = self._repeated_axes(value)
+    def _before_broadcast(self, value: Value, free: Sequence[int]) -> Jet | None:
+        """The jet of ``value`` with extent 1 on those ``free`` axes along which it was repeated; None when it was not."""
+        axes = self._repeated_axes(value, free)
         if not axes:
             return None
 
@@ -440,8 +444,8 @@ class ForwardLaplacian:
         owners = None if jet.owners is None else tuple(_first_of(owner, axes) for owner in jet.owners)
         return jet.map_parts(first, owners)
 
-    def _repeated_axes(self, value: Value) -> tuple[int, ...]:
-        """Axes along which the moves that made ``value`` only repeat elements."""
+    def _repeated_axes(self, value: Value, free: Sequence[int]) -> tuple[int, ...]:
+        """Those of the axes ``free`` along which the moves that made ``value`` only repeat elements."""
         path: list[Node] = []
         source = value
         while (node := source.producer) is not None and node.name in REPEATS and self._moves(node.operands[0]):
@@ -455,16 +459,17 @@ class ForwardLaplacian:
         if not path or places is None:
             return ()
         whole = self.mover.one.shape(value)
-        return tuple(axis for axis, extent in enumerate(whole) if extent > 1 and places.shape[axis] == 1)
+        return tuple(axis for axis in free if whole[axis] > 1 and places.shape[axis] == 1)
 
     def _split(self, parts: Sequence[Value], fixed: Any, contraction: products.Contraction, side: int) -> Jet:
         """[a, b] . W = a . W_a + b . W_b: each part keeps its sparsity, and what was repeated is contracted once."""
         axis, along = contraction.summed[side][0], contraction.summed[1 - side][0]
+        free = contraction.free(side)
         groups: dict[tuple[Any, ...], list[tuple[Value, Any]]] = {}
         at = 0
         for value in parts:
             extent = self.raising.shape(value)[axis]
-            groups.setdefault(self._kind(value), []).append(
+            groups.setdefault(self._kind(value, free), []).append(
                 (value, lax.slice_in_dim(fixed, at, at + extent, axis=along))
             )
             at += extent
@@ -479,7 +484,7 @@ class ForwardLaplacian:
                 operands = (joined, weight) if side == 0 else (weight, joined)
                 constant = contraction.apply(*operands, (contraction.summed, contraction.batch))
                 continue
-            jets = [self._before_broadcast(value) or self._jet(value) for value, _ in members]
+            jets = [self._before_broadcast(value, free) or self._jet(value) for value, _ in members]
             jet = self._through(_joined(jets, axis), weight, contraction, side)
             total = jet if total is None else self._sum(total, jet)
         assert total is not None
@@ -489,13 +494,7 @@ class ForwardLaplacian:
 
     def _sum(self, left: Jet, right: Jet) -> Jet:
         shape = np.broadcast_shapes(left.shape, right.shape)
-
-        def widened(jet: Jet) -> Jet:
-            if jet.shape == shape:
-                return jet
-            return jet.map_parts(lambda part: jnp.broadcast_to(part, shape), jet.owners)
-
-        jets = [widened(left), widened(right)]
+        jets = [_widened(left, shape), _widened(right, shape)]
         keep = [lambda part: part, lambda part: part]
         return products.combine(jets[0].value + jets[1].value, jets, keep, self.coordinates)
 
@@ -513,6 +512,7 @@ class ForwardLaplacian:
             summed=(tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)),
             ranks=(len(node.operands[0].type.shape), len(node.operands[1].type.shape)),
             apply=apply,
+            join_rows=self.how.join_rows,
         )
 
     # -- anything else that JAX can differentiate
@@ -596,6 +596,13 @@ def _joined(jets: Sequence[Jet], axis: int) -> Jet:
     has_lap = any(jet.lap is not None for jet in jets)
     stack = jnp.concatenate([products.with_lap(jet, has_lap) for jet in jets], axis + 1)
     return Jet.of_stack(stack, has_lap, jets[0].owners)
+
+
+def _widened(jet: Jet, shape: tuple[int, ...]) -> Jet:
+    """The jet repeated along axes of extent 1 to ``shape``."""
+    if jet.shape == shape:
+        return jet
+    return jet.map_parts(lambda part: jnp.broadcast_to(part, shape), jet.owners)
 
 
 def _first_of(owner: Owner, axes: Sequence[int]) -> Owner:

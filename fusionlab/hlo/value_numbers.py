@@ -1,0 +1,90 @@
+"""Values of a view that are computed in the same way from the same values have the same number.
+
+What a loop carries unchanged has, inside it, the number of what it was given, so that what its body computes again is
+recognised. Results of loops and branches, and of ops with an effect, have numbers of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterator
+
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value
+from fusionlab.hlo.invariants import has_effect
+
+_CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+
+
+class ValueNumbers(dict[Value, int]):
+    """The number of every value of a function and of the regions in it."""
+
+    def __init__(self, flat: Region) -> None:
+        super().__init__()
+        self._fresh = itertools.count()
+        self._known: dict[Hashable, int] = {}
+        self.update((value, next(self._fresh)) for value in flat.arguments)
+        self._number(flat.nodes)
+
+    def _number(self, nodes: list[Node]) -> None:
+        for node in nodes:
+            if node.name in _CONTROL_FLOW or has_effect(node):
+                self._number_regions(node)
+                self.update((value, next(self._fresh)) for value in node.results)
+                continue
+            key = self._key(node)
+            for value in node.results:
+                self[value] = self._numbered((key, value.index))
+
+    def _numbered(self, key: Hashable) -> int:
+        if key not in self._known:
+            self._known[key] = next(self._fresh)
+        return self._known[key]
+
+    def _number_regions(self, node: Node) -> None:
+        for region in node.regions:
+            for at, argument in enumerate(region.arguments):
+                unchanged = (
+                    node.name == "stablehlo.while" and node.regions[1].returns[at] is node.regions[1].arguments[at]
+                )
+                self[argument] = self[node.operands[at]] if unchanged else next(self._fresh)
+            self._number(region.nodes)
+
+    def _key(self, node: Node) -> Hashable:
+        for region in node.regions:  # what a reduction applies: its arguments are the same wherever it stands
+            self.update(
+                (a, self._numbered(("argument", at, str(a.handle.type)))) for at, a in enumerate(region.arguments)
+            )
+            self._number(region.nodes)
+        return (
+            node.name,
+            frozenset(node.attributes.items()),
+            tuple(self[value] for value in node.operands),
+            tuple(str(value.handle.type) for value in node.results),
+            tuple(self[value] for region in node.regions for value in region.returns),
+        )
+
+
+def merge_equal(flat: FlatFunction) -> None:
+    """Let every reader of a value of ``flat`` read the first one of its number; the others' nodes are dropped.
+
+    It edits the view, not the module; what regions compute stays where it is.
+    """
+    numbers = ValueNumbers(flat)
+    first: dict[int, Value] = {}
+    for value in (*flat.arguments, *(value for node in flat.nodes for value in node.results)):
+        first.setdefault(numbers[value], value)
+    top = {value for node in flat.nodes for value in node.results}
+
+    def merged(values: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(first[numbers[value]] if value in top else value for value in values)
+
+    flat.nodes = [n for n in flat.nodes if not n.results or any(first[numbers[value]] is value for value in n.results)]
+    for node in flat.walk():
+        node.operands = merged(node.operands)
+    for region in (flat, *_regions(flat)):
+        region.returns = merged(region.returns)
+
+
+def _regions(region: Region) -> Iterator[Region]:
+    for node in region.walk():
+        yield from node.regions

@@ -1,0 +1,167 @@
+"""Small wavefunctions and the ways in which codes write their Laplacian: ``name -> (weights, x) -> results``.
+
+``x`` is [walkers, electrons, 3]. Every function gives (log|psi|, Laplacian or local energy, ...), which ``EXPECTED``
+gives from ``jax.hessian`` of the same wavefunction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+_random = np.random.default_rng(5)
+WALKERS, ELECTRONS, FEATURES = 3, 3, 4
+X = _random.standard_normal((WALKERS, ELECTRONS, 3))
+WEIGHTS = {
+    "features": 0.7 * _random.standard_normal((4, FEATURES)),
+    "mixing": 0.7 * _random.standard_normal((2 * FEATURES, FEATURES)),
+    "orbitals": _random.standard_normal((FEATURES, 2 * ELECTRONS)),
+}
+
+
+def features(weights: Any, x: Any) -> Any:
+    """Per electron, [electrons, features]: one layer of its own, one that mixes electrons."""
+    r = jnp.sqrt((x**2).sum(-1, keepdims=True) + 0.3)
+    h = jnp.tanh(jnp.concatenate([x, r], -1) @ weights["features"])
+    mixed = jnp.concatenate([h, jnp.broadcast_to(h.mean(0), h.shape)], -1)
+    return h + jnp.tanh(mixed @ weights["mixing"])
+
+
+def smooth(weights: Any, x: Any) -> Any:
+    """A positive wavefunction without determinants, so that programs stay small."""
+    h = features(weights, x)
+    return jnp.log(1.0 + ((h @ weights["orbitals"]) ** 2).sum()) - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+
+
+def determinants(count: int) -> Callable[[Any, Any], Any]:
+    """log|psi| of a sum of ``count`` determinants of both signs."""
+
+    def log_psi(weights: Any, x: Any) -> Any:
+        orbitals = (features(weights, x) @ weights["orbitals"])[:, : ELECTRONS * count]
+        orbitals = orbitals.reshape(ELECTRONS, count, ELECTRONS).transpose(1, 0, 2)
+        orbitals = orbitals * jnp.exp(-jnp.sqrt((x**2).sum(-1) + 0.3))[:, None]
+        signs, logs = jnp.linalg.slogdet(orbitals)
+        top = lax.stop_gradient(logs.max())
+        return jnp.log(jnp.abs((signs * jnp.exp(logs - top)).sum())) + top
+
+    return log_psi
+
+
+def flat_gradient(log_psi: Any, weights: Any, x: Any) -> Any:
+    """The gradient as a function of all coordinates in one axis, and these."""
+    return jax.grad(lambda y: log_psi(weights, y.reshape(x.shape))), x.reshape(-1)
+
+
+def fori(log_psi: Any, weights: Any, x: Any) -> Any:
+    """As every code writes it."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    _, hessian = jax.linearize(gradient, y)
+    eye = jnp.eye(y.size, dtype=y.dtype)
+    return lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), y.dtype))
+
+
+def scan(log_psi: Any, weights: Any, x: Any) -> Any:
+    """Terms stacked and summed afterwards."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    _, hessian = jax.linearize(gradient, y)
+    eye = jnp.eye(y.size, dtype=y.dtype)
+    return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=y.size)[1].sum()
+
+
+def scan_over_rows(log_psi: Any, weights: Any, x: Any) -> Any:
+    """The identity is what is scanned over; each term is a full inner product."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    _, hessian = jax.linearize(gradient, y)
+    return lax.scan(lambda s, e: (s + jnp.vdot(e, hessian(e)), None), jnp.zeros((), y.dtype), jnp.eye(y.size, dtype=y.dtype))[0]
+
+
+def jvp_in_loop(log_psi: Any, weights: Any, x: Any) -> Any:
+    """The primal is recomputed in every trip."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    eye = jnp.eye(y.size, dtype=y.dtype)
+    return lax.fori_loop(
+        0, y.size, lambda k, s: s + jax.jvp(gradient, (y,), (eye[k],))[1][k], jnp.zeros((), y.dtype)
+    )
+
+
+def comparison(log_psi: Any, weights: Any, x: Any) -> Any:
+    """The direction is a comparison with an iota, and so is the pick; the factor is inside."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    _, hessian = jax.linearize(gradient, y)
+
+    def body(k: Any, total: Any) -> Any:
+        e = (jnp.arange(y.size) == k).astype(y.dtype)
+        return total - 0.5 * (e * hessian(e)).sum()
+
+    return -2 * lax.fori_loop(0, y.size, body, jnp.zeros((), y.dtype))
+
+
+def by_electron(log_psi: Any, weights: Any, x: Any) -> Any:
+    """Directions of the shape of the positions, [electrons, 3]."""
+    _, hessian = jax.linearize(jax.grad(lambda y: log_psi(weights, y)), x)
+    eye = jnp.eye(x.size, dtype=x.dtype).reshape(x.size, *x.shape)
+    return lax.fori_loop(0, x.size, lambda k, s: s + (hessian(eye[k]) * eye[k]).sum(), jnp.zeros((), x.dtype))
+
+
+def two_counters(log_psi: Any, weights: Any, x: Any) -> Any:
+    """The condition reads one counter, the body another, which runs backwards."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    _, hessian = jax.linearize(gradient, y)
+    eye = jnp.eye(y.size, dtype=y.dtype)
+
+    def body(carried: Any) -> Any:
+        k, j, total = carried
+        return k + 1, j - 1, total + hessian(eye[j])[j]
+
+    return lax.while_loop(lambda c: c[0] < y.size, body, (0, y.size - 1, jnp.zeros((), y.dtype)))[2]
+
+
+def trace(log_psi: Any, weights: Any, x: Any) -> Any:
+    """No loop: all directions at once."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    _, hessian = jax.linearize(gradient, y)
+    return jnp.trace(jax.vmap(hessian)(jnp.eye(y.size, dtype=y.dtype)))
+
+
+def diagonal(log_psi: Any, weights: Any, x: Any) -> Any:
+    """No loop: the diagonal of ``jax.hessian``."""
+    _, y = flat_gradient(log_psi, weights, x)
+    return jnp.diagonal(jax.hessian(lambda z: log_psi(weights, z.reshape(x.shape)))(y)).sum()
+
+
+LOOPS = {
+    f.__name__.replace("_", "-"): f
+    for f in (fori, scan, scan_over_rows, jvp_in_loop, comparison, by_electron, two_counters)
+}
+LOOP_FREE = {f.__name__: f for f in (trace, diagonal)}
+
+
+def alone(log_psi: Any, method: Any) -> Any:
+    """(log|psi|, its Laplacian) of all walkers."""
+    return jax.vmap(lambda weights, x: (log_psi(weights, x), method(log_psi, weights, x)), (None, 0))
+
+
+def local_energy(log_psi: Any, method: Any) -> Any:
+    """(log|psi|, local energy, its mean) of all walkers: the gradient is used beside the Laplacian."""
+
+    def of_one(weights: Any, x: Any) -> Any:
+        gradient = jax.grad(log_psi, 1)(weights, x)
+        kinetic = -0.5 * (method(log_psi, weights, x) + (gradient**2).sum())
+        return log_psi(weights, x), kinetic - (1 / jnp.sqrt((x**2).sum(-1) + 0.1)).sum()
+
+    def of_all(weights: Any, x: Any) -> Any:
+        logs, energies = jax.vmap(of_one, (None, 0))(weights, x)
+        return logs, energies, energies.mean()
+
+    return of_all
+
+
+def exact(log_psi: Any, weights: Any, x: Any) -> Any:
+    """The Laplacian from ``jax.hessian``."""
+    hessian = jax.hessian(lambda y: log_psi(weights, y.reshape(x.shape)))(x.reshape(-1))
+    return jnp.trace(hessian)
