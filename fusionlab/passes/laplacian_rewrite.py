@@ -90,7 +90,7 @@ class _Attempt:
     def _replaced(
         self, replay: Replay | None, question: DirectionSum | None
     ) -> tuple[Program, Applied] | Declined | None:
-        """The rewritten program, or why not; None for what has an identity in it but is not the Laplacian of anything."""
+        """The rewritten program, or why not; None for an identity without a Laplacian."""
         scope = replay.loop.node.scope if replay else question.scope if question else ""
         try:
             if replay is not None:

@@ -159,7 +159,7 @@ def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]
 
 
 def _stands_for_its_arguments(question: DirectionSum, value: Value) -> bool:
-    """Whether the sum needs nothing else that ``value`` is computed from: a copy of some positions is not all of them."""
+    """Whether the sum needs nothing else that ``value`` is computed from: some positions are not all."""
     flat = question.flat
     above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}
     below = live_nodes(flat.nodes, [*flat.arguments, value], question.targets)
