@@ -47,7 +47,9 @@ def splice(
     results = [result.type for result in operation.results]
     types = [value.type for value in operands]
     with module.context, ir.Location.unknown():
-        symbol = import_lowered(module, function, types, results, name, platform, origins or {}, callers)
+        symbol = import_lowered(
+            module, function, types, results, name, platform, {} if origins is None else origins, callers
+        )
         call = func.CallOp(results, symbol, operands, ip=ir.InsertionPoint(operation))
         for old, new in zip(operation.results, call.results, strict=True):
             old.replace_all_uses_with(new)

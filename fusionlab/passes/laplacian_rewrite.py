@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxlib.mlir import ir
 
 from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
@@ -118,10 +119,12 @@ class _Attempt:
             raise NoLaplacian(f"{describe(effect)} has an effect, which a rebuilt entry would not have")
         program, by = self.program, self.by
         found = find_laplacian(question, program.digest)
-        raising = Raising(marks={}, fold=True)
+        origins: dict[int, Node] = {}
+        raising = Raising(marks=origins, fold=True)
         function = _Rewritten(question, found, raising, self.how, self.chunks)
-        module = program.parse()
-        rebuild(module, function, name=by.name.replace("-", "_"), platform=self.platform, origins=raising.marks or {})
+        with self.module.context:  # where the locations of the view's nodes live
+            module = ir.Module.parse(program.bytecode)
+        rebuild(module, function, name=by.name.replace("-", "_"), platform=self.platform, origins=origins)
         verify(module, by.name)
         if question.replay is None:
             part = program_cost(flatten(module)).flops / max(program_cost(self.flat).flops, 1)

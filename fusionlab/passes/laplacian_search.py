@@ -216,7 +216,9 @@ class _Trial:
         self.cone = live_nodes(self.flat.nodes, self.inputs, self.outputs)
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
         many = math.prod(x.type.shape[:walkers])
-        self.axes = axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
+        axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
+        # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
+        self.axes = axes = axes if axes.get(x) == {0} else {}
         self.raising = Turning(
             widen=True,
             shapes=resized_shapes(axes, many, min(many, _WALKERS)),
