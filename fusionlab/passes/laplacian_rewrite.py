@@ -21,7 +21,7 @@ from jaxlib.mlir import ir
 from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import densify
-from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nodes
 from fusionlab.codegen.rebuild import rebuild
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.cost import program_cost
@@ -34,7 +34,11 @@ from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
 from fusionlab.passes.laplacian_search import Laplacian, find_laplacian
 from fusionlab.passes.loop_rewrite import describe
+from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, sum_of_loop, sums_without_loop
+
+
+Function = Callable[..., tuple[Any, ...]]
 
 _MOST_FLOPS = 0.8
 """Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
@@ -84,7 +88,7 @@ class _Attempt:
     def _sums(self) -> Iterator[tuple[Hashable, Replay | None, DirectionSum | None]]:
         for replay in inventory(self.flat):
             node = replay.loop.node
-            yield (node.scope, replay.trips, *(str(value.handle.type) for value in node.results)), replay, None
+            yield (node.scope, replay.trips), replay, None
         for question in sums_without_loop(self.flat):
             yield (question.scope, question.directions), None, question
 
@@ -109,9 +113,8 @@ class _Attempt:
     def _question(self, replay: Replay) -> DirectionSum:
         if replay.blockers:
             raise NoLaplacian(replay.blockers[0])
-        if replay.loop.node not in self.flat.nodes:
-            raise _Refused("unsupported", "the replay is inside another loop")
-        return sum_of_loop(self.flat, replay)
+        regions = enclosing_regions(self.flat, replay.loop.node)
+        return sum_of_loop(view_of_region(self.flat, regions) if regions else self.flat, replay)
 
     def _rewritten(self, question: DirectionSum) -> tuple[Program, Applied]:
         effect = next((node for node in self.flat.walk() if not node.regions and has_effect(node)), None)
@@ -121,7 +124,7 @@ class _Attempt:
         found = find_laplacian(question, program.digest)
         origins: dict[int, Node] = {}
         raising = Raising(marks=origins, fold=True)
-        function = _Rewritten(question, found, raising, self.how, self.chunks)
+        function = self._entry(question, _Rewritten(question, found, raising, self.how, self.chunks), raising)
         with self.module.context:  # where the locations of the view's nodes live
             module = ir.Module.parse(program.bytecode)
         rebuild(module, function, name=by.name.replace("-", "_"), platform=self.platform, origins=origins)
@@ -133,6 +136,20 @@ class _Attempt:
         known = None if program.platform == "any" else program.platform
         rebuilt = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
         return rebuilt, Applied(by.name, _describe(question, found, self.chunks), question.scope, str(by))
+
+    def _entry(self, question: DirectionSum, rewritten: Function, raising: Raising) -> Function:
+        """The whole entry; where ``rewritten`` is a region of it, as it stands but for that region."""
+        if question.flat is self.flat:
+            return rewritten
+        region = enclosing_regions(self.flat, question.producer)[-1]
+        around = RaisingWithRegion(
+            marks=raising.marks,
+            fold=True,
+            replaced=region,
+            arguments=question.flat.arguments,
+            function=rewritten,
+        )
+        return raise_nodes(self.flat.nodes, self.flat.arguments, self.flat.returns, around)
 
 
 class _Refused(Exception):
@@ -305,6 +322,3 @@ class _Environment(dict[Value, Any]):
         if self._engine is None:
             raise KeyError(value)
         return self._engine.environment[value]
-
-
-Function = Callable[..., tuple[Any, ...]]

@@ -1,0 +1,76 @@
+"""A region of a program, the body of an outer loop for instance, as a function that can be rewritten alone.
+
+while (...) { ... replay ... }     -->     while (...) { rewritten(arguments, what the region captures) }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
+from fusionlab.hlo.invariants import constant_values
+
+
+def enclosing_regions(function: Region, node: Node) -> list[Region]:
+    """The regions of ``function`` around ``node``, outer ones first; empty where ``function`` itself holds it."""
+    if node in function.nodes:
+        return []
+    for outer in function.nodes:
+        for region in outer.regions:
+            if any(inner is node for inner in region.walk()):
+                return [region, *enclosing_regions(region, node)]
+    raise ValueError(f"{node} is not in the function")
+
+
+def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunction:
+    """The innermost of ``regions`` as a function of its arguments and of what it captures.
+
+    What is constant around it is constant in it: its nodes are part of the view, and what loops carry unchanged of it
+    is read from there (an edit of ``flat``, which computes the same).
+    """
+    constants: list[Node] = []
+    known: set[Value] = set()
+    instead: dict[Value, Value] = {}
+    outer: Region = flat
+    for region in regions:
+        found = constant_values(outer.nodes)
+        known |= found
+        constants += [node for node in outer.nodes if node.results and found.issuperset(node.results)]
+        node = next(node for node in outer.nodes if region in node.regions)
+        if node.name == "stablehlo.while":
+            body = node.regions[1]
+            for given, argument, back in zip(node.operands, body.arguments, body.returns, strict=True):
+                if argument is back and region is body and instead.get(given, given) in known:
+                    instead[argument] = instead.get(given, given)
+        outer = region
+    for node in outer.walk():
+        node.operands = tuple(instead.get(value, value) for value in node.operands)
+        for inner in node.regions:
+            inner.returns = tuple(instead.get(value, value) for value in inner.returns)
+    captured = [value for value in free_values(outer) if value not in known]
+    return FlatFunction(
+        arguments=(*outer.arguments, *captured),
+        nodes=[*constants, *outer.nodes],
+        returns=outer.returns,
+        name=flat.name,
+    )
+
+
+@dataclass(frozen=True)
+class RaisingWithRegion(Raising):
+    """Raises ``region`` as ``function`` of the arrays for ``arguments``, and everything else as it is."""
+
+    replaced: Region | None = None
+    arguments: tuple[Value, ...] = ()
+    function: Callable[..., tuple[Any, ...]] | None = field(default=None)
+
+    def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
+        """As Raising's, for other regions."""
+        function = self.function
+        if region is not self.replaced or function is None:
+            return super().region(region, environment)
+        captured = [environment[value] for value in self.arguments[len(region.arguments) :]]
+        return lambda *arguments: function(*arguments, *captured)
