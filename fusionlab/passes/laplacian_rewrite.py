@@ -33,8 +33,7 @@ from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
 from fusionlab.passes.laplacian_search import Laplacian, find_laplacian
 from fusionlab.passes.loop_rewrite import describe
-from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, sum_of_loop, sums_without_loop
-
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, sum_of_loop, sums_without_loop
 
 _MOST_FLOPS = 0.8
 """Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
@@ -73,11 +72,11 @@ class _Attempt:
             if passed[looks] <= left_alone[looks]:
                 continue
             found = self._replaced(replay, question)
-            if not isinstance(found, Declined):
+            if isinstance(found, tuple):
                 return found
             left_alone[looks] += 1
             # The loop over parts of the walkers was reported when it was made.
-            if not (found.location in places and replay is not None and replay.blockers):
+            if found is not None and not (found.location in places and replay is not None and replay.blockers):
                 events[found] = None
         return None
 
@@ -88,7 +87,10 @@ class _Attempt:
         for question in sums_without_loop(self.flat):
             yield (question.scope, question.directions), None, question
 
-    def _replaced(self, replay: Replay | None, question: DirectionSum | None) -> tuple[Program, Applied] | Declined:
+    def _replaced(
+        self, replay: Replay | None, question: DirectionSum | None
+    ) -> tuple[Program, Applied] | Declined | None:
+        """The rewritten program, or why not; None for an identity without a Laplacian."""
         scope = replay.loop.node.scope if replay else question.scope if question else ""
         try:
             if replay is not None:
@@ -98,9 +100,10 @@ class _Attempt:
         except _Refused as refused:
             return Declined(self.by.name, refused.kind, str(refused), scope)
         except NoLaplacian as reason:
-            return Declined(self.by.name, "unsafe", str(reason), scope)
+            known = replay is not None or isinstance(reason, NotSeen)
+            return Declined(self.by.name, "unsafe", str(reason), scope) if known else None
         except (RaiseError, NotImplementedError) as error:
-            return Declined(self.by.name, "unsupported", str(error), scope)
+            return Declined(self.by.name, "unsupported", str(error), scope) if replay is not None else None
 
     def _question(self, replay: Replay) -> DirectionSum:
         if replay.blockers:

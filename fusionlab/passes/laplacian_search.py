@@ -27,7 +27,7 @@ from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.branch_cover import BranchCover, Turning
-from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, is_float
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
 """Seed, and the scale of the positions in units of their distribution, of each draw."""
@@ -35,8 +35,10 @@ TURNED_DRAWS = ((3, 1.0), (4, 0.5))
 """The same of draws in which comparisons are turned."""
 
 _WALKERS = 4
+_FEW_ENOUGH = 64
+"""Walkers that can all be evaluated."""
 _TOLERANCE = 1e-6
-_TYPICAL = 1e-9
+_TYPICAL = 1e-10
 """Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
 _OPTIONS: dict[str, str | int | bool] = {
     "xla_backend_optimization_level": 0,
@@ -79,7 +81,7 @@ def find_laplacian(question: DirectionSum, digest: str) -> Laplacian:
             _FOUND[key] = reason
     known = _FOUND[key]
     if isinstance(known, NoLaplacian):
-        raise NoLaplacian(str(known))
+        raise type(known)(str(known))
     return _in_terms_of(known, question.flat)
 
 
@@ -108,7 +110,14 @@ def _search(question: DirectionSum) -> Laplacian:
     for x, walkers, outputs in _positions(question):
         for group in _groups(question.before, outputs):
             tried.update(dict.fromkeys(group))
-            found = _Trial(question, numbers, x, walkers, group).run()
+            trial = _Trial(question, numbers, x, walkers, group)
+            try:
+                found = trial.run()
+            except RaiseError:
+                # Where walkers are as many as something else is, axes are mistaken for one another.
+                if not trial.axes or x.type.shape[0] > _FEW_ENOUGH:
+                    raise
+                found = _Trial(question, numbers, x, walkers, group, resize=False).run()
             if found is not None:
                 return found
     where = "before the loop" if question.replay else "without directions"
@@ -122,7 +131,8 @@ def _subject(question: DirectionSum) -> str:
 def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]]]:
     """Values that may be the positions, with their walker axes and the candidates for what is differentiated by them.
 
-    They are those that most of what is read beside the directions depends on: the last two of them, and the first.
+    They are those that most of what is read beside the directions depends on, and through which alone it does, if
+    there are such: the last two of them, and the first.
     """
     target = question.targets[0]
     walkers = target.type.shape
@@ -142,8 +152,18 @@ def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]
     best = [(value, outputs) for value, outputs in best if outputs]
     if not best:
         raise NoLaplacian("no value of one number per walker is computed from the positions before the loop")
-    for value, outputs in [*best[:-3:-1], *best[:-2][:1]]:
+    whole = [(value, outputs) for value, outputs in best if _stands_for_its_arguments(question, value)]
+    chosen = whole or best
+    for value, outputs in [*chosen[:-3:-1], *chosen[:-2][:1]]:
         yield value, len(walkers), outputs
+
+
+def _stands_for_its_arguments(question: DirectionSum, value: Value) -> bool:
+    """Whether the sum needs nothing else that ``value`` is computed from: some positions are not all."""
+    flat = question.flat
+    above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}
+    below = live_nodes(flat.nodes, [*flat.arguments, value], question.targets)
+    return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and is_float(v))
 
 
 def _outputs(before: Sequence[Node], x: Value, target: Value) -> list[Value]:
@@ -176,7 +196,13 @@ class _Trial:
     """One evaluation of a sum over directions beside the forward Laplacians of candidates."""
 
     def __init__(
-        self, question: DirectionSum, numbers: ValueNumbers, x: Value, walkers: int, outputs: Sequence[Value]
+        self,
+        question: DirectionSum,
+        numbers: ValueNumbers,
+        x: Value,
+        walkers: int,
+        outputs: Sequence[Value],
+        resize: bool = True,
     ) -> None:
         self.question, self.flat, self.x = question, question.flat, x
         self.walkers, self.outputs = walkers, list(outputs)
@@ -190,7 +216,7 @@ class _Trial:
         self.cone = live_nodes(self.flat.nodes, self.inputs, self.outputs)
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
         many = math.prod(x.type.shape[:walkers])
-        self.axes = axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 else {}
+        self.axes = axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
         self.raising = Turning(
             widen=True,
             shapes=resized_shapes(axes, many, min(many, _WALKERS)),
@@ -292,7 +318,7 @@ class _Trial:
         """The finding; NoLaplacian if what was seen does not cover all branches."""
         complaint = self.cover.complaint(self.outputs[at], [result[4] for result in results])
         if complaint is not None:
-            raise NoLaplacian(f"{_subject(self.question)} {complaint}")
+            raise NotSeen(f"{_subject(self.question)} {complaint}")
         return Laplacian(
             self.x,
             self.coordinates,

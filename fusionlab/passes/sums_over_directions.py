@@ -24,6 +24,10 @@ class NoLaplacian(Exception):
     """Something is not the Laplacian of a value of the program; the message says what was tried."""
 
 
+class NotSeen(NoLaplacian):
+    """It agrees with a Laplacian wherever it was tried, but that is not everywhere."""
+
+
 @dataclass(frozen=True, eq=False)
 class DirectionSum:
     """``targets``, the likeliest first, may sum over ``directions`` unit vectors; one of them is asked for.
@@ -44,7 +48,7 @@ class DirectionSum:
 
 
 def sum_of_loop(flat: FlatFunction, replay: Replay) -> DirectionSum:
-    """What ``replay``, a loop of ``flat`` itself and not of a region in it, sums; NoLaplacian if that is not one sum."""
+    """What ``replay`` (a loop of ``flat`` itself, not of a region in it) sums; NoLaplacian if that is not one sum."""
     loop = replay.loop
     sums = loop.indices(Sum)
     assert replay.trips is not None

@@ -16,3 +16,7 @@ class How:
     sparse: bool = True
     adjoint: bool = False
     join_rows: bool = False
+
+
+SPARSE = How()
+"""What is best on a GPU."""
