@@ -46,7 +46,7 @@ def main() -> None:
         lambda name: measure_apart(__file__, name, _options(given, name), given.limit_s),
         lambda name, row: not given.again and "failed" not in row and row.get("revision") == _revision(given, name),
     )
-    text = cpu_table(rows) if given.device == "cpu" else tables(by_system(rows))
+    text = cpu_table(rows) if given.device == "cpu" else tables(by_system(rows), versions())
     if given.markdown:
         given.markdown.write_text(text)
     print(text)

@@ -25,6 +25,7 @@ from rows import Row
 from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.targets import load_target
+from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Applied, Result
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
@@ -65,7 +66,7 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
     started = time.perf_counter()
     program = lower(workload, given)
     row: Row = {"revision": revision(side), "lower_s": round(time.perf_counter() - started, 2)}
-    row["stablehlo_ops"] = program.ops
+    row |= {"stablehlo_ops": program.ops, "flops": program_cost(program).flops}
     yield row
     if side in (*LAPLACIANS, "log-psi"):
         yield {**row, **measure(workload, program, given).to_json()}
@@ -82,7 +83,7 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
         budget = f"{{memory_budget={ByteSize(compiled(program, given).memory.temp_bytes)}}}"
     result, seconds = timed_rewrite(program, f"fuse-jvp-replay{budget}", given)
     row |= {**seconds, "pipeline": resolved_pipeline(result.events), "events": _words(result)}
-    row["ops_before"] = row.pop("stablehlo_ops")
+    row |= {"ops_before": row.pop("stablehlo_ops"), "flops": program_cost(result.program).flops}
     yield row
     yield {**row, **measure(workload, result.program, given).to_json()}
 

@@ -21,16 +21,30 @@ def by_system(rows: Mapping[str, Row]) -> Systems:
     return systems
 
 
-def tables(systems: Systems) -> str:
-    """All tables, each under a line that says what it holds."""
+def tables(systems: Systems, versions: str) -> str:
+    """The document: circumstances, then every table under a line that says what it holds."""
     parts = [
-        ("Dynamic launches.", _launches(systems)),
-        ("Temp memory, MiB.", _memory(systems)),
-        ("Work: GFLOP and GiB accessed (models), copies and memsets.", _work(systems)),
-        ("The pass: seconds without XLA's compiles, what it chose, and the check at 16 walkers.", _pass(systems)),
-        ("The bars.", _bars(systems)),
+        ("Dynamic launches", _launches(systems)),
+        ("Temp memory, MiB", _memory(systems)),
+        ("Work: GFLOP and GiB accessed (models), copies and memsets", _work(systems)),
+        ("The pass: seconds without XLA's compiles, what it chose, and the check at 16 walkers", _pass(systems)),
+        ("The bars", _bars(systems)),
     ]
-    return "\n\n".join(f"{title}\n\n{table}" for title, table in parts) + "\n"
+    first = next((row for sides in systems.values() for row in sides.values() if "walkers" in row), {})
+    circumstances = _CIRCUMSTANCES.format(
+        walkers=_shown(first.get("walkers"), 0), target=first.get("target", "-"), versions=versions
+    )
+    return circumstances + "".join(f"\n## {title}\n\n{table}\n" for title, table in parts)
+
+
+_CIRCUMSTANCES = """\
+# fuse-jvp-replay: figures
+
+Printed by `python benchmarks/fuse_jvp_replay.py`: local energies of {walkers} walkers, float32, compiled for target
+{target} with {versions}. The *replay* is the program as it is lowered (for `psiformer` and `orbformer` with
+`--laplacian replay`); *folx* is its forward Laplacian of the same function (dense: sparsity_threshold 0, sparse: 0.6);
+*fused* is the replay after fuse-jvp-replay. "-" is not measured.
+"""
 
 
 def _launches(systems: Systems) -> str:

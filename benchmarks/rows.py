@@ -47,13 +47,15 @@ def fill_record(
     is_current: Callable[[str, Row], bool] = lambda name, row: True,
 ) -> Mapping[str, Row]:
     """Measure the rows of ``names`` that are missing or out of date; every finished one is written at once."""
-    record = read_record(path, versions)
     for name in names:
-        if name in record["rows"] and is_current(name, record["rows"][name]):
+        known = read_record(path, versions)["rows"]
+        if name in known and is_current(name, known[name]):
             continue
         print(f"{name} ...", file=sys.stderr, flush=True)
-        record["rows"][name] = measure(name)
+        row = measure(name)
+        record = read_record(path, versions)  # again: two runs may fill one record
+        record["rows"][name] = row
         record["versions"] = versions
         write_whole(path, json.dumps(record, indent=1) + "\n")
-    rows: Mapping[str, Row] = record["rows"]
+    rows: Mapping[str, Row] = read_record(path, versions)["rows"]
     return rows

@@ -56,7 +56,14 @@ def test_a_row_that_is_there_is_measured_again_only_where_it_is_out_of_date(modu
 
 
 def sides(**changes):
-    figures = {"dynamic_launches": 100, "temp_bytes": 1000, "flops": 10.0, "dynamic_copies": 2}
+    figures = {
+        "walkers": 1024,
+        "target": "a100",
+        "dynamic_launches": 100,
+        "temp_bytes": 1000,
+        "flops": 10.0,
+        "dynamic_copies": 2,
+    }
     known = {
         "replay": figures | {"dynamic_launches": 1000},
         "folx-dense": figures,
@@ -102,8 +109,10 @@ def test_what_is_not_known_neither_holds_nor_is_missed(module):
 def test_tables_name_every_system_and_show_what_is_missing_as_a_dash(module):
     rows = {f"ferminet LiH {side}": row for side, row in sides().items()} | {"orbformer CH4 replay": {"failed": "why"}}
     tables = module("laplacian_tables")
-    text = tables.tables(tables.by_system(rows))
+    text = tables.tables(tables.by_system(rows), "jax 1")
     assert "| ferminet | LiH | 1,000 | 100 | 100 | 45 | 90 | 0.90 | 2.00 | 100 |" in text
+    assert "1,024 walkers" in text
+    assert "jax 1" in text
     assert "| orbformer | CH4 | - | - | - | - | - | - | - | - |" in text
 
 
