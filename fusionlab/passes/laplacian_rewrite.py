@@ -37,7 +37,6 @@ from fusionlab.passes.loop_rewrite import describe
 from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, sum_of_loop, sums_without_loop
 
-
 Function = Callable[..., tuple[Any, ...]]
 
 _MOST_FLOPS = 0.8
