@@ -11,34 +11,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from fusionlab import quiet_start
 
 quiet_start.load_jax()
 
+from rows import Row, fill_record, measure_apart  # noqa: E402
+
 from fusionlab.codegen.compile import CompileError, compile_program, versions  # noqa: E402  # after load_jax
 from fusionlab.codegen.targets import load_target  # noqa: E402
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.measure.ledger import count_launches  # noqa: E402
-from fusionlab.output import write_whole  # noqa: E402
 from workloads.catalogue import PROGRAMS, build  # noqa: E402
 
 MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
 MOLECULES = ("LiH", "CH4", "C2H6", "C4H4")
 
 
-def measure(model: str, molecule: str, program: str, target_name: str) -> Iterator[dict[str, Any]]:
+def measure(model: str, molecule: str, program: str, target_name: str) -> Iterator[Row]:
     """What is known of one row after lowering, then the row: 1,024 walkers, float32, the ansatz's own Laplacian."""
     started = time.perf_counter()
     workload = build(model, molecule=molecule, program=program)
     lowered = lower(workload, "cuda")
-    row: dict[str, Any] = {"lower_s": round(time.perf_counter() - started, 1), "stablehlo_ops": lowered.ops}
+    row: Row = {"lower_s": round(time.perf_counter() - started, 1), "stablehlo_ops": lowered.ops}
     yield row
     try:
         compiled = compile_program(lowered, load_target(target_name))
@@ -57,20 +55,7 @@ def measure(model: str, molecule: str, program: str, target_name: str) -> Iterat
     }
 
 
-def measure_apart(name: str, target_name: str, limit_s: float) -> dict[str, Any]:
-    """The row ``name`` ("model molecule program") from another process; what stopped it is in ``failed``."""
-    command = [sys.executable, __file__, "--one", name, "--target", target_name]
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, timeout=limit_s, check=False)
-        output, failed = done.stdout, f"the process ended with {done.returncode}" if done.returncode else ""
-    except subprocess.TimeoutExpired as error:
-        output, failed = error.stdout or b"", f"not lowered and compiled within {limit_s:.0f} s"
-    rows = [json.loads(line) for line in output.decode().splitlines()]
-    row: dict[str, Any] = rows[-1] if rows else {"lower_s": None, "stablehlo_ops": None}
-    return {**row, "failed": failed} if failed else row
-
-
-def print_table(rows: dict[str, dict[str, Any]]) -> None:
+def print_table(rows: Mapping[str, Row]) -> None:
     """Markdown, one line per program."""
     print("| model | molecule | program | lower s | StableHLO ops | dynamic launches | temp MiB | compile s |")
     print("|---|---|---|---|---|---|---|---|")
@@ -99,17 +84,18 @@ def main() -> None:
         for row in measure(*given.one.split(), given.target):
             print(json.dumps(row), flush=True)
         return
-    record = json.loads(given.out.read_text()) if given.out.exists() else {"versions": versions(), "rows": {}}
-    for molecule in given.molecules.split(","):
-        for model in given.models.split(","):
-            for program in given.programs.split(","):
-                name = f"{model} {molecule} {program}"
-                if name in record["rows"]:
-                    continue
-                print(f"{name} ...", file=sys.stderr, flush=True)
-                record["rows"][name] = measure_apart(name, given.target, given.limit_s)
-                write_whole(given.out, json.dumps(record, indent=1) + "\n")
-    print_table(record["rows"])
+    names = [
+        f"{model} {molecule} {program}"
+        for molecule in given.molecules.split(",")
+        for model in given.models.split(",")
+        for program in given.programs.split(",")
+    ]
+
+    def apart(name: str) -> Row:
+        unknown = {"lower_s": None, "stablehlo_ops": None}
+        return unknown | measure_apart(__file__, name, ["--target", given.target], given.limit_s)
+
+    print_table(fill_record(given.out, versions(), names, apart))
 
 
 if __name__ == "__main__":

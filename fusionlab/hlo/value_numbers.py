@@ -43,13 +43,17 @@ class ValueNumbers(dict[Value, int]):
     def _number_regions(self, node: Node) -> None:
         for region in node.regions:
             for at, argument in enumerate(region.arguments):
-                unchanged = node.name == "stablehlo.while" and node.regions[1].returns[at] is node.regions[1].arguments[at]
+                unchanged = (
+                    node.name == "stablehlo.while" and node.regions[1].returns[at] is node.regions[1].arguments[at]
+                )
                 self[argument] = self[node.operands[at]] if unchanged else next(self._fresh)
             self._number(region.nodes)
 
     def _key(self, node: Node) -> Hashable:
         for region in node.regions:  # what a reduction applies: its arguments are the same wherever it stands
-            self.update((a, self._numbered(("argument", at, str(a.handle.type)))) for at, a in enumerate(region.arguments))
+            self.update(
+                (a, self._numbered(("argument", at, str(a.handle.type)))) for at, a in enumerate(region.arguments)
+            )
             self._number(region.nodes)
         return (
             node.name,

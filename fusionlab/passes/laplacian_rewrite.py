@@ -7,7 +7,7 @@ as a JAX callable in which the replay's sum and the gradient come from jets.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,6 @@ from fusionlab.passes.loop_rewrite import describe
 from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, sum_of_loop, sums_without_loop
 
-
 Function = Callable[..., tuple[Any, ...]]
 
 _MOST_FLOPS = 0.8
@@ -46,6 +45,7 @@ _MOST_FLOPS = 0.8
 def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
     platform = setting.platform if program.platform == "any" else program.platform
+    how = replace(how, join_rows=platform == "cpu")
     events: dict[Event, None] = {}
     left_alone: Counter[Hashable] = Counter()
     while True:
@@ -93,7 +93,7 @@ class _Attempt:
     def _replaced(
         self, replay: Replay | None, question: DirectionSum | None
     ) -> tuple[Program, Applied] | Declined | None:
-        """The rewritten program, or why not; None for what has an identity in it but is not the Laplacian of anything."""
+        """The rewritten program, or why not; None for an identity without a Laplacian."""
         scope = replay.loop.node.scope if replay else question.scope if question else ""
         try:
             if replay is not None:
@@ -123,9 +123,7 @@ class _Attempt:
         raising = Raising(marks={}, fold=True)
         function = self._entry(question, _Rewritten(question, found, raising, self.how, self.chunks), raising)
         module = program.parse()
-        rebuild(
-            module, function, name=by.name.replace("-", "_"), platform=self.platform, origins=raising.marks or {}
-        )
+        rebuild(module, function, name=by.name.replace("-", "_"), platform=self.platform, origins=raising.marks or {})
         verify(module, by.name)
         if question.replay is None:
             part = program_cost(flatten(module)).flops / max(program_cost(self.flat).flops, 1)
@@ -237,13 +235,25 @@ class _Rewritten:
         def output(injections: Sequence[Any]) -> Any:
             inner, injected = dict(known), dict(zip(sources, injections, strict=True))
             for node in self.cone:
-                for value, array in zip(node.results, raising.node(node, inner), strict=True):
-                    inner[value] = array + injected[value] if value in injected else array
+                inner.update(zip(node.results, raising.node(node, inner), strict=True))
+                for value in node.results:
+                    if value in engine.functions:
+                        # As its source was made: of the root alone, whatever is injected on the way from there.
+                        root, chain = engine.functions[value]
+                        way = ChainMap({root: inner[root]}, inner)
+                        for step in chain:
+                            way[step.results[0]] = raising.node(step, way)[0]
+                        inner[value] = way[value]
+                    if value in injected:
+                        inner[value] = inner[value] + injected[value]
             return inner[found.output]
 
         zeros = [jnp.zeros_like(array) for array in sources.values()]
-        value, pull = jax.vjp(output, zeros)
-        [adjoint] = pull(jnp.ones_like(value))
+        try:
+            value, pull = jax.vjp(output, zeros)
+            [adjoint] = pull(jnp.ones_like(value))
+        except ValueError as error:  # a loop in the function that is differentiated
+            raise NotImplementedError(f"there is no adjoint: {str(error).splitlines()[0]}") from error
         total = None
         for (source, array), weight in zip(sources.items(), adjoint, strict=True):
             axes = found.axes.get(source, set())

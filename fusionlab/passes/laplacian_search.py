@@ -159,7 +159,7 @@ def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]
 
 
 def _stands_for_its_arguments(question: DirectionSum, value: Value) -> bool:
-    """Whether the sum needs nothing else that ``value`` is computed from: a copy of some positions is not all of them."""
+    """Whether the sum needs nothing else that ``value`` is computed from: some positions are not all."""
     flat = question.flat
     above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}
     below = live_nodes(flat.nodes, [*flat.arguments, value], question.targets)
@@ -270,9 +270,13 @@ class _Trial:
         with jax.enable_x64(True):
             draws = [self._draw(seed, scale) for seed, scale in DRAWS]
             try:
-                compiled = jax.jit(evaluate, compiler_options=_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
+                compiled = (
+                    jax.jit(evaluate, compiler_options=_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
+                )
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
-                raise RaiseError(f"{_subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}") from error
+                raise RaiseError(
+                    f"{_subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}"
+                ) from error
 
             def results(turn: np.ndarray, draws: Sequence[Sequence[np.ndarray]]) -> list[Any]:
                 return [jax.tree.map(np.asarray, compiled(turn, *draw)) for draw in draws]

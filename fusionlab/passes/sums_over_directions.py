@@ -1,7 +1,7 @@
 """Values of a program that may be a Laplacian: sums over the unit directions of the coordinates.
 
-    a loop:     for k in range(K): sum += hessian(eye[k])[k]           (a replay of the inventory)
-    no loop:    trace(vmap(hessian)(eye))                              (an identity of K rows goes into it)
+a loop:     for k in range(K): sum += hessian(eye[k])[k]           (a replay of the inventory)
+no loop:    trace(vmap(hessian)(eye))                              (an identity of K rows goes into it)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DirectionSum:
 
 
 def sum_of_loop(flat: FlatFunction, replay: Replay) -> DirectionSum:
-    """What ``replay``, a loop of ``flat`` itself and not of a region in it, sums; NoLaplacian if that is not one sum."""
+    """What ``replay`` (a loop of ``flat`` itself, not of a region in it) sums; NoLaplacian if that is not one sum."""
     loop = replay.loop
     sums = loop.indices(Sum)
     assert replay.trips is not None

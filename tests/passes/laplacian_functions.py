@@ -77,16 +77,16 @@ def scan_over_rows(log_psi: Any, weights: Any, x: Any) -> Any:
     """The identity is what is scanned over; each term is a full inner product."""
     gradient, y = flat_gradient(log_psi, weights, x)
     _, hessian = jax.linearize(gradient, y)
-    return lax.scan(lambda s, e: (s + jnp.vdot(e, hessian(e)), None), jnp.zeros((), y.dtype), jnp.eye(y.size, dtype=y.dtype))[0]
+    return lax.scan(
+        lambda s, e: (s + jnp.vdot(e, hessian(e)), None), jnp.zeros((), y.dtype), jnp.eye(y.size, dtype=y.dtype)
+    )[0]
 
 
 def jvp_in_loop(log_psi: Any, weights: Any, x: Any) -> Any:
     """The primal is recomputed in every trip."""
     gradient, y = flat_gradient(log_psi, weights, x)
     eye = jnp.eye(y.size, dtype=y.dtype)
-    return lax.fori_loop(
-        0, y.size, lambda k, s: s + jax.jvp(gradient, (y,), (eye[k],))[1][k], jnp.zeros((), y.dtype)
-    )
+    return lax.fori_loop(0, y.size, lambda k, s: s + jax.jvp(gradient, (y,), (eye[k],))[1][k], jnp.zeros((), y.dtype))
 
 
 def comparison(log_psi: Any, weights: Any, x: Any) -> Any:

@@ -40,7 +40,8 @@ class Coordinates:
 class Jet:
     """``value`` [S]; ``lap`` [S], None for zero; ``rows`` [R, *S], R = K if dense, else c per slot.
 
-    No two slots have the same owners, and none belongs to nobody alone (``distinct``). ``owners`` is None for a dense jet. ``stack`` may hold [value, lap (if any), rows] as one array already.
+    No two slots have the same owners, and none belongs to nobody alone (``distinct``). ``owners`` is None for a dense
+    jet. ``stack`` may hold [value, lap (if any), rows] as one array already.
     """
 
     value: Any

@@ -32,7 +32,7 @@ class Mover:
         None when the indices that the node moves by are not known at compile time.
         """
         operands: list[Any] = []
-        for position, value in enumerate(node.operands):
+        for value in node.operands:
             if value in moved:
                 operands.append(np.broadcast_to(moved[value], self.one.shape(value)))
             elif value.type.dtype.startswith(("f", "bf")):
@@ -55,7 +55,8 @@ class Mover:
             return None
         first = array[tuple(map(slice, shape))]
         differs = (array != first).any(axis=tuple(range(array.ndim - 1))) if array.ndim else np.False_
-        return None if differs[~self._finds_walker(node)].any() else first
+        differing = np.logical_and(differs, np.logical_not(self._finds_walker(node)))
+        return None if np.any(differing) else first
 
     def _finds_walker(self, node: Node) -> Any:
         """For each component of a gather's indices, whether it finds the walker itself."""

@@ -93,6 +93,7 @@ class Contraction:
     summed: tuple[tuple[int, ...], tuple[int, ...]]
     ranks: tuple[int, int]
     apply: Callable[..., Any]
+    join_rows: bool = False
 
     def free(self, side: int) -> tuple[int, ...]:
         """Axes of operand ``side`` that are neither batch axes nor summed over."""
@@ -126,6 +127,13 @@ class Contraction:
         result = self.apply(left, right, ((numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1])))
         at = count if rows_in[0] else count + len(self.free(0))
         return jnp.moveaxis(result, at, 0)
+
+    def of_joined_rows(self, left: Any, right: Any) -> Any:
+        """The sum over rows of the contractions row by row, as one contraction over rows too."""
+        count = len(self.batch[0])
+        batch = tuple(range(count))
+        summed = [(count, *range(p.ndim - len(self.summed[s]), p.ndim)) for s, p in enumerate((left, right))]
+        return self.apply(left, right, ((summed[0], summed[1]), (batch, batch)))
 
 
 def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coordinates) -> Jet:
@@ -179,6 +187,8 @@ def _cross(
     """sum_k u_k . v_k, of stacks that went through ``leading``; None where no electron owns elements of both."""
     axis, each, total = len(contraction.batch[0]), coordinates.each, None
     if owners is None:  # all rows of both, so that no operand has to be cut out of its copy; then those of directions
+        if contraction.join_rows:
+            return contraction.of_joined_rows(*(lax.slice_in_dim(p, 2, p.shape[axis], axis=axis) for p in (u, v)))
         return _sum_rows(contraction.of_rows(u, v, (True, True))[2:])
     for s, first in enumerate(owners[0]):
         for t, second in enumerate(owners[1]):

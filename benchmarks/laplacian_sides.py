@@ -1,0 +1,121 @@
+"""One side of the comparison of Laplacians: a workload as some Laplacian writes it, or as a pass rewrites it.
+
+The sides of one ansatz on one molecule, all compiled for the same target by the same options:
+
+- ``replay``: the program as the scientist's code lowers it, a loop of 3N Jacobian-vector products;
+- ``folx-dense``, ``folx-sparse``: folx's forward Laplacian of the same JAX function, sparsity_threshold 0 and 0.6;
+- ``log-psi``: the wavefunction alone, without any Laplacian;
+- ``fused``: the replay after fuse-jvp-replay;
+- ``fused-in-replay-memory``: the same with the replay's own temp bytes as the memory budget;
+- ``pass``: the process seconds of that rewrite;
+- ``verdict``: whether what ``fused`` chose computes the same energies, at 16 walkers in float32 and float64.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pass_time import CompileClock, pass_seconds
+from rows import Row
+
+from fusionlab.bytesize import ByteSize
+from fusionlab.codegen.cache import default_cache
+from fusionlab.codegen.targets import load_target
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Applied, Result
+from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
+from fusionlab.study import Circumstances, check, compiled, lower, measure, rewrite
+from fusionlab.workload import Workload
+from workloads.catalogue import build
+
+LAPLACIANS = {"replay": "replay", "folx-dense": "forward", "folx-sparse": "forward-sparse"}
+"""The sides that are lowered as they stand, and the Laplacian of the workload that each is."""
+
+SIDES = (*LAPLACIANS, "log-psi", "fused", "fused-in-replay-memory", "pass", "verdict")
+
+_COUNTING = ("workloads", "fusionlab/measure", "fusionlab/hlo/cost.py")
+_REWRITING = (*_COUNTING, "fusionlab/hlo", "fusionlab/passes", "fusionlab/codegen")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared: ``walkers`` and ``size`` as in ``workloads.catalogue.build``, ``target`` by name."""
+
+    model: str
+    molecule: str
+    target: str = "a100"
+    walkers: int = 1024
+    size: str = "full"
+
+    def workload(self, side: str) -> Workload:
+        """The workload that ``side`` starts from."""
+        program = "log-psi" if side == "log-psi" else "local-energy"
+        laplacian = None if side == "log-psi" else LAPLACIANS.get(side, "replay")
+        return build(self.model, self.molecule, program, self.walkers, laplacian=laplacian, size=self.size)
+
+
+def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
+    """What is known of the row, more each time. ``resolved`` is the pipeline that ``fused`` chose, for ``verdict``."""
+    given = Circumstances(load_target(case.target), cache=default_cache())
+    workload = case.workload(side)
+    started = time.perf_counter()
+    program = lower(workload, given)
+    row: Row = {"revision": revision(side), "lower_s": round(time.perf_counter() - started, 2)}
+    row["stablehlo_ops"] = program.ops
+    yield row
+    if side in (*LAPLACIANS, "log-psi"):
+        yield {**row, **measure(workload, program, given).to_json()}
+        return
+    if side == "pass":
+        yield {**row, **pass_seconds(program)}
+        return
+    if side == "verdict":
+        result, _ = rewrite(program, parse_pipeline(resolved), given)
+        yield {**row, "pipeline": resolved, **check(workload, program, result, given).to_json()}
+        return
+    budget = ""
+    if side == "fused-in-replay-memory":
+        budget = f"{{memory_budget={ByteSize(compiled(program, given).memory.temp_bytes)}}}"
+    result, seconds = timed_rewrite(program, f"fuse-jvp-replay{budget}", given)
+    row |= {**seconds, "pipeline": resolved_pipeline(result.events), "events": _words(result)}
+    row["ops_before"] = row.pop("stablehlo_ops")
+    yield row
+    yield {**row, **measure(workload, result.program, given).to_json()}
+
+
+def timed_rewrite(program: Program, pipeline: str, given: Circumstances) -> tuple[Result, Row]:
+    """The passes' result and their seconds, without XLA's compiles: those for the target, and those for the CPU.
+
+    The latter are of the trial program by which a pass finds what a replay differentiates; tracing, lowering and
+    running it is the pass's own time.
+    """
+    with CompileClock() as clock:
+        result, pass_s = rewrite(program, parse_pipeline(pipeline), given)
+    return result, {"pass_s": round(pass_s - clock.wall_s, 2), "trial_compile_s": round(clock.wall_s, 2)}
+
+
+def _words(result: Result) -> list[str]:
+    return [
+        f"{event.pass_name}: {event.what if isinstance(event, Applied) else 'declined: ' + event.reason}"
+        for event in result.events
+    ]
+
+
+def revision(side: str) -> str:
+    """Names the sources that decide what ``side`` gives; "" where they are not those of a commit."""
+    paths = _COUNTING if side in (*LAPLACIANS, "log-psi") else _REWRITING
+    root = Path(__file__).parents[1]
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout
+
+    try:
+        if git("status", "--porcelain", "--", *paths).strip():
+            return ""
+        return "-".join(line[:7] for line in git("rev-parse", *(f"HEAD:{path}" for path in paths)).split())
+    except (OSError, subprocess.CalledProcessError):
+        return ""

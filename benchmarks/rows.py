@@ -1,0 +1,59 @@
+"""Rows of a benchmark: each measured in a process of its own, within a time limit, and kept in one JSON record.
+
+A script that measures a row when it is called with ``--one NAME`` prints what it knows of the row as JSON, one line
+each time that it knows more; the last line counts. So one failure costs one row and does not end the run.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fusionlab.output import write_whole
+
+Row = dict[str, Any]
+
+
+def measure_apart(script: str, name: str, options: Sequence[str], limit_s: float) -> Row:
+    """The row ``name`` as ``script --one NAME OPTIONS`` prints it; what stopped it early is in ``failed``."""
+    command = [sys.executable, script, "--one", name, *options]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, timeout=limit_s, check=False)
+        output, failed = done.stdout, f"the process ended with {done.returncode}" if done.returncode else ""
+    except subprocess.TimeoutExpired as error:
+        output, failed = error.stdout or b"", f"not lowered and compiled within {limit_s:.0f} s"
+    rows = [json.loads(line) for line in output.decode().splitlines()]
+    row: Row = rows[-1] if rows else {}
+    return {**row, "failed": failed} if failed else row
+
+
+def read_record(path: Path, versions: str) -> dict[str, Any]:
+    """The record in ``path``, or an empty one of these ``versions``."""
+    if path.exists():
+        record: dict[str, Any] = json.loads(path.read_text())
+        return record
+    return {"versions": versions, "rows": {}}
+
+
+def fill_record(
+    path: Path,
+    versions: str,
+    names: Sequence[str],
+    measure: Callable[[str], Row],
+    is_current: Callable[[str, Row], bool] = lambda name, row: True,
+) -> Mapping[str, Row]:
+    """Measure the rows of ``names`` that are missing or out of date; every finished one is written at once."""
+    record = read_record(path, versions)
+    for name in names:
+        if name in record["rows"] and is_current(name, record["rows"][name]):
+            continue
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        record["rows"][name] = measure(name)
+        record["versions"] = versions
+        write_whole(path, json.dumps(record, indent=1) + "\n")
+    rows: Mapping[str, Row] = record["rows"]
+    return rows

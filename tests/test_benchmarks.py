@@ -1,0 +1,132 @@
+"""The benchmark scripts: rows in processes of their own, bars, and a run at tiny size."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """``module(name)``: a module of ``benchmarks/``, which are found beside the script that runs."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module
+
+
+def run(*arguments, script="fuse_jvp_replay.py"):
+    command = [sys.executable, str(FOLDER / script), *map(str, arguments)]
+    return subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=False, timeout=600)
+
+
+@pytest.mark.parametrize(
+    ("program", "row"),
+    [
+        ("print('{\"a\": 1}'); print('{\"a\": 2}')", {"a": 2}),
+        ("print('{\"a\": 1}', flush=True); raise SystemExit(3)", {"a": 1, "failed": "the process ended with 3"}),
+        (
+            "import time; print('{\"a\": 1}', flush=True); time.sleep(60)",
+            {"a": 1, "failed": "not lowered and compiled within 2 s"},
+        ),
+    ],
+)
+def test_the_last_line_of_a_process_is_its_row_and_says_why_it_ended(module, tmp_path, program, row):
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    assert module("rows").measure_apart(str(script), "name", [], 2.0) == row
+
+
+def test_a_row_that_is_there_is_measured_again_only_where_it_is_out_of_date(module, tmp_path):
+    rows = module("rows")
+    path, measured = tmp_path / "record.json", []
+
+    def measure(name):
+        measured.append(name)
+        return {"revision": "new"}
+
+    rows.fill_record(path, "v", ["a", "b"], measure)
+    assert measured == ["a", "b"]
+    rows.fill_record(path, "v", ["a", "b", "c"], measure, lambda name, row: name == "a")
+    assert measured == ["a", "b", "b", "c"]
+    assert json.loads(path.read_text())["rows"].keys() == {"a", "b", "c"}
+
+
+def sides(**changes):
+    figures = {"dynamic_launches": 100, "temp_bytes": 1000, "flops": 10.0, "dynamic_copies": 2}
+    known = {
+        "replay": figures | {"dynamic_launches": 1000},
+        "folx-dense": figures,
+        "folx-sparse": figures,
+        "log-psi": figures | {"dynamic_launches": 45},
+        "fused": figures | {"dynamic_launches": 90, "temp_bytes": 900},
+        "fused-in-replay-memory": figures,
+        "pass": {"pass_process_s": 60.0},
+    }
+    return {side: row | changes.get(side.replace("-", "_"), {}) for side, row in known.items()}
+
+
+def held(module, model, molecule, rows):
+    return {bar.name: bar.holds for bar in module("laplacian_bars").bars(model, molecule, rows)}
+
+
+def test_bars_that_are_just_reached_hold(module):
+    assert all(held(module, "paulinet", "C4H4", sides()).values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        ({"fused": {"dynamic_launches": 91}}, {"launches", "twice log-psi"}),
+        ({"fused": {"temp_bytes": 901}}, {"temp"}),
+        ({"fused": {"flops": 11.0}}, {"FLOPs"}),
+        ({"fused": {"dynamic_copies": 3}}, {"copies"}),
+        ({"fused_in_replay_memory": {"dynamic_launches": 101}}, {"launches in the replay's memory"}),
+        ({"fused_in_replay_memory": {"temp_bytes": 1001}}, {"launches in the replay's memory"}),
+        ({"pass": {"pass_process_s": 60.1}}, {"pass seconds"}),
+    ],
+)
+def test_bars_that_are_missed(module, changes, missed):
+    found = held(module, "paulinet", "C4H4", sides(**changes))
+    assert {name for name, holds in found.items() if not holds} == missed
+
+
+def test_what_is_not_known_neither_holds_nor_is_missed(module):
+    found = held(module, "ferminet", "LiH", {"fused": sides()["fused"]})
+    assert set(found.values()) == {None}
+
+
+def test_tables_name_every_system_and_show_what_is_missing_as_a_dash(module):
+    rows = {f"ferminet LiH {side}": row for side, row in sides().items()} | {"orbformer CH4 replay": {"failed": "why"}}
+    tables = module("laplacian_tables")
+    text = tables.tables(tables.by_system(rows))
+    assert "| ferminet | LiH | 1,000 | 100 | 100 | 45 | 90 | 0.90 | 2.00 | 100 |" in text
+    assert "| orbformer | CH4 | - | - | - | - | - | - | - | - |" in text
+
+
+@pytest.mark.slow  # five compiles for an absent GPU, each in a process of its own
+def test_a_tiny_run(tmp_path):
+    given = ("--models", "ferminet", "--molecules", "LiH", "--size", "tiny", "--walkers", 4)
+    out = tmp_path / "record.json"
+    done = run(*given, "--sides", "replay,folx-dense,log-psi,fused,verdict", "--out", out)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert not [row for row in rows.values() if "failed" in row]
+    launches = {name.split()[-1]: row.get("dynamic_launches") for name, row in rows.items()}
+    assert launches["log-psi"] < launches["fused"] < launches["replay"]
+    assert rows["ferminet LiH verdict"]["verdict"] == "within-bound"
+
+
+@pytest.mark.slow  # four compiles for the CPU
+def test_a_tiny_run_on_the_cpu(tmp_path):
+    out = tmp_path / "record.json"
+    given = ("--models", "ferminet", "--molecules", "LiH", "--size", "tiny", "--walkers", 4)
+    done = run("--device", "cpu", *given, "--repeats", 3, "--out", out)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(out.read_text())["rows"]["ferminet LiH times"]
+    assert set(row["samples_ms"]) == {"replay", "folx-dense", "folx-sparse", "fused"}
+    assert {len(times) for times in row["samples_ms"].values()} == {3}
+    assert max(row["max_energy_difference_to_replay"].values()) < 1e-3
