@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.forward_laplacian import determinants, products
+from fusionlab.codegen.forward_laplacian import determinants, extremes, products
 from fusionlab.codegen.forward_laplacian.families import (
     AFFINE,
     ELEMENTWISE,
@@ -204,7 +204,7 @@ class ForwardLaplacian:
         def function(array: Any) -> Any:
             inner = ChainMap({root: array}, self.environment)
             for node in chain:
-                inner[node.results[0]] = self.raising.node(node, inner)[0]
+                inner[node.results[0]] = self._differentiable(node, inner)
             return inner[value]
 
         ones = jnp.ones(jet.shape, np.result_type(jet.value))
@@ -221,6 +221,12 @@ class ForwardLaplacian:
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
+
+    def _differentiable(self, node: Node, environment: Mapping[Value, Any]) -> Any:
+        """The result of an elementwise ``node``, with a derivative that survives fusion."""
+        if node.name in extremes.RULES:
+            return extremes.RULES[node.name](*(environment[value] for value in node.operands))
+        return self.raising.node(node, environment)[0]
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain has no second derivative."""
@@ -376,12 +382,15 @@ class ForwardLaplacian:
         if name == "add" and _is_zero(self.environment[node.operands[1]]):
             stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
             return Jet.of_stack(stack, jet.lap is not None, owners)
-        if name in ("add", "maximum", "minimum"):
+        if name == "add":
             value = self._with(node, {source: jet.value})
-            moving = jax.vmap(
-                lambda part: jax.jvp(lambda array: self._with(node, {source: array}), (jet.value,), (part,))[1]
-            )(jet.moving)
-            return Jet.of_moving(value, moving, jet.lap is not None, owners)
+            through = jax.vmap(lambda part: lax.reduce(part, np.zeros((), part.dtype), lax.add, axes))
+            return Jet.of_moving(value, through(jet.moving), jet.lap is not None, owners)
+        if name in ("maximum", "minimum"):
+            value = self._with(node, {source: jet.value})
+            share = extremes.shares(jet.value, value, axes, name == "maximum")
+            through = jax.vmap(lambda part: lax.reduce(part * share, np.zeros((), part.dtype), lax.add, axes))
+            return Jet.of_moving(value, through(jet.moving), jet.lap is not None, owners)
         return None
 
     def _contracted(self, node: Node) -> Jet:
@@ -431,7 +440,7 @@ class ForwardLaplacian:
         return (slots, self._repeated_axes(value, free))
 
     def _before_broadcast(self, value: Value, free: Sequence[int]) -> Jet | None:
-        """The jet of ``value`` with extent 1 on the ``free`` axes along which it was repeated; None if there are none."""
+        """The jet of ``value`` with extent 1 on ``free`` axes along which it was repeated; None if there are none."""
         axes = self._repeated_axes(value, free)
         if not axes:
             return None
