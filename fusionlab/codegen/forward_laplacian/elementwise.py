@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian import products
+from fusionlab.codegen.forward_laplacian import extremes, products
 from fusionlab.codegen.forward_laplacian.families import AFFINE, PIECEWISE_LINEAR
 from fusionlab.codegen.forward_laplacian.generic import Generic
 from fusionlab.codegen.forward_laplacian.jet import Jet, row_products
@@ -67,7 +67,7 @@ class Elementwise(Generic):
         def function(array: Any) -> Any:
             inner = ChainMap({root: array}, self.environment)
             for node in chain:
-                inner[node.results[0]] = self.raising.node(node, inner)[0]
+                inner[node.results[0]] = self._differentiable(node, inner)
             return inner[value]
 
         ones = jnp.ones(jet.shape, np.result_type(jet.value))
@@ -84,6 +84,12 @@ class Elementwise(Generic):
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
+
+    def _differentiable(self, node: Node, environment: Mapping[Value, Any]) -> Any:
+        """The result of an elementwise ``node``, with a derivative that survives fusion."""
+        if node.name in extremes.RULES:
+            return extremes.RULES[node.name](*(environment[value] for value in node.operands))
+        return self.raising.node(node, environment)[0]
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain has no second derivative."""

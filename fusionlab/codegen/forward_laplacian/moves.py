@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from fusionlab.codegen.forward_laplacian import determinants
+from fusionlab.codegen.forward_laplacian import determinants, extremes
 from fusionlab.codegen.forward_laplacian.elementwise import Elementwise
 from fusionlab.codegen.forward_laplacian.families import reduced_axes
 from fusionlab.codegen.forward_laplacian.jet import Jet, Owner, densify, minimal
@@ -103,12 +104,15 @@ class Moves(Elementwise):
         if name == "add" and _is_zero(self.environment[node.operands[1]]):
             stack = jax.vmap(lambda part: self._with(node, {source: part}))(jet.stacked)
             return Jet.of_stack(stack, jet.lap is not None, owners)
-        if name in ("add", "maximum", "minimum"):
+        if name == "add":
             value = self._with(node, {source: jet.value})
-            moving = jax.vmap(
-                lambda part: jax.jvp(lambda array: self._with(node, {source: array}), (jet.value,), (part,))[1]
-            )(jet.moving)
-            return Jet.of_moving(value, moving, jet.lap is not None, owners)
+            through = jax.vmap(lambda part: lax.reduce(part, np.zeros((), part.dtype), lax.add, axes))
+            return Jet.of_moving(value, through(jet.moving), jet.lap is not None, owners)
+        if name in ("maximum", "minimum"):
+            value = self._with(node, {source: jet.value})
+            share = extremes.shares(jet.value, value, axes, name == "maximum")
+            through = jax.vmap(lambda part: lax.reduce(part * share, np.zeros((), part.dtype), lax.add, axes))
+            return Jet.of_moving(value, through(jet.moving), jet.lap is not None, owners)
         return None
 
 
