@@ -35,11 +35,11 @@ def clusters(source: Source, options: ClusterOptions, given: Circumstances, cons
     With ``pim`` launch clusters are ranked by what is left when the bytes across the boundary and two
     synchronisations per run are paid, and nothing else costs anything: the most that near-memory execution can give.
     """
+    link = _link(options, given)  # before anything is compiled
     made = make(source, given)
     rows = launch_rows(made.compiled)
     whole = totals(rows)
     found = [one.to_json() for one in launch_clusters(made.compiled, rows)]
-    link = _link(options, given)
     for one in found:
         one["within_loop"] = one["runs"] > 1
         if options.criteria == "pim":

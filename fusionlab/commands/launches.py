@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fusionlab.codegen.targets import Target
 from fusionlab.commands.facts import Made, Source, make_all
-from fusionlab.measure.launch_rows import LaunchRow, Totals, label, launch_rows, totals, totals_by
+from fusionlab.measure.launch_rows import LaunchRow, Totals, label, launch_rows, require_columns, totals, totals_by
 from fusionlab.measure.ledger import count_launches
 from fusionlab.report.tables import milliseconds, print_rows
 from fusionlab.study import Circumstances
@@ -24,7 +24,9 @@ def launches(
     """Print totals ``by`` columns (default: phase, stage, role) and the ``sites`` slowest launch sites (0: none).
 
     The document is that of the contract for one target, ``{"targets": [...]}`` of such documents for several.
+    InputError for an unknown column, before anything is compiled.
     """
+    require_columns(by)
     documents, tables = [], []
     for made in make_all(source, targets, given):
         rows = launch_rows(made.compiled)

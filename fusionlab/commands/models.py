@@ -64,6 +64,7 @@ def _entry(name: str, molecule: str, options: ModelsOptions, progress: Callable[
     import jax
 
     from workloads.catalogue import build
+    from workloads.molecules import MOLECULES, find_molecule
 
     workload = build(name, molecule=molecule, walkers=1, charge=options.charge, spin=options.spin)
     parameters = jax.eval_shape(workload.inputs, 0)[workload.argument_names.index("parameters")]
@@ -74,7 +75,8 @@ def _entry(name: str, molecule: str, options: ModelsOptions, progress: Callable[
         "parameters": sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters)),
     }
     stored = stored_counts()
-    as_stored = stored.of(name, molecule) if options.charge is None and options.spin is None else None
+    is_own = find_molecule(molecule, options.charge, options.spin) == MOLECULES.get(molecule)
+    as_stored = stored.of(name, molecule) if is_own else None
     if options.recount or (as_stored is None and options.model and options.molecule):
         ops = count_ops(name, molecule, options.charge, options.spin, progress)
         return {**entry, "stablehlo_ops": ops, "stablehlo_ops_jax": jax.__version__}

@@ -10,6 +10,7 @@ import re
 import statistics
 from collections.abc import Iterator
 
+from fusionlab.hlo.estimates import estimates
 from fusionlab.hlo.optimized import HloModule, Instruction
 
 _CUDA_CALLS = re.compile(r"__cublas|__cudnn|cusolver|cu_lu_pivots|__triton|__gpu\$")
@@ -34,13 +35,8 @@ def platform_of(module: HloModule) -> str:
 
 def clock_ghz_of_estimates(module: HloModule) -> float | None:
     """The clock of the device that XLA's estimates in the text are for; None when there are none."""
-    found = []
-    for one in _instructions(module):
-        if "reification_cost" in one.attribute_text:
-            for cost in one.backend_config.get("reification_cost") or []:
-                cycles, us = float(cost.get("end_to_end_cycles", 0)), float(cost.get("exec_time_us", 0))
-                if cycles > 0 and us > 0:
-                    found.append(cycles / us / 1e3)
+    every = (estimate for one in _instructions(module) for estimate in estimates(one))
+    found = [one.cycles / one.us / 1e3 for one in every if one.cycles and one.us]
     return statistics.median(found) if found else None
 
 

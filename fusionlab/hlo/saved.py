@@ -49,10 +49,21 @@ def load_saved(path: str | Path) -> HloFile | Program:
             module = parse_optimized(text)
         except HloSyntaxError as error:
             raise InputError(f"{path}: {error}") from None
+        _require_readable(path, module)
         if (missing := _what_is_missing(module)) is not None:
             raise InputError(f"{path}: {missing}: the text is not complete")
         return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
     return _exported(path, content) or Program.from_file(path)
+
+
+def _require_readable(path: Path, module: HloModule) -> None:
+    """InputError naming the first instruction whose shape or attributes, which are read on demand, are none."""
+    for computation in module.computations.values():
+        for instruction in computation.instructions:
+            try:
+                _ = instruction.shape, instruction.attributes
+            except ValueError as error:
+                raise InputError(f"{path}: %{instruction.name} of %{computation.name}: {error}") from None
 
 
 def _what_is_missing(module: HloModule) -> str | None:

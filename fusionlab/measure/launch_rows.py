@@ -134,14 +134,19 @@ def totals(rows: Iterable[LaunchRow]) -> Totals:
     return sum((_totals_of(row) for row in rows), Totals())
 
 
+def require_columns(columns: Sequence[str]) -> None:
+    """InputError for a name that is not one of COLUMNS."""
+    for column in columns:
+        if column not in COLUMNS:
+            raise unknown("column", column, COLUMNS)
+
+
 def totals_by(rows: Iterable[LaunchRow], columns: Sequence[str]) -> dict[tuple[str, ...], Totals]:
     """Sums per combination of ``columns``, the slowest first (by launches where there is no time).
 
     InputError for a name that is not one of COLUMNS.
     """
-    for column in columns:
-        if column not in COLUMNS:
-            raise unknown("column", column, COLUMNS)
+    require_columns(columns)
     groups: dict[tuple[str, ...], Totals] = {}
     for row in rows:
         key = tuple(label(row, column) for column in columns)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from fusionlab.codegen.compiled import Compiled
 from fusionlab.codegen.targets.target import Target
+from fusionlab.hlo.estimates import estimates
 from fusionlab.hlo.optimized import Instruction
 
 LAUNCH_US = 1.0
@@ -75,9 +76,9 @@ class TimeModel:
 
 
 def _estimate_us(instruction: Instruction) -> float | None:
-    estimates = instruction.backend_config.get("reification_cost") or []
-    found = {str(one.get("name", "")): float(one["exec_time_us"]) for one in estimates if "exec_time_us" in one}
-    return found.get(_TRITON_MODEL, next(iter(found.values()), None))
+    found = estimates(instruction)
+    decided = [one for one in found if one.model == _TRITON_MODEL]
+    return next((one.us for one in (*decided, *found)), None)
 
 
 def ceilings_of(compiled: Compiled) -> Ceilings | None:

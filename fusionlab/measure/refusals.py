@@ -27,9 +27,9 @@ class Refusal:
     ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it became a part of
     (several producers may have become one), ``consumers`` the launches that read it, without ``kernel`` itself:
     ``merged_readers`` of its readers ended up in the same kernel. Stage, role, op_name and source are the producer's
-    own, else its kernel's. ``boundary_us`` is what the boundary costs over all
-    trips (model; the launch is shared by the producers of one kernel); ``us_unfused`` and ``us_fused`` are XLA's
-    estimates of one run of producer and consumers, where it made them.
+    own, else its kernel's. ``boundary_us`` is what the boundary costs over all trips (model; the launch is shared by
+    the producers of one kernel); ``us_unfused`` and ``us_fused`` are XLA's estimates of one run of producer and
+    consumers, where it made them.
     """
 
     producer: str

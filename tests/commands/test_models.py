@@ -98,6 +98,13 @@ def test_a_molecule_of_the_users_own_is_counted_when_it_is_named_with_a_model(cl
     assert {entry["stablehlo_ops"] for entry in listed} == {None}
 
 
+def test_a_charge_and_spin_that_are_the_molecules_own_change_nothing(cli):
+    given = cli("models", "--model", "ferminet", "--molecule", "LiH", "--charge", "0", "--spin", "0", "--json")
+    assert "lowering" not in given.stderr
+    (entry,) = json.loads(given.stdout)
+    assert entry["stablehlo_ops"] == stored_counts().of("ferminet", "LiH")
+
+
 def test_recounting(cli):
     (entry,) = json.loads(cli("models", "--model", "ferminet", "--molecule", "LiH", "--ops", "--json").stdout)
     assert entry["stablehlo_ops"] == count_ops("ferminet", "LiH")

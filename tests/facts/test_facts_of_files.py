@@ -245,3 +245,30 @@ def test_what_a_rewrite_says_of_one_of_two_loops_of_a_scope(lowered, console):
     assert "hoisted" in hoisting(first)["would"]
     assert hoisting(second)["kind"] == "unprofitable"
     assert [len(loop["rewrites"]) for loop in (first, second)] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("calls=%fused", 'calls=%fused, backend_config={"a":[1}', "%f of %main: a bracket is never closed"),
+        ("f32[4]{0} tanh", "f32[x]{0} tanh", "%t of %fused: not a shape: 'f32[x]{0}'"),
+    ],
+)
+def test_hlo_text_with_a_broken_instruction(tmp_path, old, new, complaint):
+    path = tmp_path / "broken.hlo"
+    path.write_text(CALLING.replace(old, new))
+    result = run("launches", str(path))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert complaint in result.stderr
+
+
+def test_options_are_judged_before_anything_is_compiled(monkeypatch):
+    for module in ("launches.make_all", "clusters.make"):
+        monkeypatch.setattr(f"fusionlab.commands.{module}", lambda *_: pytest.fail("compiled first"))
+    for arguments, complaint in (
+        (("launches", "--by", "stge"), "unknown column 'stge'; did you mean: stage"),
+        (("clusters", "--criteria", "pim", "--link", "-1"), "--link must be positive"),
+    ):
+        result = run(*arguments, "--model", "ferminet")
+        assert result.exit_code == 2
+        assert complaint in result.stderr

@@ -48,6 +48,8 @@ def test_the_platform(op, platform):
 def test_the_clock_of_xlas_estimates():
     assert clock_ghz_of_estimates(of(f"{FUSION}, backend_config={GPU}")) == pytest.approx(1.41, rel=1e-6)
     assert clock_ghz_of_estimates(of(FUSION)) is None
+    for odd in ("5", "[7]", '[{"end_to_end_cycles": "many", "exec_time_us": 2}]', '[{"exec_time_us": 0}]'):
+        assert clock_ghz_of_estimates(of(f'{FUSION}, backend_config={{"reification_cost": {odd}}}')) is None
     assert target_of_clock(1.41) == "a100"
     assert target_of_clock(1.0) is None
     assert load_target("a100").has_clock(1.4101)

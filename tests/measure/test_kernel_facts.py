@@ -160,6 +160,18 @@ def test_a_triton_fusion_takes_the_estimate_of_the_model_that_decided(compiled):
     assert (rows["kernel"].model_us, rows["kernel"].model_source) == (8.5, "xla")
 
 
+@pytest.mark.parametrize(
+    "cost", ["5", '"x"', '{"a": 1}', "[1, 2]", '[{"exec_time_us": "soon"}]', '[{"exec_time_us": null}]',
+             '[{"exec_time_us": NaN}]', '[{"exec_time_us": Infinity}]', '[{"exec_time_us": -2}]'],
+)  # fmt: skip
+def test_an_estimate_that_is_no_time_is_none(compiled, cost):
+    text = TEXT.replace(COST, f'{{"reification_cost": {cost}}}')
+    assert text != TEXT
+    rows = {row.name: row for row in launch_rows(dataclasses.replace(compiled, optimized_hlo=text))}
+    assert rows["kernel"].model_source == "roofline"
+    assert rows["kernel"].model_us >= 1
+
+
 def test_estimates_of_another_device_are_not_used(compiled):
     theirs = dataclasses.replace(compiled, estimates_are_of_target=False)
     rows = {row.name: row for row in launch_rows(theirs)}
