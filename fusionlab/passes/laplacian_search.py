@@ -12,58 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
-from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
-from fusionlab.passes.branch_cover import BranchCover, Turning
-from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
-
-DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
-"""Seed, and the scale of the positions in units of their distribution, of each draw."""
-TURNED_DRAWS = ((3, 1.0), (4, 0.5))
-"""The same of draws in which comparisons are turned."""
-
-_WALKERS = 4
-_FEW_ENOUGH = 64
-"""Walkers that can all be evaluated."""
-_TOLERANCE = 1e-6
-_TYPICAL = 1e-10
-"""Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
-_OPTIONS: dict[str, str | int | bool] = {
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_experimental_ynn_fusion_type": "",
-}
-
-
-@dataclass(frozen=True)
-class Laplacian:
-    """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``.
-
-    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
-    the axes of values that count walkers; ``one`` raises the program with one walker.
-    """
-
-    x: Value
-    coordinates: Coordinates
-    walker_axes: int
-    output: Value
-    target: Value
-    scale: float
-    gradients: tuple[Value, ...]
-    axes: dict[Value, set[int]]
-    one: Raising
-
+from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, is_float
 
 _FOUND: dict[tuple[str, int], Laplacian | NoLaplacian] = {}
 
@@ -110,22 +66,18 @@ def _search(question: DirectionSum) -> Laplacian:
     for x, walkers, outputs in _positions(question):
         for group in _groups(question.before, outputs):
             tried.update(dict.fromkeys(group))
-            trial = _Trial(question, numbers, x, walkers, group)
+            trial = Trial(question, numbers, x, walkers, group)
             try:
                 found = trial.run()
             except RaiseError:
                 # Where walkers are as many as something else is, axes are mistaken for one another.
-                if not trial.axes or x.type.shape[0] > _FEW_ENOUGH:
+                if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
                     raise
-                found = _Trial(question, numbers, x, walkers, group, resize=False).run()
+                found = Trial(question, numbers, x, walkers, group, resize=False).run()
             if found is not None:
                 return found
     where = "before the loop" if question.replay else "without directions"
-    raise NoLaplacian(f"of {len(tried)} values {where}, none has the Laplacian that {_subject(question)} computes")
-
-
-def _subject(question: DirectionSum) -> str:
-    return "the loop" if question.replay else "the sum over directions"
+    raise NoLaplacian(f"of {len(tried)} values {where}, none has the Laplacian that {subject(question)} computes")
 
 
 def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]]]:
@@ -190,176 +142,3 @@ def _groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[V
         yield last
     if rest:
         yield rest
-
-
-class _Trial:
-    """One evaluation of a sum over directions beside the forward Laplacians of candidates."""
-
-    def __init__(
-        self,
-        question: DirectionSum,
-        numbers: ValueNumbers,
-        x: Value,
-        walkers: int,
-        outputs: Sequence[Value],
-        resize: bool = True,
-    ) -> None:
-        self.question, self.flat, self.x = question, question.flat, x
-        self.walkers, self.outputs = walkers, list(outputs)
-        self.targets = [t for t in question.targets if t.type == question.targets[0].type]
-        inner = x.type.shape[walkers:]
-        each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
-        self.coordinates = Coordinates(math.prod(inner) // each, each)
-        self.gradients = self._possible_gradients()
-        self.inputs = self._inputs()
-        self.nodes = live_nodes(self.flat.nodes, self.inputs, self._wanted())
-        self.cone = live_nodes(self.flat.nodes, self.inputs, self.outputs)
-        self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
-        many = math.prod(x.type.shape[:walkers])
-        axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
-        # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
-        self.axes = axes = axes if axes.get(x) == {0} else {}
-        self.raising = Turning(
-            widen=True,
-            shapes=resized_shapes(axes, many, min(many, _WALKERS)),
-            fold=True,
-            numbers=numbers,
-            slots=self.cover.slots,
-        )
-        self.one = Raising(shapes=resized_shapes(axes, many, 1))
-
-    def _possible_gradients(self) -> list[Value]:
-        """Values that have one number per coordinate and depend on them."""
-        x = self.x
-        shapes = (x.type.shape, (*x.type.shape[: self.walkers], self.coordinates.count))
-        dependent = reached(self.flat, [x])
-        return [
-            value
-            for node in self.flat.nodes
-            for value in node.results
-            if is_float(value)
-            and value.type.dtype == x.type.dtype
-            and value.type.shape in shapes
-            and value in dependent
-        ]
-
-    def _wanted(self) -> list[Value]:
-        initial = self.question.initial
-        return [*self.targets, *self.gradients, *([initial] if initial is not None else [])]
-
-    def _inputs(self) -> list[Value]:
-        """``x``, and the arguments that are read when it is given."""
-        nodes = live_nodes(self.flat.nodes, [*self.flat.arguments, self.x], [*self._wanted(), *self.outputs])
-        read = {value for node in nodes for value in reads(node)}
-        return [self.x, *(a for a in self.flat.arguments if a in read and a is not self.x)]
-
-    def run(self) -> Laplacian | None:
-        """The candidate that passes, if one does; NoLaplacian if one passes that was not seen on all its branches."""
-
-        def evaluate(turn: Any, *arrays: Any) -> Any:
-            self.raising.turn[:] = [turn]
-            environment = dict(zip(self.inputs, arrays, strict=True))
-            self.raising.run(self.nodes, environment)
-            covered = self.cover.evaluate(self.raising, environment)
-            engine = ForwardLaplacian(self.x, self.coordinates, self.walkers, self.raising, self.one)
-            jets = engine.run(self.cone, dict(zip(self.inputs, arrays, strict=True)), self.outputs)
-            jets = [densify(jet, self.coordinates) for jet in jets]
-            laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
-            start = 0.0 if self.question.initial is None else environment[self.question.initial]
-            sums = [environment[target] - start for target in self.targets]
-            return sums, [environment[value] for value in self.gradients], laps, [jet.rows for jet in jets], covered
-
-        with jax.enable_x64(True):
-            draws = [self._draw(seed, scale) for seed, scale in DRAWS]
-            try:
-                compiled = (
-                    jax.jit(evaluate, compiler_options=_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
-                )
-            except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
-                raise RaiseError(
-                    f"{_subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}"
-                ) from error
-
-            def results(turn: np.ndarray, draws: Sequence[Sequence[np.ndarray]]) -> list[Any]:
-                return [jax.tree.map(np.asarray, compiled(turn, *draw)) for draw in draws]
-
-            plain = results(self.cover.turn(None), draws)
-            for which, at, scale in self._equal(plain):
-                turn = self.cover.turn(self.outputs[at])
-                turned = results(turn, [self._draw(*how) for how in TURNED_DRAWS]) if turn.any() else []
-                if all(_equal_where_finite(result[0][which], scale * result[2][at]) for result in turned):
-                    return self._found(which, at, scale, plain)
-        return None
-
-    def _draw(self, seed: int, scale: float) -> list[np.ndarray]:
-        """Random values of the inputs; the last walker is the first with two electrons exchanged."""
-        random = np.random.default_rng(seed)
-        arrays = []
-        for value in self.inputs:
-            shape, dtype = self.raising.shape(value), self.raising.dtype(value.type)
-            if not np.issubdtype(dtype, np.inexact):
-                arrays.append(random.integers(0, 2, shape).astype(dtype))
-                continue
-            spread = scale if value is self.x else 1 / math.sqrt(shape[0]) if len(shape) == 2 else 1.0
-            arrays.append(np.asarray(spread * random.standard_normal(shape)).astype(dtype))
-        x = arrays[0].reshape(-1, self.coordinates.electrons, self.coordinates.each)
-        if len(x) > 1:
-            x[-1] = x[0]
-            x[-1, [0, -1]] = x[0, [-1, 0]]
-        return arrays
-
-    def _equal(self, results: Sequence[Any]) -> Iterator[tuple[int, int, float]]:
-        """(target, output, constant factor) of those that agree."""
-        for which in range(len(self.targets)):
-            for at in range(len(self.outputs)):
-                sums, laps = (np.stack([result[part][i] for result in results]) for part, i in ((0, which), (2, at)))
-                if (scale := _common_factor(sums, laps)) is not None:
-                    yield which, at, scale
-
-    def _found(self, which: int, at: int, scale: float, results: Sequence[Any]) -> Laplacian:
-        """The finding; NoLaplacian if what was seen does not cover all branches."""
-        complaint = self.cover.complaint(self.outputs[at], [result[4] for result in results])
-        if complaint is not None:
-            raise NotSeen(f"{_subject(self.question)} {complaint}")
-        return Laplacian(
-            self.x,
-            self.coordinates,
-            self.walkers,
-            self.outputs[at],
-            self.targets[which],
-            scale,
-            tuple(value for i, value in enumerate(self.gradients) if self._is_gradient(results, i, at)),
-            self.axes,
-            self.one,
-        )
-
-    def _is_gradient(self, results: Sequence[Any], i: int, at: int) -> bool:
-        for result in results:
-            given, rows = result[1][i], result[3][at]
-            expected = np.moveaxis(rows, 0, -1).reshape(given.shape)
-            if not np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * np.abs(expected).max()):
-                return False
-        return True
-
-
-def _equal_where_finite(first: np.ndarray, second: np.ndarray) -> bool:
-    finite = np.isfinite(first) & np.isfinite(second)
-    return bool(np.allclose(first[finite], second[finite], rtol=_TOLERANCE, atol=0))
-
-
-def _common_factor(targets: np.ndarray, laps: np.ndarray) -> float | None:
-    """The one c with ``targets`` = c ``laps`` everywhere; None when there is none, or nothing to compare."""
-    finite = np.isfinite(targets)
-    if not (np.isfinite(laps) == finite).all() or finite.mean() < 0.5:
-        return None
-    targets, laps = targets[finite], laps[finite]
-    if not (np.abs(laps) > 0).any():
-        return None
-    factor = float(np.dot(targets, laps) / np.dot(laps, laps))
-    whole = round(factor * 64) / 64
-    factor = whole if whole and abs(factor - whole) < 1e-6 * abs(whole) else factor
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(targets == factor * laps, 0.0, np.abs(targets / (factor * laps) - 1))
-    if factor == 0 or not errors.max() <= _TOLERANCE or np.median(errors) > _TYPICAL:
-        return None
-    return factor

@@ -33,6 +33,18 @@ def _laplacian(method: str) -> Any:
     return jax.vmap(of_one, (None, 0))
 
 
+def _energy(weights: Any, x: Any) -> Any:
+    """The value that the loop differentiates is in the program too."""
+
+    def of_one(weights: Any, x: Any) -> Any:
+        value = _psi(weights, x)
+        eye, zero = jnp.eye(x.shape[0], dtype=x.dtype), jnp.zeros((), x.dtype)
+        _, hessian = jax.linearize(jax.grad(lambda y: _psi(weights, y)), x)
+        return value - lax.fori_loop(0, x.shape[0], lambda k, s: s + hessian(eye[k])[k], zero) / 2
+
+    return jax.vmap(of_one, (None, 0))(weights, x)
+
+
 def _stacked(weights: Any, x: Any) -> Any:
     """Rows in reverse order, a sum beside them, and a counter that is an output."""
 
@@ -122,6 +134,7 @@ def _choices(weights: Any, x: Any) -> Any:
 
 FUNCTIONS: dict[str, Any] = {
     "replay": _laplacian("replay"),
+    "energy": _energy,
     "scan": _laplacian("scan"),
     "jvp-in-loop": _laplacian("jvp-in-loop"),
     "stacked": _stacked,

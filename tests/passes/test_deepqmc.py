@@ -36,10 +36,10 @@ def rewritten(original):
     return FuseJvpReplay().run(original, Setting())
 
 
-def test_its_replay_is_batched(original, rewritten):
+def test_its_replay_becomes_a_forward_laplacian(original, rewritten):
     assert len(find_replays(flatten(original.parse()))) == 1
     event = rewritten.applied[-1]
-    assert event.what.startswith("12 trips batched at once")
+    assert event.what.startswith("12 trips are the Laplacian of")
     assert find_replays(flatten(rewritten.program.parse())) == []
 
 

@@ -1,4 +1,4 @@
-// declined unsupported: the replay cannot be evaluated: custom call @somebodys_kernel is opaque
+// declined unsupported: the loop cannot be evaluated: custom call @somebodys_kernel is opaque
 func.func public @main(%x: tensor<2x3xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %start = stablehlo.constant dense<0> : tensor<i32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

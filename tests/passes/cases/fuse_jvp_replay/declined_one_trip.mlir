@@ -1,3 +1,4 @@
+// declined unsafe: no direction is made from the counter
 // declined unprofitable: the loop runs 1 trips
 func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>

@@ -1,3 +1,4 @@
+// declined unsafe: carried value 2 (tensor<3xf32>) links one trip to the next
 // declined unsafe: carried value 2 (tensor<3xf32>) is neither a sum nor stacked: its next value depends on carried values in another way than adding to it
 func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>

@@ -1,3 +1,4 @@
+// declined unsafe: no direction is made from the counter
 // applied: 1 invariant ops hoisted out of the loop
 // applied: 4 trips batched at once (1 sums)
 func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
