@@ -15,7 +15,7 @@ help:
 
 study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
-	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay --memory-budget 2GiB
+	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay --memory-budget 512MiB
 
 test: check
 	$(BIN)/python -m pytest -m "not slow"

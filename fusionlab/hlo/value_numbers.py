@@ -67,22 +67,38 @@ class ValueNumbers(dict[Value, int]):
 def merge_equal(flat: FlatFunction) -> None:
     """Let every reader of a value of ``flat`` read the first one of its number; the others' nodes are dropped.
 
-    It edits the view, not the module; what regions compute stays where it is.
+    It edits the view, not the module; what regions compute stays where it is. What is computed from nothing but
+    constants is no work, and is left alone: zeros of sixteen walkers and zeros of sixteen determinants are equal
+    only until the number of walkers changes.
     """
     numbers = ValueNumbers(flat)
+    fills = _from_constants(flat)
     first: dict[int, Value] = {}
     for value in (*flat.arguments, *(value for node in flat.nodes for value in node.results)):
         first.setdefault(numbers[value], value)
-    top = {value for node in flat.nodes for value in node.results}
+    top = {value for node in flat.nodes for value in node.results} - fills
 
     def merged(values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(first[numbers[value]] if value in top else value for value in values)
 
-    flat.nodes = [n for n in flat.nodes if not n.results or any(first[numbers[value]] is value for value in n.results)]
+    flat.nodes = [
+        node
+        for node in flat.nodes
+        if not node.results or any(value in fills or first[numbers[value]] is value for value in node.results)
+    ]
     for node in flat.walk():
         node.operands = merged(node.operands)
     for region in (flat, *_regions(flat)):
         region.returns = merged(region.returns)
+
+
+def _from_constants(flat: FlatFunction) -> set[Value]:
+    """Results of the ops of ``flat`` that read nothing but constants; not those of loops and branches."""
+    found: set[Value] = set()
+    for node in flat.nodes:
+        if not node.regions and not has_effect(node) and found.issuperset(node.operands):
+            found.update(node.results)
+    return found
 
 
 def _regions(region: Region) -> Iterator[Region]:

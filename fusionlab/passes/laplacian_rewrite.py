@@ -72,10 +72,13 @@ class _Attempt:
             if isinstance(found, tuple):
                 return found
             left_alone[looks] += 1
-            # The loop over parts of the walkers was reported when it was made.
-            if found is not None and not (found.location in places and replay is not None and replay.blockers):
+            if found is not None and not (found.location in places and self._is_over_parts(replay)):
                 events[found] = None
         return None
+
+    def _is_over_parts(self, replay: Replay | None) -> bool:
+        """Whether a loop of a scope where something was applied goes over parts of the walkers: that was reported."""
+        return replay is not None and (bool(replay.blockers) or replay.trips == self.chunks > 1)
 
     def _sums(self) -> Iterator[tuple[Hashable, Replay | None, DirectionSum | None]]:
         for replay in inventory(self.flat):

@@ -123,3 +123,25 @@ def test_every_loop_of_one_scope_is_looked_at(programs):
     scopes = [event.location for event in events]
     assert len(scopes) > len(set(scopes))
     assert [isinstance(event, Declined) for event in events].count(False) == 1
+
+
+def determinants_as_many_as_walkers(x):
+    """[N, 3] -> scalar, with one determinant per walker of ``FOUR`` and zeros beside them, as there are of walkers."""
+    a = jnp.sin(x @ W[:, :N]) * jnp.arange(1, len(FOUR) + 1)[:, None, None] + 2 * jnp.eye(N)
+    sign, log = jnp.linalg.slogdet(a)
+    return jnp.log(jnp.abs(jnp.where(sign == 0, 0.0, sign * jnp.exp(log)).sum()))
+
+
+FOUR = _random.standard_normal((4, N, 3))
+
+
+@pytest.mark.parametrize("function", [composed, with_a_determinant, determinants_as_many_as_walkers])
+def test_walkers_in_parts(function, lowered, run_raised):
+    """Also where there are as many walkers as determinants, electrons, and directions of a part."""
+    with jax.enable_x64(True):
+        program = lowered(local_laplacian(function), FOUR, platform="cuda")
+    result = run_pipeline(program, parse_pipeline("sparsify-directions{chunks=2}"), Setting())
+    (event,) = result.events
+    assert "the walkers in 2 parts" in event.what
+    for ours, theirs in zip(run_raised(result.program, [FOUR]), run_raised(program, [FOUR]), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
