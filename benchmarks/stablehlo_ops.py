@@ -22,6 +22,7 @@ import jax  # noqa: E402  # after load_jax
 
 import fusionlab.commands  # noqa: E402
 from fusionlab.commands.op_counts import TABLE, count_ops, stored_counts  # noqa: E402
+from fusionlab.errors import unknown  # noqa: E402
 from fusionlab.output import write_whole  # noqa: E402
 from workloads.catalogue import ANSATZE  # noqa: E402
 from workloads.molecules import MOLECULES  # noqa: E402
@@ -33,6 +34,9 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(ANSATZE))
     path = Path(fusionlab.commands.__file__).with_name(TABLE)
     asked = parser.parse_args().models.split(",")
+    for model in asked:
+        if model not in ANSATZE:
+            raise SystemExit(f"{parser.prog}: {unknown('model', model, ANSATZE)}")
     kept = stored_counts().ops if path.exists() and stored_counts().jax_version == jax.__version__ else {}
     ops = {
         model: {

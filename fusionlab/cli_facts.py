@@ -152,7 +152,8 @@ def _given(
     from fusionlab.commands.source import SourceOptions, default_target
 
     loaded = load_facts_source(SourceOptions(**source))
-    names = [name.strip() for name in (target or default_target(loaded)).split(",") if name.strip()]
+    asked = (target or default_target(loaded)).split(",")
+    names = list(dict.fromkeys(name.strip() for name in asked if name.strip()))
     if not names:
         raise InputError("--target names no target")
     targets = [load_target(name) for name in names]

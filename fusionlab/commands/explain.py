@@ -13,6 +13,7 @@ from fusionlab.commands.facts import Source, make
 from fusionlab.errors import InputError
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.saved import HloFile
 from fusionlab.measure.launch_rows import launch_rows
 from fusionlab.measure.refusals import Refusal, Refusals, refusals
 from fusionlab.report.tables import milliseconds
@@ -24,6 +25,8 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
 
     InputError: XLA wrote no fusion dump (a CPU target, HLO text), or there is no launch called ``kernel``.
     """
+    if kernel is None and (given.target.kind == "cpu" or isinstance(source, HloFile)):
+        raise _no_record(source.name, given)
     made = make(source, given)
     rows = launch_rows(made.compiled)
     found = refusals(made.compiled, rows)
@@ -31,10 +34,7 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     if kernel is not None:
         return explain_kernel(made, kernel, rows, found.found if found else (), ops, console)
     if found is None:
-        raise InputError(
-            f"{made.compiled.name} on {given.target.name}: XLA kept no record of its fusion decisions here; name a "
-            "model or a StableHLO file and a GPU target"
-        )
+        raise _no_record(made.compiled.name, given)
     document = {
         "name": made.compiled.name,
         "target": made.compiled.target.name,
@@ -48,6 +48,13 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     if refused:
         _print_refusals(found.found[:refused], len(found.found), ops, console)
     return document
+
+
+def _no_record(name: str, given: Circumstances) -> InputError:
+    return InputError(
+        f"{name} on {given.target.name}: XLA kept no record of its fusion decisions here; name a model or a StableHLO "
+        "file and a GPU target"
+    )
 
 
 def _ops_by_scope(program: Program | None) -> dict[str, str]:

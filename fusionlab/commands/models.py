@@ -37,7 +37,7 @@ def models(options: ModelsOptions, progress: Callable[[str], None], console: Con
 
     if options.model is not None and options.model not in ANSATZE:
         raise unknown("model", options.model, ANSATZE)
-    molecules = [options.molecule] if options.molecule else list(MOLECULES)
+    molecules = list(MOLECULES) if options.molecule is None else [options.molecule]
     for molecule in molecules:
         find_molecule(molecule, options.charge, options.spin)
     listed = []
