@@ -30,7 +30,10 @@ class Workload:
     rebuild: Callable[..., Workload]
     """``rebuild(walkers=16, dtype="float64")``: the same workload in other circumstances."""
 
+    variant: tuple[str, ...] = ()
+    """What was asked for beside the ansatz's own: a Laplacian, a size, a dtype."""
+
     @property
     def title(self) -> str:
-        """A name for logs and file names, e.g. ``paulinet-CH4-local-energy-w1024``."""
-        return f"{self.name.replace(':', '-')}-{self.molecule}-{self.program}-w{self.walkers}"
+        """A name for logs and file names, e.g. ``paulinet-CH4-local-energy-w1024``, ``...-forward-w1024``."""
+        return "-".join((self.name.replace(":", "-"), self.molecule, self.program, *self.variant, f"w{self.walkers}"))

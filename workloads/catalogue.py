@@ -84,6 +84,8 @@ def build(
     adapted = name.startswith("deepqmc:")
     ansatz = ansatz_module.build(name, system, size) if adapted else ansatz_module.build(system, size)
     method = (laplacian or ansatz.upstream.laplacian) if program_module.USES_LAPLACIAN else "none"
+    own = {ansatz.upstream.laplacian, "none", "full", DTYPES[0]}
+    variant = tuple(asked for asked in (method, size, dtype) if asked not in own)
     argument_names = program_module.argument_names(method)
     function = at_precision(ansatz.upstream.matmul_precision, program_module.build(ansatz, method))
 
@@ -105,6 +107,7 @@ def build(
         inputs=inputs,
         argument_names=argument_names,
         rebuild=rebuild,
+        variant=variant,
     )
 
 

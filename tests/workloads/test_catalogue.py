@@ -64,7 +64,7 @@ def test_rebuild_changes_what_is_asked_and_keeps_the_rest(x64: None) -> None:
     kept = (changed.name, changed.molecule, changed.program, changed.laplacian)
     assert kept == ("ferminet", "LiH", "local-energy", "scan")
     assert (changed.walkers, changed.dtype) == (16, "float64")
-    assert changed.title == "ferminet-LiH-local-energy-w16"
+    assert changed.title == "ferminet-LiH-local-energy-scan-tiny-float64-w16"
     parameters, _ = jax.eval_shape(changed.inputs, 0)
     assert parameters["backflow"]["up"]["weight"].shape == (8, 8)
     assert workload.rebuild(program="log-psi").laplacian == "none"
