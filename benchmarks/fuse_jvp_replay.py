@@ -67,6 +67,7 @@ def _names(given: argparse.Namespace) -> list[str]:
 def _options(given: argparse.Namespace, name: str) -> Sequence[str]:
     """How the process of one row is called, beside its name."""
     options = ["--target", given.target, "--device", given.device, "--size", given.size]
+    options += ["--repeats", str(given.repeats)]
     if given.walkers:
         options += ["--walkers", str(given.walkers)]
     if name.endswith(" verdict"):

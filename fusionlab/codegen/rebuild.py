@@ -13,6 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
+from fusionlab.codegen.factorisation_checks import drop_factorisation_checks
 from fusionlab.codegen.splice import import_lowered
 from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import public_function
@@ -23,7 +24,8 @@ def rebuild(
 ) -> str:
     """Make the entry of ``module`` compute ``function(*arguments)``, lowered for ``platform``; gives its symbol.
 
-    ``origins`` as for ``splice``. Ops that are computed twice are merged and dead ones removed.
+    ``origins`` as for ``splice``. Ops that are computed twice are merged and dead ones removed, and what JAX's
+    lowering asks of its own LU calls is not asked (``factorisation_checks``).
     """
     entry = public_function(module)
     block = entry.body.blocks[0]
@@ -37,5 +39,6 @@ def rebuild(
         with ir.InsertionPoint(block):
             call = func.CallOp(results, callee, list(block.arguments))
             func.ReturnOp(list(call.results))
+        drop_factorisation_checks(module)
         passmanager.PassManager.parse("builtin.module(cse,symbol-dce)").run(module.operation)
     return callee

@@ -12,6 +12,7 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
+from fusionlab.codegen.raising_rules.known_scatter import placed_updates
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, integers
 from fusionlab.hlo.flat import Node
@@ -70,6 +71,8 @@ def _scatter(node: Node, operands: list[Any], raising: Any, environment: Any) ->
         raise RaiseError(f"scatter combined by {name}", node)
     numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
     _require_trailing_index_vector(node, numbers.index_vector_dim, operands[1])
+    if raising.fold and (placed := placed_updates(name, numbers, operands)) is not None:
+        return [placed]
     dimensions = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(numbers.update_window_dims),
         inserted_window_dims=tuple(numbers.inserted_window_dims),

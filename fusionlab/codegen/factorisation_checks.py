@@ -1,0 +1,75 @@
+"""Take out the NaNs that JAX's lowering of LU selects where the library reports an illegal argument.
+
+    %lu, %pivots, %info = custom_call @getrf(%a)
+    %ok = compare GE %info, 0        --->    readers of %checked read %lu
+    %checked = select %ok, %lu, NaN
+
+``info`` is negative when argument ``-info`` of the call is illegal (LAPACK Users' Guide, 3rd ed., section on INFO; the
+same in cuSOLVER), and the call was written by JAX. A singular matrix gives a positive one, and passes. Between the
+factorisation and the triangular solves the selection is a kernel of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+
+_GETRF = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
+
+
+def drop_factorisation_checks(module: ir.Module) -> int:
+    """Let the readers of checked LU factors in ``module`` read the factors; how many there were."""
+    found = [
+        operation
+        for operation in _operations(module.operation)
+        if operation.name == "stablehlo.select" and _is_check(*operation.operands)
+    ]
+    for operation in found:
+        operation.results[0].replace_all_uses_with(operation.operands[1])
+    return len(found)
+
+
+def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _operations(inner.operation)
+
+
+def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
+    """Whether ``select(chosen, factors, other)`` is that of LU factors where ``info`` is not negative, else NaN."""
+    lu = factors.owner
+    if not _is(lu, "stablehlo.custom_call") or factors != lu.results[0]:
+        return False
+    if ir.StringAttr(lu.attributes["call_target_name"]).value not in _GETRF:
+        return False
+    compare = _source(chosen).owner
+    if not _is(compare, "stablehlo.compare") or "GE" not in str(compare.attributes["comparison_direction"]):
+        return False
+    info, bound = compare.operands
+    nan = _splat(other)
+    return bool(info == lu.results[2] and _splat(bound) == 0 and nan is not None and math.isnan(nan))
+
+
+def _is(operation: Any, name: str) -> bool:
+    return not isinstance(operation, ir.Block) and bool(operation.name == name)
+
+
+def _source(value: Any) -> Any:
+    """What ``value`` is broadcast from."""
+    while _is(value.owner, "stablehlo.broadcast_in_dim"):
+        value = value.owner.operands[0]
+    return value
+
+
+def _splat(value: Any) -> float | None:
+    """The one number of a constant, broadcast or not; None for anything else."""
+    constant = _source(value).owner
+    if not _is(constant, "stablehlo.constant") or not ir.DenseElementsAttr(constant.attributes["value"]).is_splat:
+        return None
+    found = ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value()
+    return float(found.value)
