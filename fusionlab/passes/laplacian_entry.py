@@ -43,10 +43,8 @@ class RewrittenEntry:
         self.of_offset = [] if self.offset is None else live_nodes(flat.nodes, given, [self.offset])
         if question.replay is not None and question.replay.loop.node in self.of_offset:
             raise NoLaplacian("what it starts from depends on it")
-        first = live_nodes(flat.nodes, flat.arguments, [found.x])
-        in_cone = set(self.cone)
-        self.first = [node for node in first if node not in in_cone]
-        done = set(self.first) | (in_cone if chunks == 1 else set())
+        self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # what the cone reads of it is known then
+        done = set(self.first) | (set(self.cone) if chunks == 1 else set())
         self.rest = [node for node in rest if node not in done]
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ that these are all branches.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from fusionlab.codegen.raising import RaiseError, live_nodes
@@ -100,22 +100,26 @@ def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]
     if not found:
         raise NoLaplacian(f"no value of the program has {question.directions} coordinates per walker")
     most = max(count for count, _ in found)
+    positions = {value for _, value in found}
     best = [(value, _outputs(question.before, value, target)) for count, value in found if count == most]
     best = [(value, outputs) for value, outputs in best if outputs]
     if not best:
         raise NoLaplacian("no value of one number per walker is computed from the positions before the loop")
-    whole = [(value, outputs) for value, outputs in best if _stands_for_its_arguments(question, value)]
+    whole = [(value, outputs) for value, outputs in best if _stands_for(question, value, positions)]
     chosen = whole or best
     for value, outputs in [*chosen[:-3:-1], *chosen[:-2][:1]]:
         yield value, len(walkers), outputs
 
 
-def _stands_for_its_arguments(question: DirectionSum, value: Value) -> bool:
-    """Whether the sum needs nothing else that ``value`` is computed from: some positions are not all."""
+def _stands_for(question: DirectionSum, value: Value, positions: Collection[Value]) -> bool:
+    """Whether the sum needs none of the arguments in ``positions`` that ``value`` is computed from: it is all of them.
+
+    Walkers that were sampled before stand for those that the sampling began with, whatever else both depend on.
+    """
     flat = question.flat
     above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}
     below = live_nodes(flat.nodes, [*flat.arguments, value], question.targets)
-    return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and is_float(v))
+    return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and v in positions)
 
 
 def _outputs(before: Sequence[Node], x: Value, target: Value) -> list[Value]:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.loops import find_loops
 from fusionlab.passes.contract import Declined, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
@@ -144,4 +146,32 @@ def test_walkers_in_parts(function, lowered, run_raised):
     (event,) = result.events
     assert "the walkers in 2 parts" in event.what
     for ours, theirs in zip(run_raised(result.program, [FOUR]), run_raised(program, [FOUR]), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def sampled_first(weights, x):
+    """Three steps of walkers that depend on what is differentiated after them, then its replay where they end."""
+
+    def psi(y):
+        return jnp.tanh(jnp.sin(y @ weights) @ V).sum((0, 1))
+
+    def step(k, walkers):
+        moved = walkers + 0.1 * jnp.cos(walkers.sum((1, 2), keepdims=True) + k)
+        accepted = jax.vmap(psi)(moved) > jax.vmap(psi)(walkers)
+        return jnp.where(accepted[:, None, None], moved, walkers)
+
+    walkers = lax.fori_loop(0, 3, step, x)
+    return local_laplacian(psi)(walkers)
+
+
+@pytest.mark.parametrize("options", ["", "{chunks=2}"])
+def test_positions_are_the_sampled_walkers_and_not_where_sampling_began(options, lowered, run_raised):
+    with jax.enable_x64(True):
+        program = lowered(sampled_first, W, FOUR, platform="cuda")
+    result = run_pipeline(program, parse_pipeline(f"sparsify-directions{options}"), Setting())
+    (event,) = result.applied
+    (argument,) = [value for value in flatten(program.parse()).arguments if len(value.type.shape) == 3]
+    assert f"with respect to %{argument.id} " not in event.what
+    assert [loop.trips for loop in find_loops(flatten(result.program.parse()))] == ([3, 2] if options else [3])
+    for ours, theirs in zip(run_raised(result.program, [W, FOUR]), run_raised(program, [W, FOUR]), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
