@@ -205,6 +205,8 @@ class Trial:
     def _is_gradient(self, results: Sequence[Any], i: int, at: int) -> bool:
         for result in results:
             given, rows = result[1][i], result[3][at]
+            if given.size != rows.size:  # as many as walkers and coordinates, but of something else
+                return False
             expected = np.moveaxis(rows, 0, -1).reshape(given.shape)
             if not np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * np.abs(expected).max()):
                 return False
