@@ -1,4 +1,4 @@
-"""The commands that say whether a rewrite is right: check."""
+"""The commands that say whether a rewrite is right, and which step is wrong: check, bisect."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from fusionlab.errors import InputError
 def add_to(group: click.Group) -> None:
     """Add the commands of trust to the command line."""
     group.add_command(check)
+    group.add_command(bisect)
 
 
 @click.command()
@@ -88,6 +89,62 @@ def check(
         circumstances(loaded, target, quiet, no_cache), check_walkers=check_walkers, check_time_limit_s=check_time_limit
     )
     document, code = command.run_check(loaded, options, given, console_for(as_json))
+    finish(document, as_json)
+    sys.exit(code)
+
+
+@click.command()
+@source_options
+@target_option
+@click.option("--pass", "passes", multiple=True, help="The passes that make the program differ; repeatable.")
+@click.option("--pipeline", help="The same as 'a,b{x=1}'.")
+@click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option.")
+@click.option("--xla", is_flag=True, help="Bisect XLA's own passes (on the CPU) in place of ours.")
+@click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of a model's checks.")
+@click.option(
+    "--check-time-limit", default=300.0, show_default=True, type=float, help="Seconds of each check of a FILE."
+)
+@click.option(
+    "--trials", default=24, show_default=True, type=click.IntRange(min=0), help="Attempts at a smaller module."
+)
+@click.option("--out", help="Folder for the reduced module and its test.  [default: fusionlab-bisect/<program>]")
+@cache_option
+@output_options
+def bisect(
+    target: str | None,
+    passes: tuple[str, ...],
+    pipeline: str | None,
+    memory_budget: str | None,
+    xla: bool,
+    check_walkers: int,
+    check_time_limit: float,
+    trials: int,
+    out: str | None,
+    no_cache: bool,
+    as_json: bool,
+    quiet: bool,
+    **source: Any,
+) -> None:
+    """Which pass, application of it, or XLA pass makes a program differ; exit 0 none, 1 found, 2 bad input."""
+    require_limits(check_walkers, check_time_limit)
+    start()
+    from dataclasses import replace
+
+    from fusionlab.commands import bisect as command
+    from fusionlab.commands.apply import ApplyOptions, passes_of
+
+    if xla == bool(passes or pipeline):
+        raise InputError("name what to bisect: --pass or --pipeline for our passes, or --xla for XLA's")
+    loaded = load_source_of(source)
+    options = command.BisectOptions(
+        () if xla else passes_of(ApplyOptions(passes, pipeline, memory_budget)), xla, trials, out
+    )
+    given = replace(
+        circumstances(loaded, "cpu" if xla and target is None else target, quiet, no_cache),
+        check_walkers=check_walkers,
+        check_time_limit_s=check_time_limit,
+    )
+    document, code = command.run_bisect(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)
 
