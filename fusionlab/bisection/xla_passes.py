@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from fusionlab.codegen.compile import compile_program
-from fusionlab.codegen.raising import Raising, raise_program
+from fusionlab.codegen.raising import Raising, raise_program, require_known_calls
 from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.counterexample import Counterexample
@@ -103,6 +103,7 @@ def _run_by_xla(program: Program, disabled: Sequence[str], samples: Sequence[Sam
 
 
 def _in_a_process(program: Program, arrays: Sequence[np.ndarray], disabled: Sequence[str]) -> list[np.ndarray]:
+    require_known_calls(program)
     with tempfile.TemporaryDirectory(prefix="fusionlab-trial-") as directory:
         paths = [Path(directory) / name for name in ("program.mlirbc", "inputs.npz", "outputs.npz")]
         paths[0].write_bytes(program.bytecode)

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
 from fusionlab.codegen.raising_rules.folding import folded
@@ -178,6 +179,21 @@ def raise_program(program: Program | FlatFunction, raising: Raising | None = Non
 def unsupported_nodes(region: Region) -> list[Node]:
     """Nodes of ``region`` (nested ones too) for which there is no raising rule."""
     return [n for n in region.walk() if n.name != "stablehlo.constant" and not _supported(n)]
+
+
+def require_known_calls(program: Program) -> None:
+    """RaiseError naming the first custom call of any function of ``program`` that no rule knows."""
+    module = program.parse()
+    found: list[str] = []
+
+    def look(operation: Any) -> Any:
+        if operation.name == "stablehlo.custom_call":
+            found.append(str(operation.attributes["call_target_name"].value))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    if (unknown := next((target for target in found if target not in calls.TARGETS), None)) is not None:
+        raise RaiseError(f"custom call @{unknown} is opaque")
 
 
 def _supported(node: Node) -> bool:
