@@ -70,7 +70,7 @@ def check(
 
     from fusionlab.commands import check as command
     from fusionlab.commands.apply import ApplyOptions, passes_of
-    from fusionlab.hlo.program import Program
+    from fusionlab.commands.source import load_program
 
     if source["model"] is not None and source["file"] is not None and other is None:
         source["file"], other = None, source["file"]
@@ -78,7 +78,7 @@ def check(
     asked = bool(passes or pipeline)
     options = command.CheckOptions(
         passes_of(ApplyOptions(passes, pipeline, memory_budget)) if asked else (),
-        Program.from_file(other) if other is not None else None,
+        load_program(other) if other is not None else None,
         other_laplacian,
         inputs,
         worst,

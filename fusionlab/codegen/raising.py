@@ -53,6 +53,9 @@ _DTYPES: dict[str, Any] = {
 }
 
 
+_SHARDINGS = ("mhlo.sharding", "sdy.sharding")
+"""Attributes that what is lowered again from JAX would not have."""
+
 _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
 
@@ -94,6 +97,8 @@ class Raising:
             array = np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))
             shape = self.shape(node.results[0])
             return [array if array.shape == shape else array[tuple(map(slice, shape))]]
+        if self.marks is not None and (lost := next((name for name in _SHARDINGS if name in node.attributes), None)):
+            raise RaiseError(f"{node.name} would lose its {lost}", node)
         rule = RULES.get(node.name)
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)

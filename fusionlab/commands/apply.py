@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.bytesize import ByteSize
+from fusionlab.commands.source import load_program
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
@@ -83,7 +84,7 @@ def _finish(source: Workload | Program, options: ApplyOptions, outcome: Outcome)
 def _as_read(program: Program) -> bytes:
     """The bytes of the file that ``program`` was read from; its text where the file can no longer be read the same."""
     path = Path(program.provenance)
-    if path.is_file() and Program.from_file(path).digest == program.digest:
+    if path.is_file() and load_program(str(path)).digest == program.digest:
         return path.read_bytes()
     return program.text.encode()
 

@@ -17,11 +17,13 @@ from typing import Any
 
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.accepted_modules import why_refused
 from fusionlab.hlo.accepted_text import why_text_refused
 
+_PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
 _MOST_ELEMENTS = 2**48
 _CPU_CALLS = re.compile(rb"lapack_|__custom_call_cpu|ducc_fft|eigen_")
 _CUDA_CALLS = re.compile(rb"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
@@ -63,7 +65,7 @@ class Program:
 
     @staticmethod
     def from_file(path: str | Path) -> Program:
-        """Read StableHLO text or MLIR bytecode. InputError names the file and what is wrong with it."""
+        """Read StableHLO text, MLIR bytecode or a portable artifact. InputError names the file and what is wrong."""
         path = Path(path)
         try:
             content = path.read_bytes()
@@ -77,7 +79,7 @@ class Program:
         with make_ir_context() as context:
             context.allow_unregistered_dialects = False
             try:
-                module = ir.Module.parse(content if is_bytecode else content.decode("utf-8"))
+                module = _parsed(content, context) if is_bytecode else ir.Module.parse(content.decode("utf-8"))
                 module.operation.verify()
             except UnicodeDecodeError:
                 raise InputError(f"{path}: neither StableHLO text nor MLIR bytecode") from None
@@ -115,6 +117,13 @@ class Program:
     def ops(self) -> int:
         """Number of StableHLO and CHLO operations, in all functions and regions."""
         return len(re.findall(r'"?\b(?:stablehlo|chlo)\.(?!return\b)[a-z_]+"?[ (]', str(self.parse())))
+
+
+def _parsed(bytecode: bytes, context: ir.Context) -> ir.Module:
+    """The module of MLIR bytecode, or of a portable artifact of any version that this StableHLO reads (VHLO)."""
+    if _PORTABLE.match(bytecode):
+        return stablehlo.deserialize_portable_artifact(context, bytecode)
+    return ir.Module.parse(bytecode)
 
 
 def bytecode_of(module: ir.Module) -> bytes:
