@@ -150,20 +150,6 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["out.mlir"]
 
 
-def test_a_full_disk_under_the_cache_costs_the_compile_and_nothing_else(cli, tmp_path, monkeypatch):
-    from fusionlab.codegen import cache
-
-    path = tmp_path / "sine.mlir"
-    path.write_text(SINE)
-
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(cache.os, "replace", full)
-    result = cli("launches", path, "--target", "cpu", "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
-
-
 def test_a_killed_run_leaves_the_old_file_or_the_new_one(tmp_path):
     path = tmp_path / "out.mlir"
     contents = [letter * 3_000_000 for letter in "ab"]
