@@ -33,6 +33,11 @@ def test_a_sign_is_right_or_wrong():
     assert not passed(truth, truth, [1.0, -1.0, 1.0, np.nan])
 
 
+def test_a_sum_that_happens_to_be_whole_is_no_sign():
+    assert passed(np.ones(3), np.ones(3), np.float32([1.0, 1.0, 1.0000001]), [1.0, 1.0, 1.0000000000000002])
+    assert not passed(np.ones(3), np.ones(3), [1.0, 1.0, -1.0])
+
+
 @pytest.mark.parametrize("wrong", [np.nan, -np.inf, 3.0])
 def test_a_pattern_is_that_of_the_original(wrong):
     truth, overflown = [1.5, 1e39], [1.5, np.inf]
