@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from fusionlab import __version__
-from fusionlab.cli_facts import add_to
+from fusionlab import __version__, cli_facts, cli_trust
 from fusionlab.cli_options import (
     cache_option,
     circumstances,
@@ -24,9 +23,8 @@ from fusionlab.cli_options import (
     start,
     target_option,
 )
+from fusionlab.cli_trust import require_limits
 from fusionlab.errors import CompileError, InputError
-
-MOST_SECONDS = 7 * 24 * 3600
 
 
 class _Group(click.Group):
@@ -105,10 +103,7 @@ def apply(
     **source: Any,
 ) -> None:
     """Rewrite a program, check the rewrite on real numbers, recompile, and show before and after."""
-    if check_walkers < 1:
-        raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
-    if not 0 < check_time_limit <= MOST_SECONDS:
-        raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
+    require_limits(check_walkers, check_time_limit)
     start()
     from dataclasses import replace
 
@@ -158,7 +153,8 @@ def models(as_json: bool, quiet: bool, **options: Any) -> None:
     finish(listed, as_json)
 
 
-add_to(main)
+cli_facts.add_to(main)
+cli_trust.add_to(main)
 
 if __name__ == "__main__":
     main()

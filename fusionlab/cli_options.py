@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from fusionlab.workload import Workload
 
 
+MOST_SECONDS = 7 * 24 * 3600
+
+
 def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         for decorator in reversed(decorators):

@@ -17,7 +17,9 @@ from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import check_workload
+from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.isolated import check_files
+from fusionlab.equivalence.samples import sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
 from fusionlab.hlo import lowering
@@ -150,17 +152,27 @@ def _figures(program: Program, compiled: Compiled) -> Figures:
     )
 
 
-def check(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
+def check(
+    source: Workload | Program,
+    original: Program,
+    result: Result,
+    given: Circumstances,
+    *,
+    inputs: Counterexample | None = None,
+    oracles: bool = False,
+) -> Verdict:
     """Original against rewritten on real numbers.
 
     A workload is checked at few walkers: the same program is lowered there in its own dtype and in float64, the same
-    choices are repeated, and the events must be the same. A file is checked at its own shapes under limits.
+    choices are repeated, and the events must be the same. A file is checked at its own shapes under limits. ``inputs``
+    stand in for random ones; ``oracles`` are asked about the original.
     """
     if not result.applied:
         return Verdict("equal", reason="no pass applied: the program is unchanged")
     if isinstance(source, Program):
         given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
-        return check_files(original, result.program, time_limit_s=given.check_time_limit_s)
+        limit_s = given.check_time_limit_s
+        return check_files(original, result.program, inputs=inputs, oracles=oracles, time_limit_s=limit_s)
     small = source.rebuild(walkers=given.check_walkers)
     given.progress(f"check: {given.check_walkers} walkers in {small.dtype} and float64")
     passes = parse_pipeline(resolved_pipeline(result.events))
@@ -176,7 +188,8 @@ def check(source: Workload | Program, original: Program, result: Result, given: 
                 reason=f"at {given.check_walkers} walkers in {dtype} the events differ: {_signature(again)}",
             )
         rewritten.append(again.program)
-    return check_workload(small, rewritten[0], rewritten[1])
+    samples = None if inputs is None else [sample_of(inputs)]
+    return check_workload(small, rewritten[0], rewritten[1], samples, oracles=oracles)
 
 
 def _signature(result: Result) -> list[tuple[str, str, str]]:

@@ -29,6 +29,9 @@ class Workload:
     argument_names: tuple[str, ...]
     rebuild: Callable[..., Workload]
     """``rebuild(walkers=16, dtype="float64")``: the same workload in other circumstances."""
+    nuclei: tuple[tuple[float, float, float], ...] = ()
+    """Positions of the nuclei, bohr; with ``charges`` what a check needs to put electrons near them."""
+    charges: tuple[float, ...] = ()
 
     variant: tuple[str, ...] = ()
     """What was asked for beside the ansatz's own: a Laplacian, a size, a dtype."""

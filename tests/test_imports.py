@@ -16,6 +16,9 @@ BELOW = {
     "fusionlab.codegen": {"fusionlab.codegen", "fusionlab.hlo"},
     "fusionlab.passes": {"fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo"},
     "fusionlab.equivalence": {"fusionlab.equivalence", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.bisection": {
+        "fusionlab.bisection", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+    },
     "fusionlab.measure": {"fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo"},
     "fusionlab.report": {
         "fusionlab.report", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",

@@ -108,6 +108,8 @@ def build(
         argument_names=argument_names,
         rebuild=rebuild,
         variant=variant,
+        nuclei=system.positions,
+        charges=tuple(map(float, system.charges)),
     )
 
 

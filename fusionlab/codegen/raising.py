@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
 from fusionlab.codegen.raising_rules.folding import folded
@@ -51,6 +52,9 @@ _DTYPES: dict[str, Any] = {
     "complex<f64>": np.complex128,
 }
 
+
+_SHARDINGS = ("mhlo.sharding", "sdy.sharding")
+"""Attributes that what is lowered again from JAX would not have."""
 
 _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
@@ -93,6 +97,8 @@ class Raising:
             array = np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))
             shape = self.shape(node.results[0])
             return [array if array.shape == shape else array[tuple(map(slice, shape))]]
+        if self.marks is not None and (lost := next((name for name in _SHARDINGS if name in node.attributes), None)):
+            raise RaiseError(f"{node.name} would lose its {lost}", node)
         rule = RULES.get(node.name)
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
@@ -178,6 +184,21 @@ def raise_program(program: Program | FlatFunction, raising: Raising | None = Non
 def unsupported_nodes(region: Region) -> list[Node]:
     """Nodes of ``region`` (nested ones too) for which there is no raising rule."""
     return [n for n in region.walk() if n.name != "stablehlo.constant" and not _supported(n)]
+
+
+def require_known_calls(program: Program) -> None:
+    """RaiseError naming the first custom call of any function of ``program`` that no rule knows."""
+    module = program.parse()
+    found: list[str] = []
+
+    def look(operation: Any) -> Any:
+        if operation.name == "stablehlo.custom_call":
+            found.append(str(operation.attributes["call_target_name"].value))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    if (unknown := next((target for target in found if target not in calls.TARGETS), None)) is not None:
+        raise RaiseError(f"custom call @{unknown} is opaque")
 
 
 def _supported(node: Node) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.bytesize import ByteSize
+from fusionlab.commands.source import load_program
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
@@ -37,17 +38,23 @@ def apply(
     source: Workload | Program, options: ApplyOptions, given: Circumstances, console: Console
 ) -> tuple[dict[str, Any], int]:
     """Run the study; print the table; write ``out`` if the result may be trusted. Gives the document and exit code."""
-    passes = _passes(options)
+    passes = passes_of(options)
     if options.out:
-        if Path(options.out).is_dir():
-            raise InputError(f"{options.out}: is a folder; --out names the file to write")
-        require_writable(Path(options.out).resolve().parent)
+        require_file_name(options.out, "--out")
     outcome = study(source, passes, given, unchecked=options.unchecked)
     print_outcome(outcome, console)
     return outcome.to_json(), _finish(source, options, outcome)
 
 
-def _passes(options: ApplyOptions) -> tuple[Pass, ...]:
+def require_file_name(name: str, option: str) -> None:
+    """InputError unless a file called ``name`` can be written; ``option`` is where the name was given."""
+    if Path(name).is_dir():
+        raise InputError(f"{name}: is a folder; {option} names the file to write")
+    require_writable(Path(name).resolve().parent)
+
+
+def passes_of(options: ApplyOptions) -> tuple[Pass, ...]:
+    """The passes that the options name, in order; InputError when they name none."""
     text = ",".join([*options.passes, *([options.pipeline] if options.pipeline else [])])
     if not text:
         raise InputError("name what to apply: --pass NAME (repeatable) or --pipeline 'a,b{x=1}'")
@@ -77,7 +84,7 @@ def _finish(source: Workload | Program, options: ApplyOptions, outcome: Outcome)
 def _as_read(program: Program) -> bytes:
     """The bytes of the file that ``program`` was read from; its text where the file can no longer be read the same."""
     path = Path(program.provenance)
-    if path.is_file() and Program.from_file(path).digest == program.digest:
+    if path.is_file() and load_program(str(path)).digest == program.digest:
         return path.read_bytes()
     return program.text.encode()
 

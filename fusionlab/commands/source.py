@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fusionlab.codegen.targets import target_of_clock
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.saved import HloFile
+from fusionlab.hlo.saved import HloFile, load_saved
 from fusionlab.workload import Workload
 
 
@@ -32,7 +32,7 @@ def load_source(options: SourceOptions) -> Workload | Program:
     if (options.file is None) == (options.model is None):
         raise InputError("name one thing to work on: either --model NAME or a StableHLO FILE")
     if options.file is not None:
-        return Program.from_file(options.file)
+        return load_program(options.file)
     from workloads.catalogue import build
 
     assert options.model is not None
@@ -47,6 +47,14 @@ def load_source(options: SourceOptions) -> Workload | Program:
         charge=options.charge,
         spin=options.spin,
     )
+
+
+def load_program(path: str) -> Program:
+    """The StableHLO program of a file: text, bytecode, portable artifact or saved ``jax.export``; else InputError."""
+    found = load_saved(path)
+    if isinstance(found, HloFile):
+        raise InputError(f"{path}: this is XLA's optimised HLO; a rewrite and a check need StableHLO")
+    return found
 
 
 def default_target(source: object) -> str:

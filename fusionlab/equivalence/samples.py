@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,50 +10,120 @@ import jax
 import numpy as np
 
 from fusionlab.codegen.executable import numpy_dtype
+from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.edge_walkers import edge_walkers
+from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program, TensorType
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
+EDGE_SEED = 4
+_ROUNDINGS = 7
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Flat arguments of a program, and what they are."""
+    """Flat arguments of a program, and what they are.
+
+    ``typical`` walkers are drawn near the molecule, so that means over them mean something; ``kinds`` says of each
+    walker what it is where they are not.
+    """
 
     label: str
     arrays: tuple[np.ndarray, ...]
+    typical: bool = True
+    kinds: tuple[str, ...] = ()
 
 
 def workload_samples(workload: Workload) -> Iterator[Sample]:
-    """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed.
+    """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed. The
+    last sample has edge walkers: near coalescence, far away, exchanged.
 
     Parameters at their initial values hide terms (zeros, ones), so a tenth of each array's spread (or 0.1 where it is
     constant) is added as noise. The last quarter of the walkers (at least one, where there are two) repeats the
     first with electrons 0 and 1 exchanged: where these are both spin-up, both signs of psi occur whatever the
     parameters are.
     """
-    for seed in SEEDS:
-        with jax.enable_x64(workload.dtype == "float64"):
-            arguments = workload.inputs(seed)
-        random = np.random.default_rng(seed)
-        named = dict(zip(workload.argument_names, arguments, strict=True))
-        if seed != SEEDS[0]:
-            named["parameters"] = jax.tree.map(lambda leaf, rng=random: _perturbed(leaf, rng), named["parameters"])
-        if "walkers" in named:
+    for seed in (*SEEDS, EDGE_SEED):
+        named = _arguments(workload, seed)
+        kinds: tuple[str, ...] = ()
+        if seed == EDGE_SEED and "walkers" not in named:
+            return
+        if seed == EDGE_SEED:
+            named["walkers"], kinds = edge_walkers(np.array(named["walkers"]), workload.nuclei)
+        elif "walkers" in named:
             named["walkers"] = _exchanged(np.array(named["walkers"]))
         leaves = jax.tree.leaves(tuple(named.values()))
         label = f"seed {seed}, {'initial' if seed == SEEDS[0] else 'perturbed'} parameters"
-        yield Sample(label, tuple(np.asarray(leaf) for leaf in leaves))
+        label += ", edge walkers" if kinds else ""
+        yield Sample(label, tuple(np.asarray(leaf) for leaf in leaves), not kinds, kinds)
+
+
+def _arguments(workload: Workload, seed: int) -> dict[str, Any]:
+    with jax.enable_x64(workload.dtype == "float64"):
+        arguments = workload.inputs(seed)
+    random = np.random.default_rng(seed)
+    named = dict(zip(workload.argument_names, arguments, strict=True))
+    if seed != SEEDS[0]:
+        named["parameters"] = jax.tree.map(lambda leaf: _perturbed(leaf, random), named["parameters"])
+    return named
 
 
 def signature_samples(program: Program) -> Iterator[Sample]:
     """One sample per seed from the types alone: normal floats, small non-negative integers, fair booleans.
 
-    ValueError for an element type that NumPy does not have.
+    Where the signature has walkers (see ``walkers_argument``), the last quarter of them are copies with two electrons
+    exchanged, and the last sample has edge walkers about the origin. ValueError for an element type that NumPy does
+    not have.
     """
-    for seed in SEEDS:
+    at = walkers_argument(program.inputs)
+    for seed in (*SEEDS, *(() if at is None else (EDGE_SEED,))):
         random = np.random.default_rng(seed)
-        yield Sample(f"seed {seed}", tuple(_random(type_, random) for type_ in program.inputs))
+        arrays = [_random(type_, random) for type_ in program.inputs]
+        kinds: tuple[str, ...] = ()
+        if at is not None and seed == EDGE_SEED:
+            arrays[at], kinds = edge_walkers(arrays[at], ())
+        elif at is not None:
+            arrays[at] = _exchanged(arrays[at])
+        yield Sample(f"seed {seed}{', edge walkers' if kinds else ''}", tuple(arrays), not kinds, kinds)
+
+
+def sample_of(counterexample: Counterexample) -> Sample:
+    """The inputs that were found to tell two programs apart, as the only sample of a check."""
+    return Sample(counterexample.label, counterexample.arrays, typical=False)
+
+
+def require_fitting(counterexample: Counterexample, inputs: Sequence[TensorType], where: str) -> None:
+    """InputError naming ``where`` the inputs are from, unless they are arguments of the types ``inputs``."""
+    given = [(array.shape, array.dtype) for array in counterexample.arrays]
+    if given != [(type_.shape, numpy_dtype(type_)) for type_ in inputs]:
+        have, need = ", ".join(f"{d}{list(s)}" for s, d in given), ", ".join(map(str, inputs))
+        raise InputError(f"{where}: inputs of another program: they are {have}, it takes {need}")
+
+
+def roundings_of(sample: Sample) -> Iterator[tuple[np.ndarray, ...]]:
+    """``sample`` moved by a rounding or less, a few times: other roundings of the same numbers."""
+    for seed in range(_ROUNDINGS):
+        random = np.random.default_rng(seed)
+        yield tuple(_rounded_otherwise(array, random) for array in sample.arrays)
+
+
+def _rounded_otherwise(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    if not jax.numpy.issubdtype(array.dtype, np.floating):
+        return array
+    epsilon = float(jax.numpy.finfo(array.dtype).eps)
+    return np.asarray(array * (1 + epsilon * random.integers(-1, 2, array.shape))).astype(array.dtype)
+
+
+def walkers_argument(inputs: Sequence[TensorType]) -> int | None:
+    """Which argument holds walkers, [walkers, electrons, 3] of f32 or f64: the one with most walkers, or None."""
+    found = [
+        (type_.shape[0], -index)
+        for index, type_ in enumerate(inputs)
+        if len(type_.shape) == 3 and type_.shape[0] > 0 and type_.shape[1] > 0 and type_.shape[2] == 3
+        if type_.dtype in ("f32", "f64")
+    ]
+    return -max(found)[1] if found else None
 
 
 def _perturbed(leaf: Any, random: np.random.Generator) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from fusionlab.equivalence.counterexample import Counterexample
 
 Word = Literal["equal", "within-bound", "different", "not-checked"]
 
@@ -15,6 +17,14 @@ class OutputError:
 
     ``tolerance`` follows from the original's own float32 error; the ``_float64`` pair is the same comparison with
     both programs computed in float64, where a wrong rewrite cannot hide in rounding. Units are the output's.
+
+    The histograms count the elements of all samples by how far the rewritten program is from the original one, both in
+    their own dtype. Bin 0 of ``ulp_histogram`` holds equal elements, bin k those 2^(k-1) to 2^k - 1 units in the last
+    place apart; the last bin those of which one is not finite. ``abs_histogram`` has (d, count) for 10^d <=
+    |difference| < 10^(d+1). ``max_ulp`` is None for integers and booleans.
+
+    ``mean_shift`` is the mean of the rewritten output over typical walkers minus that of the original one,
+    ``standard_error`` the original's own Monte-Carlo error of that mean (None without typical walkers).
     """
 
     name: str
@@ -23,18 +33,45 @@ class OutputError:
     max_abs_error_float64: float
     tolerance_float64: float
     bitwise: bool
+    max_ulp: float | None = None
+    ulp_histogram: tuple[int, ...] = ()
+    abs_histogram: tuple[tuple[int, int], ...] = ()
+    mean_shift: float | None = None
+    standard_error: float | None = None
+    mean_tolerance: float | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether both errors are within their tolerances (a NaN error is not)."""
-        return self.max_abs_error <= self.tolerance and self.max_abs_error_float64 <= self.tolerance_float64
+        """Whether both errors, and the shift of the mean, are within their tolerances (a NaN error is not)."""
+        errors = self.max_abs_error <= self.tolerance and self.max_abs_error_float64 <= self.tolerance_float64
+        return errors and not self.mean_shifted
+
+    @property
+    def mean_shifted(self) -> bool:
+        """Whether the mean is further off than its Monte-Carlo error and than what the original itself loses."""
+        if self.mean_shift is None or self.mean_tolerance is None:
+            return False
+        return not abs(self.mean_shift) <= self.mean_tolerance
+
+
+@dataclass(frozen=True)
+class OracleAgreement:
+    """What an oracle that shares no code with the passes says of the original: ``agrees`` is None where it was not
+    asked, for ``reason``."""
+
+    name: str
+    agrees: bool | None
+    max_abs_error: float | None = None
+    tolerance: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """``equal`` (bitwise in float32), ``within-bound``, ``different`` (see ``worst``) or ``not-checked``, with reasons.
 
-    ``worst`` names the seed, parameters, walker and output where the rewritten program is furthest off.
+    ``worst`` names the seed, parameters, walker and output where the rewritten program is furthest off, and
+    ``counterexample`` holds its inputs (it is not part of the JSON).
     """
 
     verdict: Word
@@ -42,6 +79,8 @@ class Verdict:
     walkers: int | None = None
     worst: str = ""
     reason: str = ""
+    oracles: tuple[OracleAgreement, ...] = ()
+    counterexample: Counterexample | None = field(default=None, compare=False, repr=False)
 
     @property
     def passed(self) -> bool:
@@ -60,27 +99,42 @@ class Verdict:
             "walkers": self.walkers,
             "worst": self.worst,
             "reason": self.reason,
-            "outputs": [
-                {**asdict(output), **{name: _number(getattr(output, name)) for name in _FIGURES}}
-                for output in self.outputs
-            ],
+            "outputs": [_numbers(asdict(output)) for output in self.outputs],
+            "oracles": [_numbers(asdict(oracle)) for oracle in self.oracles],
         }
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> Verdict:
         """The verdict that ``to_json`` wrote."""
-        outputs = tuple(
-            OutputError(**{**output, **{name: float(output[name]) for name in _FIGURES}})
-            for output in document["outputs"]
-        )
-        return Verdict(document["verdict"], outputs, document["walkers"], document["worst"], document["reason"])
+        outputs = tuple(OutputError(**_read_back(output)) for output in document["outputs"])
+        oracles = tuple(OracleAgreement(**_read_back(oracle)) for oracle in document["oracles"])
+        words = {name: document[name] for name in ("verdict", "walkers", "worst", "reason")}
+        return Verdict(outputs=outputs, oracles=oracles, **words)
 
 
 _FIGURES = ("max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64")
+_HISTOGRAMS = ("ulp_histogram", "abs_histogram")
+_WORDS = ("name", "reason")
 
 
 def _number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
+
+
+def _numbers(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) if isinstance(value, float) else value for name, value in record.items()}
+
+
+def _read_back(record: dict[str, Any]) -> dict[str, Any]:
+    """``record`` with numbers that JSON has as strings, and tuples that it has as lists."""
+    found: dict[str, Any] = {
+        name: float(value) if isinstance(value, str) and name not in _WORDS else value for name, value in record.items()
+    }
+    return found | {name: tuple(_tuple(bin_) for bin_ in found[name]) for name in _HISTOGRAMS if name in found}
+
+
+def _tuple(bin_: Any) -> Any:
+    return tuple(bin_) if isinstance(bin_, list) else bin_
 
 
 def _ratio(error: float, tolerance: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,10 +17,14 @@ from typing import Any
 
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.accepted_modules import why_refused
+from fusionlab.hlo.accepted_text import why_text_refused
 
+_PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
+_MOST_ELEMENTS = 2**48
 _CPU_CALLS = re.compile(rb"lapack_|__custom_call_cpu|ducc_fft|eigen_")
 _CUDA_CALLS = re.compile(rb"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
 
@@ -60,7 +65,7 @@ class Program:
 
     @staticmethod
     def from_file(path: str | Path) -> Program:
-        """Read StableHLO text or MLIR bytecode. InputError names the file and what is wrong with it."""
+        """Read StableHLO text, MLIR bytecode or a portable artifact. InputError names the file and what is wrong."""
         path = Path(path)
         try:
             content = path.read_bytes()
@@ -68,14 +73,17 @@ class Program:
             raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
         if not content.strip():
             raise InputError(f"{path}: the file is empty; expected a StableHLO module")
+        is_bytecode = content.startswith(b"ML\xefR")
+        if not is_bytecode and (cause := why_text_refused(content)) is not None:
+            raise InputError(f"{path}: {cause}")
         with make_ir_context() as context:
             context.allow_unregistered_dialects = False
             try:
-                module = ir.Module.parse(content if content.startswith(b"ML\xefR") else content.decode("utf-8"))
+                module = _parsed(content, context) if is_bytecode else ir.Module.parse(content.decode("utf-8"))
                 module.operation.verify()
             except UnicodeDecodeError:
                 raise InputError(f"{path}: neither StableHLO text nor MLIR bytecode") from None
-            except ir.MLIRError as error:
+            except (ir.MLIRError, ValueError) as error:
                 raise InputError(f"{path}: not a valid StableHLO module: {_first_line(error)}") from None
             require_studyable(module, path)
             return Program.from_module(module, name=path.stem, provenance=str(path))
@@ -109,6 +117,13 @@ class Program:
     def ops(self) -> int:
         """Number of StableHLO and CHLO operations, in all functions and regions."""
         return len(re.findall(r'"?\b(?:stablehlo|chlo)\.(?!return\b)[a-z_]+"?[ (]', str(self.parse())))
+
+
+def _parsed(bytecode: bytes, context: ir.Context) -> ir.Module:
+    """The module of MLIR bytecode, or of a portable artifact of any version that this StableHLO reads (VHLO)."""
+    if _PORTABLE.match(bytecode):
+        return stablehlo.deserialize_portable_artifact(context, bytecode)
+    return ir.Module.parse(bytecode)
 
 
 def bytecode_of(module: ir.Module) -> bytes:
@@ -154,8 +169,12 @@ def _require_static_tensors(module: ir.Module, entry: Any, path: Path) -> None:
             except ValueError:
                 where = f"{kind} {index} of @{entry.name.value} has type {type_}"
                 raise InputError(f"{path}: {where}; only tensors of static shape can be studied") from None
-    if (dynamic := re.search(r"tensor<(?:\d+x)*\?[^>]*>", str(module))) is not None:
+    text = str(module)
+    if (dynamic := re.search(r"tensor<(?:\d+x)*\?[^>]*>", text)) is not None:
         raise InputError(f"{path}: there is a {dynamic[0]} in the module; only tensors of static shape can be studied")
+    for shape in set(re.findall(r"tensor<((?:\d+x)+)", text)):
+        if math.prod(map(int, shape.split("x")[:-1])) > _MOST_ELEMENTS:
+            raise InputError(f"{path}: there is a tensor<{shape}...> in the module, more than any memory holds")
 
 
 def _platform_of(bytecode: bytes) -> str:

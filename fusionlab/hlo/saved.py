@@ -96,4 +96,5 @@ def _exported(path: Path, content: bytes) -> Program | None:
         module = ir.Module.parse(exported.mlir_module())
         require_studyable(module, path)
         platform = exported.platforms[0]
-        return Program.from_module(module, name=exported.fun_name, provenance=str(path), platform=platform)
+        name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # it becomes part of file names
+        return Program.from_module(module, name=name, provenance=str(path), platform=platform)

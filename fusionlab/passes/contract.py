@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from jaxlib.mlir import ir
 
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, bytecode_of
 
 Kind = Literal["unsafe", "unsupported", "unprofitable"]
 
@@ -133,10 +135,26 @@ class VerificationError(Exception):
     """A pass produced a module that does not verify: a bug of the pass, which the message names."""
 
 
+_MADE: ContextVar[list[bytes] | None] = ContextVar("modules that passes made", default=None)
+
+
+@contextmanager
+def applications() -> Iterator[list[bytes]]:
+    """Collects every module that passes make inside, as bytecode, one per application: ``verify`` sees each of them."""
+    made: list[bytes] = []
+    token = _MADE.set(made)
+    try:
+        yield made
+    finally:
+        _MADE.reset(token)
+
+
 def verify(module: ir.Module, pass_name: str) -> None:
-    """VerificationError naming the pass if ``module`` is not valid MLIR."""
+    """VerificationError naming the pass if ``module`` is not valid MLIR. Every application of a pass comes by here."""
     try:
         with module.context:
             module.operation.verify()
     except ir.MLIRError as error:
         raise VerificationError(f"pass {pass_name} produced an invalid module: {str(error).splitlines()[0]}") from error
+    if (made := _MADE.get()) is not None:
+        made.append(bytecode_of(module))

@@ -4,7 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from fusionlab.equivalence.samples import SEEDS, signature_samples, workload_samples
+from fusionlab.equivalence.edge_walkers import FAR_BOHR, NEAR_BOHR
+from fusionlab.equivalence.samples import EDGE_SEED, SEEDS, signature_samples, walkers_argument, workload_samples
+from fusionlab.hlo.program import TensorType
 from workloads import catalogue
 
 
@@ -22,7 +24,8 @@ def split(workload, sample):
 def test_one_sample_per_seed_of_the_programs_types(samples):
     workload, found = samples
     abstract = jax.tree.leaves(jax.eval_shape(workload.inputs, 0))
-    assert len(found) == len(SEEDS)
+    assert len(found) == len(SEEDS) + 1
+    assert [sample.typical for sample in found] == [True, True, True, False]
     for sample in found:
         assert [(a.shape, a.dtype) for a in sample.arrays] == [(a.shape, a.dtype) for a in abstract]
 
@@ -37,7 +40,7 @@ def test_both_signs_of_psi_occur_in_every_sample(samples):
 
 def test_the_last_walkers_are_the_first_with_two_electrons_exchanged(samples):
     workload, found = samples
-    for sample in found:
+    for sample in found[: len(SEEDS)]:
         _, walkers = split(workload, sample)
         np.testing.assert_array_equal(walkers[-2:, [1, 0]], walkers[:2, [0, 1]])
         np.testing.assert_array_equal(walkers[-2:, 2:], walkers[:2, 2:])
@@ -47,7 +50,7 @@ def test_the_last_walkers_are_the_first_with_two_electrons_exchanged(samples):
 
 def test_parameters_are_initial_once_and_perturbed_then(samples):
     workload, found = samples
-    for seed, sample in zip(SEEDS, found, strict=True):
+    for seed, sample in zip((*SEEDS, EDGE_SEED), found, strict=True):
         initial = jax.tree.leaves(workload.inputs(seed)[0])
         given = jax.tree.leaves(split(workload, sample)[0])
         same = [np.array_equal(a, b) for a, b in zip(initial, given, strict=True)]
@@ -59,6 +62,46 @@ def test_samples_are_the_same_every_time(samples):
     workload, found = samples
     for first, second in zip(found, workload_samples(workload), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(first.arrays, second.arrays, strict=True))
+
+
+def test_edge_walkers_are_near_coalescence_far_away_and_exchanged(samples):
+    workload, found = samples
+    edges = found[-1]
+    _, walkers = split(workload, edges)
+    nuclei = np.asarray(workload.nuclei)
+    first_two, first_last = (
+        np.linalg.norm(walkers[i, 0] - walkers[i, other], axis=-1) for i, other in ((0, 1), (1, -1))
+    )
+    at_nucleus = np.linalg.norm(walkers[2, 0] - nuclei[0])
+    np.testing.assert_allclose([first_two, first_last, at_nucleus], NEAR_BOHR, rtol=1e-4)
+    assert np.linalg.norm(walkers[4, -1] - nuclei[:, None], axis=-1).min() > FAR_BOHR / 2
+    assert len(edges.kinds) == len(walkers)
+    assert edges.kinds[4] == "last electron far away"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ([(3, 5), (8, 4, 3)], 1),
+        ([(3, 5, 3), (8, 4, 3)], 1),
+        ([(8, 4, 2), (8, 12)], None),
+        ([(0, 4, 3)], None),
+    ],
+)
+def test_walkers_are_found_in_a_signature(shapes, expected):
+    assert walkers_argument([TensorType(shape, "f32") for shape in shapes]) == expected
+    assert walkers_argument([TensorType(shape, "i32") for shape in shapes]) is None
+
+
+def test_a_signature_with_walkers_has_exchanged_and_edge_walkers(lowered):
+    program = lowered(
+        lambda w, x: x @ w, jax.ShapeDtypeStruct((3, 2), "float32"), jax.ShapeDtypeStruct((8, 4, 3), "float32")
+    )
+    *typical, edges = signature_samples(program)
+    for sample in typical:
+        walkers = sample.arrays[1]
+        np.testing.assert_array_equal(walkers[-2:, [1, 0]], walkers[:2, [0, 1]])
+    assert (edges.typical, len(edges.kinds)) == (False, 8)
 
 
 @pytest.mark.parametrize(

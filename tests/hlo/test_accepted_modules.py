@@ -52,11 +52,18 @@ def test_a_refused_module_says_what_and_where(functions, cause, program_of_text)
     assert "\n" not in str(caught.value)
 
 
+def calling_twice(count):
+    """Functions that each call the next one twice: 2^count paths."""
+    chain = [calling(f"f{i}", f"f{i + 1}", f"f{i + 1}") for i in range(count)]
+    return "\n".join([calling("main", "f0"), *chain, calling(f"f{count}")])
+
+
 def test_shared_callees_are_looked_at_once(program_of_text):
-    # Forty functions, each calling the next twice: 2^40 paths.
-    chain = [calling(f"f{i}", f"f{i + 1}", f"f{i + 1}") for i in range(40)]
-    program = program_of_text("\n".join([calling("main", "f0"), *chain, calling("f40")]))
+    program = program_of_text(calling_twice(12))
     assert program.inputs == program.outputs
+    # Nothing that inlines calls would ever come back from this one; what refuses it must not walk 2^40 paths either.
+    with pytest.raises(InputError, match="with its calls inlined has over 5,000,000 operations"):
+        program_of_text(calling_twice(40))
 
 
 def test_a_declaration_that_nobody_calls_is_accepted(program_of_text):

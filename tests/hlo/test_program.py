@@ -73,7 +73,7 @@ TOKEN = "func.func public @main(%t: !stablehlo.token) -> !stablehlo.token {\n  r
         ("hello, world\n", "not a valid StableHLO module"),
         ("HloModule jit_f, entry_computation_layout={()->f32[]}\n\nENTRY main {\n}\n", "not a valid StableHLO module"),
         (bytes(range(128, 256)) * 9, "neither StableHLO text nor MLIR bytecode"),
-        (b"\x00\x01\x02\x03" * 64, "not a valid StableHLO module"),
+        (b"\x00\x01\x02\x03" * 64, "a NUL byte in line 1"),
         (b"ML\xefR", "not a valid StableHLO module"),
         (b"ML\xefR" + bytes(range(256)), "not a valid StableHLO module"),
         (ADD[:70], "not a valid StableHLO module"),

@@ -47,12 +47,15 @@ def _trsm(node: Node, operands: list[Any], raising: Any) -> list[Any]:
     ]
 
 
-def _identity(node: Node, operands: list[Any], raising: Any) -> list[Any]:
+def _annotation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
+    """The operand itself where a program is run; what is raised to be lowered again would lose the annotation."""
+    if raising.marks is not None:
+        raise RaiseError(f"custom call @{call_target(node)} would lose the sharding that it says", node)
     return list(operands)
 
 
 TARGETS: dict[str, Callable[[Node, list[Any], Any], list[Any]]] = {
-    "Sharding": _identity,
+    "Sharding": _annotation,
     "cu_lu_pivots_to_permutation": _pivots_to_permutation,
     "cusolver_getrf_ffi": _getrf,
     "lapack_dgetrf_ffi": _getrf,

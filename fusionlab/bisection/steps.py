@@ -1,0 +1,77 @@
+"""A pipeline taken apart: one step for every application of every elementary pass, with the program before and after.
+
+fuse-jvp-replay   -->   hoist-loop-invariants (1st loop), hoist-loop-invariants (2nd), batch-replay (1st loop), ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Applied, Pass, Setting, applications
+from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
+
+Judge = Callable[[Program, Program], Verdict]
+"""Says whether two programs compute the same."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Application number ``number`` (from 1) of ``of`` applications of ``by``, at ``location``.
+
+    ``before`` and ``after`` are the programs around it. Where a pass cannot be taken apart, one step has all its
+    applications, and ``number`` is 0.
+    """
+
+    by: Pass
+    number: int
+    of: int
+    location: str
+    before: Program
+    after: Program
+
+    def __str__(self) -> str:
+        which = f"application {self.number} of {self.of}" if self.number else f"all {self.of} applications together"
+        return f"{self.by}, {which}, at {self.location or 'no scope'}"
+
+
+def steps_of(program: Program, passes: Sequence[Pass], setting: Setting) -> list[Step]:
+    """The steps from ``program`` to what ``passes`` make of it; a pass that chooses among others is what it chose."""
+    events = run_pipeline(program, passes, setting).events
+    elementary = resolved_pipeline(events)
+    found: list[Step] = []
+    for pass_ in parse_pipeline(elementary) if elementary else ():
+        with applications() as made:
+            result = pass_.run(program, setting)
+        found += _steps_of_pass(pass_, program, result.program, result.applied, made)
+        program = result.program
+    return found
+
+
+def _steps_of_pass(
+    pass_: Pass, before: Program, after: Program, applied: Sequence[Applied], made: Sequence[bytes]
+) -> list[Step]:
+    if not applied:
+        return []
+    if len(made) != len(applied):  # some of what was made was dropped again, and it is not known which
+        return [Step(pass_, 0, len(applied), applied[0].location, before, after)]
+    steps = []
+    for number, (event, bytecode) in enumerate(zip(applied, made, strict=True), 1):
+        reached = after if number == len(applied) else replace(after, bytecode=bytecode)
+        steps.append(Step(pass_, number, len(applied), event.location, before, reached))
+        before = reached
+    return steps
+
+
+def first_wrong(steps: Sequence[Step], judge: Judge) -> tuple[Step, Verdict] | None:
+    """The first step whose programs are different; None when every step keeps the numbers within its own bound.
+
+    Each step is judged by itself, so that one which loses a little does not hide behind one before it.
+    """
+    for step in steps:
+        verdict = judge(step.before, step.after)
+        if verdict.verdict == "different":
+            return step, verdict
+    return None

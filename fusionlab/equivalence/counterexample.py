@@ -1,0 +1,92 @@
+"""The inputs at which two programs differ, as a file: NumPy arrays and one line of JSON, no pickle."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from fusionlab.errors import InputError
+from fusionlab.output import write_whole
+
+_FACTS = "facts"
+_AS_BITS = {"bfloat16": "uint16"}
+"""Element types that the format of NumPy's files lacks, and what their bits are stored as."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """All arguments of the programs in order (``arrays``), and where in their outputs the worst difference is.
+
+    ``label`` says how the inputs were made, ``original`` and ``rewritten`` are the two values at ``index`` of output
+    ``output`` in the programs' own dtype, ``truth`` the one in float64. ``command`` compares the programs there again.
+    """
+
+    label: str
+    arrays: tuple[np.ndarray, ...]
+    output: int
+    index: tuple[int, ...]
+    original: float
+    rewritten: float
+    truth: float
+    command: str = ""
+
+    def save(self, path: Path) -> None:
+        """Write it as an ``.npz`` file; InputError when it cannot be written."""
+        write_whole(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The content of the ``.npz`` file."""
+        facts: dict[str, Any] = {
+            "label": self.label,
+            "output": self.output,
+            "index": list(self.index),
+            "original": repr(self.original),
+            "rewritten": repr(self.rewritten),
+            "truth": repr(self.truth),
+            "command": self.command,
+            "dtypes": [array.dtype.name for array in self.arrays],
+        }
+        stored = {f"argument_{i}": _stored(array) for i, array in enumerate(self.arrays)}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **{_FACTS: np.array(json.dumps(facts))}, **stored)
+        return buffer.getvalue()
+
+    @staticmethod
+    def load(path: Path) -> Counterexample:
+        """Read what ``save`` wrote; InputError for any other file (nothing in it is ever unpickled)."""
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+                facts = json.loads(str(file[_FACTS]))
+                arrays = tuple(_restored(file[f"argument_{i}"], name) for i, name in enumerate(facts["dtypes"]))
+            return Counterexample(
+                label=str(facts["label"]),
+                arrays=arrays,
+                output=int(facts["output"]),
+                index=tuple(int(i) for i in facts["index"]),
+                original=float(facts["original"]),
+                rewritten=float(facts["rewritten"]),
+                truth=float(facts["truth"]),
+                command=str(facts["command"]),
+            )
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
+            cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"{path}: not the inputs of a check: {cause}") from None
+
+
+def _stored(array: np.ndarray) -> np.ndarray:
+    return array.view(_AS_BITS[array.dtype.name]) if array.dtype.name in _AS_BITS else array
+
+
+def _restored(array: np.ndarray, name: str) -> np.ndarray:
+    dtype = np.dtype(jax.numpy.dtype(name))
+    return array.view(dtype) if name in _AS_BITS else np.asarray(array, dtype)

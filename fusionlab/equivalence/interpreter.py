@@ -1,0 +1,139 @@
+"""StableHLO's reference interpreter as an oracle of small programs: it shares no code with XLA, raising or passes.
+
+    python -m fusionlab.equivalence.interpreter PROGRAM INPUTS OUTPUTS
+
+evaluates PROGRAM at INPUTS (see ``counterexample``) and writes OUTPUTS, in a process of its own: the interpreter ends
+the process where it meets an op or a type that it does not know.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.output_errors import errors_of, tolerance_of
+from fusionlab.equivalence.samples import Sample
+from fusionlab.equivalence.verdict import OracleAgreement
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.program import Program
+
+NAME = "StableHLO reference interpreter"
+MOST_FLOPS = 3e6
+"""It takes about a microsecond per scalar operation."""
+_TIME_LIMIT_S = 60.0
+_FACTOR = 16.0
+"""Its transcendental functions and its order of summation are others than XLA's."""
+
+
+def ask_interpreter(
+    program: Program, sample: Sample, truth: list[np.ndarray], original: list[np.ndarray]
+) -> OracleAgreement:
+    """Whether the interpreter's numbers at ``sample`` are the float64 ``truth`` within what ``original`` loses.
+
+    Not asked, with the reason, where the program calls libraries or is too large.
+    """
+    flat = flatten(program.parse())
+    called = next((node for node in flat.walk() if node.name == "stablehlo.custom_call"), None)
+    if called is not None:
+        target = called.attributes["call_target_name"].value
+        return OracleAgreement(NAME, None, reason=f"it does not know custom call @{target}")
+    if program_cost(flat).flops > MOST_FLOPS:
+        return OracleAgreement(NAME, None, reason="the program is too large for it")
+    found = _run(program, sample)
+    if isinstance(found, str):
+        return OracleAgreement(NAME, None, reason=found)
+    worst, bound, ratio = 0.0, 0.0, -1.0
+    for ours, wide, theirs in zip(found, truth, original, strict=True):
+        if not np.issubdtype(wide.dtype, np.inexact):
+            error, tolerance = float(not np.array_equal(ours, wide)), 0.0
+        else:
+            errors = errors_of(ours, wide, theirs)
+            error, tolerance = float(np.max(errors, initial=0.0)), _FACTOR * tolerance_of(wide, theirs)
+        part = error / tolerance if tolerance else (np.inf if error else 0.0)
+        if part > ratio:
+            worst, bound, ratio = error, tolerance, part
+    return OracleAgreement(NAME, ratio <= 1, worst, bound)
+
+
+def _run(program: Program, sample: Sample) -> list[np.ndarray] | str:
+    """What the interpreter gives; or, in words, why it gave nothing."""
+    with tempfile.TemporaryDirectory(prefix="fusionlab-interpreter-") as directory:
+        paths = [Path(directory) / name for name in ("program.mlirbc", "inputs.npz", "outputs.npz")]
+        paths[0].write_bytes(program.bytecode)
+        paths[1].write_bytes(_as_file(sample.label, sample.arrays))
+        command = [sys.executable, "-m", "fusionlab.equivalence.interpreter", *map(str, paths)]
+        source = str(Path(__file__).resolve().parents[2])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_TIME_LIMIT_S, env=environment, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"it did not finish within {_TIME_LIMIT_S:g} s"
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            return f"it cannot evaluate the program: {last[:160]}"
+        return list(Counterexample.load(paths[2]).arrays)
+
+
+def _as_file(label: str, arrays: tuple[np.ndarray, ...]) -> bytes:
+    return Counterexample(label, arrays, 0, (), np.nan, np.nan, np.nan).to_bytes()
+
+
+def main(arguments: list[str]) -> None:
+    """Evaluate the program named first at the inputs named second; write the outputs under the third name."""
+    from fusionlab import quiet_start
+
+    quiet_start.load_jax()
+    program, inputs = Program.from_file(arguments[0]), Counterexample.load(Path(arguments[1]))
+    results = evaluate(program, inputs.arrays)
+    Path(arguments[2]).write_bytes(_as_file(inputs.label, tuple(results)))
+
+
+def evaluate(program: Program, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """The program's results by the reference interpreter, in this process."""
+    from jaxlib.mlir import passmanager
+    from jaxlib.mlir.dialects import stablehlo
+
+    module = program.parse()
+    with module.context:
+        stablehlo.register_interpreter_dialect(module.context)
+        stablehlo.register_stablehlo_passes()
+        if "chlo." in str(module):
+            passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))").run(module.operation)
+        types = [ir.RankedTensorType(type_) for type_ in _entry_types(module)]
+        given = [_attribute(array, type_) for array, type_ in zip(arrays, types, strict=True)]
+        results = stablehlo.eval_module(module, given)
+        return [_array(result) for result in results]
+
+
+def _entry_types(module: ir.Module) -> list[ir.Type]:
+    from fusionlab.hlo.program import public_function
+
+    return list(public_function(module).type.inputs)
+
+
+def _attribute(array: np.ndarray, type_: ir.RankedTensorType) -> ir.Attribute:
+    content = np.ascontiguousarray(array).reshape(array.shape)
+    if content.dtype == np.bool_:
+        return ir.DenseElementsAttr.get(content)
+    return ir.DenseElementsAttr.get(content, type=type_.element_type, shape=list(type_.shape))
+
+
+def _array(attribute: ir.Attribute) -> np.ndarray:
+    array = np.array(ir.DenseElementsAttr(attribute))
+    if array.dtype == object:
+        raise ValueError(f"results of type {attribute.type} cannot be read here")
+    return array
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

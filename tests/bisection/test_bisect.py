@@ -1,0 +1,208 @@
+"""``fusionlab bisect``: the guilty application, a smaller module, and a test that fails for the right reason."""
+
+import importlib.util
+import itertools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.bisection import reduction
+from fusionlab.bisection.reduction import reduce_program
+from fusionlab.bisection.steps import first_wrong, steps_of
+from fusionlab.bisection.written import write_case
+from fusionlab.bisection.xla_passes import changing_passes, judge_xla
+from fusionlab.equivalence.check import check_programs
+from fusionlab.hlo.program import Program
+from fusionlab.passes import batch_replay, laplacian_search
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+
+from .mutations import MUTATIONS
+from .small_programs import PROGRAMS, SQUARE
+
+SETTING = Setting(platform="cpu")
+
+
+def two_loops(x, w):
+    """Much around two loops; only the second runs 3 trips."""
+    y = jnp.tanh(x @ w) + jnp.cos(x)
+    first = lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(y * k), y)
+    z = jnp.exp(-(first**2)) @ w
+    second = lax.fori_loop(0, 3, lambda k, s: s + jnp.cos(z * k), z)
+    return jnp.sqrt(second**2 + 1.0).sum(), first.sum(), z
+
+
+@pytest.fixture
+def last_trip_lost_where_there_are_three(monkeypatch):
+    from dataclasses import replace
+
+    right = batch_replay.batched_loop
+
+    def wrong(trips, chunk):
+        if trips.loop.trips != 3:
+            return right(trips, chunk)
+        return right(replace(trips, loop=replace(trips.loop, trips=2)), 2)
+
+    monkeypatch.setattr(batch_replay, "batched_loop", wrong)
+
+
+@pytest.fixture(scope="module")
+def program(lowered):
+    return lowered(two_loops, SQUARE, SQUARE)
+
+
+def test_a_pipeline_is_taken_apart(program):
+    steps = steps_of(program, parse_pipeline("hoist-loop-invariants,batch-replay"), SETTING)
+    batched = [step for step in steps if step.by.name == "batch-replay"]
+    assert [(step.number, step.of) for step in batched] == [(1, 2), (2, 2)]
+    assert all(before.after == after.before for before, after in itertools.pairwise(steps))
+    whole = run_pipeline(program, parse_pipeline("hoist-loop-invariants,batch-replay"), SETTING).program
+    assert steps[-1].after == whole
+    assert steps[0].before == program
+
+
+def test_what_chooses_is_taken_apart_into_what_it_chose(program):
+    steps = steps_of(program, parse_pipeline("fuse-jvp-replay"), SETTING)
+    assert {step.by.name for step in steps} <= {"hoist-loop-invariants", "batch-replay"}
+    assert first_wrong(steps, check_programs) is None
+
+
+def test_the_second_application_is_guilty_and_reduced(program, last_trip_lost_where_there_are_three, tmp_path):
+    steps = steps_of(program, parse_pipeline("batch-replay"), SETTING)
+    step, verdict = first_wrong(steps, check_programs)
+    assert (step.number, step.of) == (2, 2)
+    assert verdict.verdict == "different"
+    reduced = reduce_program(step, SETTING, check_programs)
+    assert reduced.program.ops < reduced.ops_before / 2
+    assert reduced.trials <= reduction.MOST_TRIALS
+    module, test = write_case(tmp_path, reduced.program, step.by, "cpu")
+    assert Program.from_file(module).ops == reduced.program.ops
+    with pytest.raises(AssertionError, match="different: seed"):
+        run_tests_of(test)
+
+
+def run_tests_of(path):
+    spec = importlib.util.spec_from_file_location("written_by_bisect", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tests = [getattr(module, name) for name in dir(module) if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        test()
+
+
+def test_the_written_test_passes_once_the_pass_is_right(program, tmp_path):
+    _, test = write_case(tmp_path, program, parse_pipeline("batch-replay")[0], "cpu")
+    run_tests_of(test)
+
+
+def test_a_module_that_tests_nothing_is_said(lowered, tmp_path):
+    _, test = write_case(tmp_path, lowered(jnp.sin, SQUARE), parse_pipeline("batch-replay")[0], "cpu")
+    with pytest.raises(AssertionError, match="the module tests nothing"):
+        run_tests_of(test)
+
+
+def test_no_text_from_outside_reaches_the_code_that_is_written(lowered, tmp_path):
+    from dataclasses import replace
+
+    evil = replace(lowered(jnp.sin, SQUARE), provenance='x""" + __import__("os").abort() + """\n')
+    _, test = write_case(tmp_path, evil, parse_pipeline("batch-replay")[0], "cpu")
+    first = test.read_text().splitlines()[0]
+    assert first.count('"') == 6
+    compile(test.read_text(), str(test), "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["half of the cross term of a product", "hoisted values in the wrong order"])
+def test_mutations_are_reduced_and_their_tests_fail(name, lowered, monkeypatch, tmp_path):
+    monkeypatch.setattr(laplacian_search, "_FOUND", {})
+    mutation = next(mutation for mutation in MUTATIONS if mutation.name == name)
+    program = lowered(*PROGRAMS[mutation.program])
+    with monkeypatch.context() as patch:
+        mutation.plant(patch)
+        step, _ = first_wrong(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs)
+        reduced = reduce_program(step, SETTING, check_programs)
+        assert reduced.program.ops <= program.ops
+        _, test = write_case(tmp_path, reduced.program, step.by, "cpu")
+        with pytest.raises(AssertionError, match="different: seed"):
+            run_tests_of(test)
+    run_tests_of(test)
+
+
+# XLA's algebraic simplifier multiplies the two constants first: 1e30 * 1e30 is infinite in float32.
+OVERFLOW = """func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %large = stablehlo.constant dense<1.0e30> : tensor<4xf32>
+  %far = stablehlo.constant dense<-75.0> : tensor<4xf32>
+  %0 = stablehlo.add %x, %far : tensor<4xf32>
+  %1 = stablehlo.exponential %0 : tensor<4xf32>
+  %2 = stablehlo.multiply %1, %large : tensor<4xf32>
+  %3 = stablehlo.multiply %2, %large : tensor<4xf32>
+  return %3 : tensor<4xf32>
+}
+"""
+
+
+def test_a_pass_of_xla_is_found(cli, tmp_path):
+    path = tmp_path / "overflow.mlir"
+    path.write_text(OVERFLOW)
+    result = cli("bisect", path, "--xla", "--json", "--quiet", "--out", tmp_path / "out")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1, result.stderr
+    assert document["different"]
+    assert document["guilty"][0] == "algsimp"
+    with pytest.raises(AssertionError, match="different: seed"):
+        run_tests_of(tmp_path / "out" / "test_xla.py")
+
+
+def test_passes_of_xla_that_change_a_program_have_names(lowered):
+    names = changing_passes(lowered(lambda x: (x * 2 * 3) @ x, SQUARE))
+    assert "algsimp" in names
+    assert "pipeline-start" not in names
+
+
+def test_a_program_that_xla_keeps_is_within_bound(lowered):
+    assert judge_xla(lowered(lambda x: jnp.sin(x) @ x, SQUARE)).passed
+
+
+def test_the_command_on_a_file(cli, program, last_trip_lost_where_there_are_three, tmp_path):
+    path, out = tmp_path / "two.mlir", tmp_path / "out"
+    path.write_text(program.text)
+    result = cli("bisect", path, "--pass", "batch-replay", "--target", "cpu", "--trials", "1", "--json", "--out", out)
+    assert result.exit_code == 1, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["guilty"], document["application"], document["applications"]) == ("batch-replay", 2, 2)
+    assert document["ops_after"] < document["ops_before"]
+    assert [path.rpartition("/")[2] for path in document["files"]] == ["reduced.mlir", "test_batch_replay.py"]
+    with pytest.raises(AssertionError, match="different: seed"):
+        run_tests_of(out / "test_batch_replay.py")
+
+
+def test_nothing_to_find_is_exit_0_and_no_files(cli, lowered, tmp_path):
+    path, out = tmp_path / "loop.mlir", tmp_path / "out"
+    path.write_text(lowered(*PROGRAMS["directions"]).text)
+    result = cli("bisect", path, "--pass", "batch-replay", "--target", "cpu", "--quiet", "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert "none of 1 steps differs" in result.stdout
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ((), "name what to bisect"),
+        (("--xla", "--pass", "batch-replay"), "name what to bisect"),
+        (("--xla", "--target", "a100"), "cannot be run here"),
+        (("--pass", "batch-reply"), "unknown pass"),
+    ],
+)
+def test_bad_input(arguments, part, cli, lowered, tmp_path):
+    path = tmp_path / "x.mlir"
+    path.write_text(lowered(jnp.sin, jax.ShapeDtypeStruct((4,), np.float32)).text)
+    result = cli("bisect", path, *arguments, "--quiet")
+    assert result.exit_code == 2
+    assert part in result.stderr
+    assert result.stderr.count("\n") == 1

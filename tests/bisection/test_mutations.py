@@ -1,0 +1,81 @@
+"""Every planted mistake is called different by the check and located by the bisection; without it, nothing differs."""
+
+import pytest
+
+from fusionlab.bisection.steps import first_wrong, steps_of
+from fusionlab.equivalence.check import check_programs
+from fusionlab.passes import laplacian_search
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+
+from .mutations import MUTATIONS
+from .small_programs import PROGRAMS
+
+SETTING = Setting(platform="cpu")
+
+
+@pytest.fixture(autouse=True)
+def nothing_found_before(monkeypatch):
+    """What was found in a program is remembered; a mistake must not be, nor profit from it."""
+    monkeypatch.setattr(laplacian_search, "_FOUND", {})
+
+
+@pytest.fixture(scope="module")
+def programs(lowered):
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = lowered(*PROGRAMS[name])
+        return made[name]
+
+    return get
+
+
+def marked(mutation):
+    return pytest.param(mutation, id=mutation.name.replace(" ", "-"), marks=() if mutation.fast else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("mutation", [marked(mutation) for mutation in MUTATIONS])
+def test_a_mistake_is_different_and_located(mutation, programs, monkeypatch):
+    program = programs(mutation.program)
+    mutation.plant(monkeypatch)
+    result = run_pipeline(program, parse_pipeline(mutation.pipeline), SETTING)
+    assert result.applied, result.events
+    verdict = check_programs(program, result.program)
+    assert verdict.verdict == "different", verdict
+    step, of_step = first_wrong(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs)
+    assert str(step.by) == mutation.guilty
+    assert of_step.counterexample is not None
+
+
+CORRECT = sorted({(mutation.program, mutation.pipeline) for mutation in MUTATIONS})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "pipeline"), CORRECT)
+def test_without_a_mistake_nothing_differs(name, pipeline, programs):
+    if name == "of-another":
+        return
+    program = programs(name)
+    steps = steps_of(program, parse_pipeline(pipeline), SETTING)
+    assert steps
+    assert first_wrong(steps, check_programs) is None
+
+
+def test_a_rule_that_is_wrong_is_not_found_to_be_a_laplacian(programs, monkeypatch):
+    """What guards the passes before any check: the value is looked for by the rules that rewrite it."""
+    from fusionlab.codegen.forward_laplacian import products
+
+    right = products.row_products
+    monkeypatch.setattr(products, "row_products", lambda *given: 0.5 * right(*given))
+    result = run_pipeline(programs("gradient"), parse_pipeline("sparsify-directions"), SETTING)
+    assert not result.applied
+    assert any("none has the Laplacian" in getattr(event, "reason", "") for event in result.events)
+
+
+def test_there_are_enough_of_them():
+    assert len(MUTATIONS) >= 20
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)
+    guilty = {mutation.guilty.partition("{")[0] for mutation in MUTATIONS}
+    assert len(guilty) == 5

@@ -1,0 +1,115 @@
+"""``fusionlab check``: verdicts, exit codes, and the worst walker as a file that tells the programs apart again."""
+
+import json
+import shlex
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.equivalence.counterexample import Counterexample
+
+QUIET = ("--quiet",)
+X = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(2, 4, 3)
+
+
+def energy(x, factor=1.0):
+    return (lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[:, k]) * factor, x[:, 0])).sum(-1)
+
+
+@pytest.fixture
+def files(lowered, tmp_path):
+    made = {}
+    for name, function in {
+        "a": energy,
+        "same": lambda x: energy(x) + 0.0,
+        "reassociated": lambda x: jnp.sin(x).sum((1, 2)) + x[:, 0].sum(-1),
+        "wrong": lambda x: energy(x, 1.001),
+    }.items():
+        made[name] = tmp_path / f"{name}.mlir"
+        made[name].write_text(lowered(function, X).text)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("other", "words", "code"),
+    [("a", ("equal",), 0), ("reassociated", ("within-bound", "equal"), 0), ("wrong", ("different",), 1)],
+)
+def test_two_files(other, words, code, cli, files, tmp_path):
+    worst = tmp_path / "worst.npz"
+    result = cli("check", files["a"], files[other], "--json", "--worst", worst, *QUIET)
+    document = json.loads(result.stdout)
+    assert document["verdict"] in words
+    assert result.exit_code == code
+    (output,) = document["outputs"]
+    assert set(output) >= {"name", "max_abs_error", "max_ulp", "tolerance", "ulp_histogram", "abs_histogram"}
+    assert sum(output["ulp_histogram"]) == 4 * len(X)
+    assert worst.exists() == (code == 1)
+    assert document["worst_walker_file"] == (str(worst) if code else None)
+    assert (document["worst_walker"] is None) == (code == 0)
+    assert document["oracles"][0]["agrees"] is True
+
+
+def test_the_worst_walker_tells_them_apart_again(cli, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = cli("check", files["a"], files["wrong"], *QUIET)
+    assert first.exit_code == 1
+    assert "verdict: different" in first.stdout
+    found = Counterexample.load(tmp_path / "worst-walker.npz")
+    assert abs(found.rewritten - found.truth) > abs(found.original - found.truth)
+    words = shlex.split(found.command)
+    assert words[:2] == ["fusionlab", "check"]
+    again = cli(*words[1:], "--json")
+    assert again.exit_code == 1
+    document = json.loads(again.stdout)
+    assert found.label in document["worst_walker"]
+    assert cli("check", files["a"], files["same"], "--inputs", "worst-walker.npz", *QUIET).exit_code == 0
+
+
+def test_a_file_and_passes(cli, files):
+    result = cli("check", files["a"], "--pass", "batch-replay", "--target", "cpu", "--json", *QUIET)
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["pipeline"] == "batch-replay"
+    assert "applied" in document["events"][0]
+
+
+MODEL = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", "7", "--target", "cpu")
+
+
+def test_a_model_and_another_laplacian(cli):
+    result = cli("check", *MODEL, "--check-walkers", "7", "--against-laplacian", "forward", "--json", *QUIET)
+    assert result.exit_code == 0, result.stdout
+    document = json.loads(result.stdout)
+    assert (document["walkers"], document["verdict"]) == (7, "within-bound")
+    assert document["oracles"][0]["agrees"] is True
+    assert abs(document["outputs"][0]["mean_shift"]) < document["outputs"][0]["standard_error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ((), "name one thing to work on"),
+        (("a",), "name one thing to compare with"),
+        (("a", "wrong", "--pass", "batch-replay"), "name one thing to compare with"),
+        (("a", "absent"), "absent: cannot be read"),
+        (("a", "--against-laplacian", "forward"), "--against-laplacian is for a model"),
+        (("a", "wrong", "--inputs", "absent.npz"), "absent.npz: cannot be read"),
+        (("a", "wrong", "--worst", "."), "is a folder; --worst names the file"),
+        (("a", "wrong", "--check-time-limit", "0"), "--check-time-limit"),
+        ((*MODEL, "--against-laplacian", "hutchinson"), "it takes other arguments"),
+    ],
+)
+def test_bad_input(arguments, part, cli, files):
+    result = cli("check", *(files.get(argument, argument) for argument in arguments), *QUIET)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert part in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_what_could_not_be_checked_is_no_yes(cli, files):
+    result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", *QUIET)
+    assert result.exit_code == 1
+    assert "verdict: not-checked; the check did not finish within 0.1 s" in result.stdout

@@ -1,0 +1,168 @@
+"""Files made to do harm, in processes of their own: one line, exit code 2, and nothing written outside."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+ENTRY = "func.func public @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {{\n{}\n}}\n"
+IDENTITY = ENTRY.format("  return %x : tensor<4xf32>")
+SINE = ENTRY.format("  %0 = stablehlo.sine %x : tensor<4xf32>\n  return %0 : tensor<4xf32>")
+
+
+def nested_regions(count):
+    opening = "".join(f'%r{i} = "stablehlo.if"(%p) ({{\n' for i in range(count))
+    closing = "".join(
+        "}, {stablehlo.return %x : tensor<4xf32>}) : (tensor<i1>) -> tensor<4xf32>\n"
+        + (f"stablehlo.return %r{i} : tensor<4xf32>\n" if i else "return %r0 : tensor<4xf32>")
+        for i in reversed(range(count))
+    )
+    return ENTRY.format(f"{opening}stablehlo.return %x : tensor<4xf32>\n{closing}")
+
+
+def calls(count, times):
+    """``count`` functions, each calling the next one ``times`` times."""
+
+    def body(i):
+        lines = [f"%{n + 1} = call @f{i}(%{n if n else 'x'}) : (tensor<4xf32>) -> tensor<4xf32>" for n in range(times)]
+        return "\n".join([*lines, f"return %{times} : tensor<4xf32>"])
+
+    functions = [
+        f"func.func private @f{i}(%x: tensor<4xf32>) -> tensor<4xf32> {{\n"
+        f"{body(i + 1) if i + 1 < count else 'return %x : tensor<4xf32>'}\n}}\n"
+        for i in range(count)
+    ]
+    return ENTRY.format(body(0)) + "".join(functions)
+
+
+LARGE = ENTRY.format(
+    "  %c = stablehlo.constant dense<1.0> : tensor<4611686018427387904x4611686018427387904xf32>\n"
+    "  return %x : tensor<4xf32>"
+)
+FILES = {
+    "nul": (IDENTITY.replace("return", "\0 return"), "NUL byte in line 2"),
+    "magic": (b"ML\xefS\x01" + bytes(range(100, 200)), "neither StableHLO text nor MLIR bytecode"),
+    "newer-bytecode": (b"ML\xefR\xff\xff" + bytes(range(100)), "not a valid StableHLO module"),
+    "only-magic": (b"ML\xefR", "not a valid StableHLO module"),
+    "attributes": (f"module attributes {{a = {'[' * 100_000}{']' * 100_000}}} {{}}", "brackets nest deeper than 256"),
+    "types": (IDENTITY.replace("%p: tensor<i1>", f"%p: {'tuple<' * 50_000}{'>' * 50_000}"), "brackets nest deeper"),
+    "many-regions": (nested_regions(20_000), "brackets nest deeper than 256"),
+    "regions": (nested_regions(100), "regions nest deeper than 64 in @main"),
+    "call-chain": (calls(3_000, 1), "calls nest deeper than 200"),
+    "call-doubling": (calls(60, 2), "with its calls inlined has over 5,000,000 operations"),
+    "cycle": (calls(1, 1).replace("return %x : tensor<4xf32>\n}\n", "%1 = call @f0(%x) : (tensor<4xf32>) -> "
+              "tensor<4xf32>\nreturn %1 : tensor<4xf32>\n}\n"), "@f0 calls itself"),
+    "large": (LARGE, "more than any memory holds"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_would_end_the_process_is_one_line(name, cli, tmp_path):
+    """In this process: if the file were handed on, the whole test run would end."""
+    content, part = FILES[name]
+    path = tmp_path / "hostile.mlir"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    for arguments in (("replays", path), ("apply", path, "--pass", "batch-replay"), ("check", path, path)):
+        result = cli(*arguments, "--quiet")
+        assert result.exit_code == 2, result.stderr
+        assert result.stderr.startswith(f"fusionlab: {path}: ")
+        assert part in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["hostile.mlir"]
+
+
+def test_sixty_regions_are_fine(cli, tmp_path):
+    path = tmp_path / "deep.mlir"
+    path.write_text(nested_regions(60))
+    assert cli("replays", path, "--quiet").exit_code == 0
+
+
+def test_names_in_a_module_are_no_paths(cli, tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    path = inside / "names.mlir"
+    outside = f"../../{tmp_path.name}/outside"
+    path.write_text(f'module @"{outside}" {{\n{SINE}}}\n')
+    result = cli("dump", path, "--target", "cpu", "--out", inside / "out", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert [file.name for file in tmp_path.iterdir() if file.name != "cache"] == ["inside"]
+    assert sorted(file.name for file in inside.iterdir()) == ["names.mlir", "out"]
+
+
+def test_the_name_of_an_exported_function_is_no_path(tmp_path):
+    import jax
+    from jax import export
+
+    from fusionlab.hlo.saved import load_saved
+
+    def evil(x):
+        return x * 2
+
+    evil.__name__ = "../../outside"
+    exported = export.export(jax.jit(evil), platforms=["cpu"])(jax.ShapeDtypeStruct((3,), np.float32))
+    (tmp_path / "saved.bin").write_bytes(exported.serialize())
+    assert load_saved(tmp_path / "saved.bin").name == "_.._outside"
+
+
+CALLBACK = ENTRY.format(
+    '  %0 = stablehlo.custom_call @TARGET(%x) {api_version = 2 : i32, backend_config = "4660"} : '
+    "(tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>"
+)
+
+
+@pytest.mark.parametrize("target", ["xla_python_cpu_callback", "xla_ffi_python_cpu_callback", "PrintToStderr"])
+def test_custom_calls_of_a_file_are_not_run(target, cli, tmp_path):
+    """Their target would be run by a check, with whatever address the file gives it, on either side."""
+    hostile, plain = tmp_path / "hostile.mlir", tmp_path / "plain.mlir"
+    hostile.write_text(CALLBACK.replace("TARGET", target))
+    plain.write_text(SINE)
+    for first, second in ((hostile, plain), (plain, hostile)):
+        result = cli("check", first, second, "--quiet")
+        assert result.exit_code == 1, result.stderr
+        assert f"custom call @{target} is opaque" in result.stdout
+
+
+def in_a_process(command, **options):
+    return subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=False, timeout=120, **options
+    )
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    """A limit on the size of files stands for it: the write fails halfway."""
+    path = tmp_path / "out.mlir"
+    path.write_text("old")
+    command = (
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from pathlib import Path\n"
+        "from fusionlab.output import write_whole\n"
+        "from fusionlab.errors import InputError\n"
+        f"try:\n    write_whole(Path({str(path)!r}), 'x' * 100_000)\n"
+        "except InputError as error:\n    print(error)\n"
+    )
+    done = in_a_process(command, cwd=os.getcwd())
+    assert "out.mlir: cannot be written: " in done.stdout, done.stderr
+    assert path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["out.mlir"]
+
+
+def test_a_killed_run_leaves_the_old_file_or_the_new_one(tmp_path):
+    path = tmp_path / "out.mlir"
+    contents = [letter * 3_000_000 for letter in "ab"]
+    path.write_text(contents[0])
+    command = (
+        "from pathlib import Path\nfrom fusionlab.output import write_whole\nprint('writing', flush=True)\n"
+        f"while True:\n    for letter in 'ab':\n        write_whole(Path({str(path)!r}), letter * 3_000_000)\n"
+    )
+    for _ in range(5):
+        with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout.readline() == "writing\n"
+            try:
+                writer.wait(timeout=0.05)
+            except subprocess.TimeoutExpired:
+                writer.kill()
+        assert path.read_text() in contents

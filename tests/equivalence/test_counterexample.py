@@ -1,0 +1,76 @@
+"""The worst walker as a file: the same arrays come back, and nothing else is read as one."""
+
+import pickle
+import zipfile
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.samples import require_fitting
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import TensorType
+
+ARRAYS = (
+    np.arange(6, dtype=np.float32).reshape(2, 3),
+    np.array(3, np.int32),
+    np.array([True, False]),
+    np.asarray(jax.numpy.arange(4, dtype="bfloat16")),
+    np.ones((0, 2), np.complex64),
+)
+FOUND = Counterexample("seed 2", ARRAYS, 1, (3,), 1.5, float("nan"), float("inf"), "fusionlab check a.mlir b.mlir")
+
+
+def test_it_comes_back(tmp_path):
+    FOUND.save(tmp_path / "worst.npz")
+    back = Counterexample.load(tmp_path / "worst.npz")
+    for ours, theirs in zip(back.arrays, ARRAYS, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        np.testing.assert_array_equal(ours, theirs)
+    assert (back.label, back.output, back.index, back.command) == ("seed 2", 1, (3,), FOUND.command)
+    assert back.original == 1.5
+    assert np.isnan(back.rewritten)
+    assert back.truth == np.inf
+
+
+class Evil:
+    def __reduce__(self):
+        return (open, ("executed", "w"))
+
+
+@pytest.mark.parametrize(
+    "content", ["prose", "empty", "pickle", "other arrays", "pickled array", "truncated", "bad zip"]
+)
+def test_other_files_are_refused_and_nothing_is_unpickled(content, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "worst.npz"
+    whole = FOUND.to_bytes()
+    if content == "other arrays":
+        np.savez(path, x=np.ones(3))
+    elif content == "pickled array":
+        np.savez(path, facts=np.array([Evil()], object), allow_pickle=True)
+    elif content == "bad zip":
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("facts.npy", b"not an array")
+    else:
+        path.write_bytes(
+            {"prose": b"hello", "empty": b"", "pickle": pickle.dumps(Evil()), "truncated": whole[: len(whole) // 2]}[
+                content
+            ]
+        )
+    with pytest.raises(InputError, match=r"worst\.npz: not the inputs of a check"):
+        Counterexample.load(path)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.npz: cannot be read: No such file"):
+        Counterexample.load(tmp_path / "absent.npz")
+
+
+def test_inputs_of_another_program_are_refused():
+    types = [TensorType((2, 3), "f32"), TensorType((), "i32"), TensorType((2,), "i1"), TensorType((4,), "bf16")]
+    require_fitting(FOUND, [*types, TensorType((0, 2), "complex<f32>")], "worst.npz")
+    with pytest.raises(InputError, match=r"worst\.npz: inputs of another program: they are float32\[2, 3\]"):
+        require_fitting(FOUND, types, "worst.npz")

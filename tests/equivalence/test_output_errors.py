@@ -1,0 +1,107 @@
+"""What one output's errors are: signs, patterns of NaN, means, and the loss of the original at other roundings."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.check import compare
+from fusionlab.equivalence.output_errors import Columns, compare_output, needs_more_roundings
+from fusionlab.equivalence.samples import Sample
+
+
+def columns(truth, original, rewritten, rewritten64=None):
+    truth = np.asarray(truth, np.float64)
+    wide = truth if rewritten64 is None else np.asarray(rewritten64, np.float64)
+    return Columns(truth, np.asarray(original, np.float32), np.asarray(rewritten, np.float32), wide)
+
+
+def passed(*given, typical=True):
+    return compare_output("output 0", columns(*given), typical=typical).error.passed
+
+
+def test_a_sign_is_right_or_wrong():
+    truth = [1.0, -1.0, 1.0, -1.0]
+    assert passed(truth, truth, truth)
+    assert not passed(truth, truth, [1.0, -1.0, 1.0, 1.0])
+    # Where the original itself is wrong, the rewritten program may be; elsewhere that allows nothing.
+    assert passed(truth, [1.0, -1.0, -1.0, -1.0], [1.0, -1.0, -1.0, -1.0])
+    assert passed(truth, [1.0, -1.0, -1.0, -1.0], truth)
+    assert not passed(truth, [1.0, -1.0, -1.0, -1.0], [1.0, 1.0, -1.0, -1.0])
+    assert not passed(truth, truth, truth, [1.0, -1.0, 1.0, 1.0])
+    assert not passed(truth, [1.0, -1.0, -1.0, -1.0], [1.0, -1.0, 0.5, -1.0])
+    assert not passed(truth, truth, [1.0, -1.0, 1.0, np.nan])
+
+
+def test_a_sum_that_happens_to_be_whole_is_no_sign():
+    assert passed(np.ones(3), np.ones(3), np.float32([1.0, 1.0, 1.0000001]), [1.0, 1.0, 1.0000000000000002])
+    assert not passed(np.ones(3), np.ones(3), [1.0, 1.0, -1.0])
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -np.inf, 3.0])
+def test_a_pattern_is_that_of_the_original(wrong):
+    truth, overflown = [1.5, 1e39], [1.5, np.inf]
+    assert passed(truth, overflown, overflown)
+    assert not passed(truth, overflown, [1.5, wrong])
+
+
+def test_the_mean_may_shift_by_its_error():
+    random = np.random.default_rng(0)
+    truth = 10 + random.standard_normal(4000)
+    original = truth.astype(np.float32)
+    original[7] += 100  # one walker where the original is far off, so that each may be off by 400
+    biased = original + np.float32(0.5)
+    found = compare_output("output 0", columns(truth, original, biased), typical=True).error
+    assert found.max_abs_error < found.tolerance
+    assert found.mean_shift == pytest.approx(0.5, abs=1e-3)
+    assert found.standard_error == pytest.approx(np.std(original) / 4000**0.5, rel=1e-2)
+    assert found.mean_shifted
+    assert not found.passed
+    edges = compare_output("output 0", columns(truth, original, biased), typical=False).error
+    assert edges.mean_shift is None
+    assert edges.passed
+
+
+def test_one_lucky_evaluation_is_not_what_the_original_loses():
+    lucky = columns([1.0, 2.5], [1.0, 2.5], [1.0, 2.5001])
+    assert needs_more_roundings(lucky)
+    other = columns([1.0, 2.5], [1.0, 2.5001], [1.0, 2.5])
+    assert compare_output("output 0", lucky, typical=False).error.passed is False
+    more = replace(lucky, nearby=((other.truth, other.original),))
+    assert compare_output("output 0", more, typical=False).error.passed
+    assert not needs_more_roundings(columns([1.0, 2.5], [1.0, 2.5], [1.0, 2.5001], [1.0, 2.5001]))
+    assert not needs_more_roundings(columns([1.0, 2.5], [1.0, 2.5], [1.0, np.nan]))
+
+
+def test_more_roundings_do_not_help_what_is_wrong():
+    """A rewritten program that is wrong at other roundings too; the original never loses as much."""
+    x = np.linspace(1.0, 2.0, 8, dtype=np.float32)
+    verdict = compare(
+        [Sample("seed 1", (x,))],
+        truth=lambda arrays: [arrays[0].astype(np.float64)],
+        original=lambda arrays: [arrays[0] * np.float32(1)],
+        rewritten=lambda arrays: [arrays[0] * np.float32(1.001)],
+        rewritten_float64=lambda arrays: [arrays[0].astype(np.float64)],
+        walkers=None,
+    )
+    assert verdict.verdict == "different"
+    found = verdict.counterexample
+    assert (found.output, found.index) == (0, (7,))
+    assert found.original == 2.0
+    assert found.rewritten == pytest.approx(2.002)
+
+
+def test_the_worst_walker_of_a_mean_that_shifted_is_described():
+    truth = np.linspace(5.0, 6.0, 64)
+    original = truth.astype(np.float32)
+    original[3] += 50
+    verdict = compare(
+        [Sample("seed 1", ())],
+        truth=lambda _: [truth],
+        original=lambda _: [original],
+        rewritten=lambda _: [original + np.float32(20)],
+        rewritten_float64=lambda _: [truth],
+        walkers=None,
+    )
+    assert verdict.verdict == "different"
+    assert "the mean shifts by 20" in verdict.worst
