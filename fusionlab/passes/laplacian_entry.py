@@ -20,6 +20,7 @@ from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.passes.laplacian_guards import mixed
 from fusionlab.passes.laplacian_trial import Laplacian
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian
 
@@ -39,6 +40,8 @@ class RewrittenEntry:
         if chunks > 1 and (found.walker_axes != 1 or found.x.type.shape[0] % chunks):
             raise NoLaplacian(f"{found.x.type.shape[: found.walker_axes]} walkers cannot be taken in {chunks} parts")
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
+        if chunks > 1 and (reason := mixed(flat, self.cone, found.x, found.axes)) is not None:
+            raise NoLaplacian(f"the walkers cannot be taken in parts: {reason}")
         given = [*flat.arguments, found.x, found.output, *found.gradients]
         self.of_offset = [] if self.offset is None else live_nodes(flat.nodes, given, [self.offset])
         if question.replay is not None and question.replay.loop.node in self.of_offset:

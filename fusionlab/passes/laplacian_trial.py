@@ -11,15 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
-from fusionlab.hlo.flat import Value, reads
+from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.branch_cover import BranchCover, Turning
-from fusionlab.passes.sums_over_directions import DirectionSum, NotSeen, is_float
+from fusionlab.passes.laplacian_guards import less_precise, own_choices, told_apart
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
 """Seed, and the scale of the positions in units of their distribution, of each draw."""
@@ -32,6 +34,8 @@ FEW_ENOUGH = 64
 _TOLERANCE = 1e-6
 _TYPICAL = 1e-10
 """Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
+_CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
+"""What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
 _OPTIONS: dict[str, str | int | bool] = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_experimental_ynn_fusion_type": "",
@@ -86,6 +90,10 @@ class Trial:
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
         many = math.prod(x.type.shape[:walkers])
         axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
+        if axes and (reason := told_apart(self.flat, axes)) is not None:
+            if many > FEW_ENOUGH:
+                raise NoLaplacian(reason)
+            axes = {}
         # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
         self.axes = axes = axes if axes.get(x) == {0} else {}
         self.raising = Turning(
@@ -166,8 +174,11 @@ class Trial:
         arrays = []
         for value in self.inputs:
             shape, dtype = self.raising.shape(value), self.raising.dtype(value.type)
+            if np.issubdtype(dtype, np.bool_):
+                arrays.append(random.integers(0, 2, shape).astype(bool) if shape else np.asarray(seed % 2 == 1))
+                continue
             if not np.issubdtype(dtype, np.inexact):
-                arrays.append(random.integers(0, 2, shape).astype(dtype))
+                arrays.append(np.asarray(random.integers(0, 8, shape) if shape else seed).astype(dtype))
                 continue
             spread = scale if value is self.x else 1 / math.sqrt(shape[0]) if len(shape) == 2 else 1.0
             arrays.append(np.asarray(spread * random.standard_normal(shape)).astype(dtype))
@@ -188,8 +199,20 @@ class Trial:
     def _found(self, which: int, at: int, scale: float, results: Sequence[Any]) -> Laplacian:
         """The finding; NoLaplacian if what was seen does not cover all branches."""
         complaint = self.cover.complaint(self.outputs[at], [result[4] for result in results])
+        numbers = self.cover.numbers
+        cone = _walked(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]]))
+        shared = {numbers.get(value) for node in cone for value in node.results}
+        own = [
+            node
+            for node in _walked(live_nodes(self.flat.nodes, self.inputs, [self.targets[which]]))
+            if node.results and numbers.get(node.results[0]) not in shared
+        ]
+        read = {value for node in cone for value in reads(node)}
+        complaint = complaint or own_choices(self.flat, self.x, own, read)
         if complaint is not None:
             raise NotSeen(f"{subject(self.question)} {complaint}")
+        if (reason := less_precise(cone, own)) is not None:
+            raise NoLaplacian(f"{subject(self.question)} is not taken from its value: {reason}")
         return Laplacian(
             self.x,
             self.coordinates,
@@ -203,14 +226,31 @@ class Trial:
         )
 
     def _is_gradient(self, results: Sequence[Any], i: int, at: int) -> bool:
+        if _chosen(self.gradients[i]):
+            return False
         for result in results:
             given, rows = result[1][i], result[3][at]
             if given.size != rows.size:  # as many as walkers and coordinates, but of something else
                 return False
             expected = np.moveaxis(rows, 0, -1).reshape(given.shape)
-            if not np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * np.abs(expected).max()):
+            size = np.abs(expected).max()
+            if not np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * size):
+                return False
+            if not np.median(np.abs(given - expected)) <= _TYPICAL * size:
                 return False
         return True
+
+
+def _chosen(value: Value) -> bool:
+    """Whether ``value`` is one of several by some question, as it stands or moved."""
+    while (node := value.producer) is not None and node.name in REPEATS:
+        value = node.operands[0]
+    return node is not None and node.name in _CHOOSING
+
+
+def _walked(nodes: Sequence[Node]) -> list[Node]:
+    """``nodes`` and those of their regions."""
+    return [node for outer in nodes for node in (outer, *(n for region in outer.regions for n in region.walk()))]
 
 
 def _equal_where_finite(first: np.ndarray, second: np.ndarray) -> bool:

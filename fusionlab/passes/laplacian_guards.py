@@ -1,0 +1,145 @@
+"""What no evaluation at a few walkers can show: reasons not to take one value's Laplacian for a sum over directions.
+
+Each function gives the reason in words, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
+from fusionlab.hlo.replay import reached
+from fusionlab.passes.sums_over_directions import is_float
+
+_WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
+_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
+_STEPS = frozenset(
+    f"stablehlo.{name}" for name in ("floor", "ceil", "round_nearest_afz", "round_nearest_even", "is_finite")
+)
+_INDEX_ARITHMETIC = frozenset(
+    f"stablehlo.{name}"
+    for name in [
+        "broadcast_in_dim",
+        "reshape",
+        "transpose",
+        "concatenate",
+        "convert",
+        "add",
+        "compare",
+        "select",
+        "slice",
+    ]
+)
+
+
+def less_precise(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
+    """Whether what computes the value is less precise than what computes the sum: its Laplacian would be, too."""
+    both = (list(cone), list(own))
+    widths, others = (
+        [_WIDTH[v.type.dtype] for node in nodes for v in node.results if v.type.dtype in _WIDTH] for nodes in both
+    )
+    if widths and others and min(widths) < min(others):
+        return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"
+    ours, theirs = ([_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in both)
+    if ours and theirs and min(ours) < min(theirs):
+        return f"its value contracts at precision {_PRECISIONS[min(ours)]}, the sum at {_PRECISIONS[min(theirs)]}"
+    return None
+
+
+def _precision(node: Node) -> int:
+    """The lower of the two operands' precisions."""
+    if "precision_config" not in node.attributes:
+        return 0
+    words = str(node.attributes["precision_config"])
+    return 0 if "DEFAULT" in words else 1 if "HIGH>" in words else 2
+
+
+def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
+    """Whether the sum alone rounds floats, asks if they are finite, compares parameters or reads whole numbers.
+
+    Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
+    """
+    arguments = set(flat.arguments) - {x}
+    parameters = reached(flat, list(arguments)) - reached(flat, [x])
+    for node in own:
+        if _is_equality_of_floats(node) and not parameters.isdisjoint(node.operands):
+            return f"compares parameters as its value does not (at {node.scope})"
+        to_integers = node.name == "stablehlo.convert" and not is_float(node.results[0])
+        if node.name in _STEPS or (to_integers and is_float(node.operands[0])):
+            return f"rounds or tests what its value does not ({node.name.removeprefix('stablehlo.')} at {node.scope})"
+        for value in reads(node):
+            if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read_by_value:
+                return f"reads the {value.type} argument %{value.id}, which its value does not"
+    return None
+
+
+def _is_equality_of_floats(node: Node) -> bool:
+    if node.name != "stablehlo.compare" or not is_float(node.operands[0]):
+        return False
+    direction = str(node.attributes["comparison_direction"])
+    return "EQ" in direction or "NE" in direction
+
+
+def told_apart(flat: FlatFunction, axes: Mapping[Value, set[int]]) -> str | None:
+    """Whether some constant or index gives one walker another program than the next: a few are not all then."""
+    users: dict[Value, list[Node]] = {}
+    for node in flat.walk():
+        for value in node.operands:
+            users.setdefault(value, []).append(node)
+    for node in flat.walk():
+        for value in node.results:
+            for axis in axes.get(value, ()):
+                if _varies(node, axis) and not _only_an_index(value, users):
+                    return f"a {node.name.removeprefix('stablehlo.')} tells walkers apart ({node.scope})"
+    return None
+
+
+def _varies(node: Node, axis: int) -> bool:
+    """Whether a constant or iota differs along ``axis``."""
+    if node.name == "stablehlo.iota":
+        return bool(node.attributes["iota_dimension"].value == axis)
+    if node.name != "stablehlo.constant":
+        return False
+    array = constant_array(node)
+    return bool((array != array.take([0], axis)).any()) and not bool(np.isnan(array).all())
+
+
+def _only_an_index(value: Value, users: Mapping[Value, Sequence[Node]]) -> bool:
+    """Whether ``value`` ends, through arithmetic of indices, in indices of gathers and scatters alone."""
+    pending, seen = [value], {value}
+    while pending:
+        known = pending.pop()
+        for node in users.get(known, ()):
+            if node.name in ("stablehlo.gather", "stablehlo.scatter") and node.operands[1] is known:
+                continue
+            if node.name not in _INDEX_ARITHMETIC or any(is_float(result) for result in node.results):
+                return False
+            fresh = [result for result in node.results if result not in seen]
+            seen.update(fresh)
+            pending += fresh
+    return True
+
+
+def mixed(flat: FlatFunction, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> str | None:
+    """Whether a value depends on other walkers too: it cannot be computed for some of them."""
+    dependent = reached(flat, [x])
+    for node in cone:
+        moving = [value for value in reads(node) if value in dependent]
+        if not moving:
+            continue
+        kept = all(axes.get(value) for value in node.results if value in dependent and is_float(value))
+        if not kept or any(axis in axes.get(value, ()) for value in moving for axis in _reordered(node)):
+            return f"{node.name.removeprefix('stablehlo.')} at {node.scope} mixes walkers"
+    return None
+
+
+def _reordered(node: Node) -> Iterator[int]:
+    """Axes along which ``node`` mixes or moves elements although their extent stays."""
+    if node.name == "stablehlo.reverse":
+        yield from (int(axis) for axis in node.attributes["dimensions"])
+    elif node.name == "stablehlo.sort":
+        yield node.attributes["dimension"].value
+    elif node.name == "stablehlo.reduce_window":
+        yield from (axis for axis, n in enumerate(node.attributes["window_dimensions"]) if int(n) > 1)

@@ -1,0 +1,159 @@
+"""Near misses that agree wherever a few random walkers are tried: planted differences, each seen and left alone."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+
+from .laplacian_functions import X, fori
+
+W = np.random.default_rng(8).standard_normal((3, 5))
+MANY = np.random.default_rng(9).standard_normal((70, 3, 3))
+
+
+def psi(_, y):
+    return jnp.tanh(y @ W).sum() ** 2 - jnp.sqrt((y**2).sum(-1) + 0.3).sum()
+
+
+def lower(function, *arrays):
+    """Without what nothing reads: a value that is differentiated is not in a program that does not return it."""
+    module = jax.jit(lambda *given: function(*given)).trace(*arrays).lower(lowering_platforms=("cuda",))
+    return Program.from_module(module.compiler_ir("stablehlo"), name="near", provenance="test", platform="cuda")
+
+
+def rewritten(function, *arrays, passes="sparsify-directions"):
+    with jax.enable_x64(True):
+        program = lower(function, *arrays)
+    return program, run_pipeline(program, parse_pipeline(passes), Setting())
+
+
+def of(changed):
+    """[walkers] of log|psi|, and of the Laplacian of ``changed(psi, y, ...)``, which is nearly it."""
+
+    def function(x, *more):
+        return jax.vmap(lambda y: (psi(None, y), fori(lambda _, z: changed(z, *more), None, y)))(x)
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "why"),
+    [
+        pytest.param(
+            lambda y, n: psi(None, y) + jnp.where(n > 50, 1.0, 0.0) * jnp.sin(y).sum(),
+            (np.array(3, np.int32),),
+            "reads the i32 argument",
+            id="whole-number",
+        ),
+        pytest.param(
+            lambda y, z: psi(None, y) + jnp.where(z == 1.0, 1.0, 0.0).sum() * jnp.sin(y).sum(),
+            (np.ones(2),),
+            "compares parameters as its value does not",
+            id="equality-of-parameters",
+        ),
+        pytest.param(
+            lambda y: psi(None, y) + jnp.floor(1e-3 * (y**2).sum()) * jnp.sin(y).sum(),
+            (),
+            "rounds or tests what its value does not (floor",
+            id="floor",
+        ),
+        pytest.param(
+            lambda y: psi(None, y) + jnp.where((y**2).sum() > 1e6, 1.0, 0.0) * jnp.sin(y).sum(),
+            (),
+            "compares what its value does not",
+            id="far-away",
+        ),
+    ],
+)
+def test_what_the_sum_alone_asks(changed, more, why):
+    _, result = rewritten(of(changed), X, *more)
+    assert not result.applied
+    assert any(why in event.reason for event in result.events), result.events
+
+
+def test_a_flag_that_only_the_sum_reads():
+    def changed(y, flag):
+        return jnp.where(flag, psi(None, y), psi(None, y) + jnp.sin(y).sum())
+
+    _, result = rewritten(of(changed), X, np.array(True))
+    assert not result.applied
+
+
+def test_walkers_of_two_kinds():
+    """The first four are all alike, and of many walkers no more than four are tried."""
+    kinds = np.repeat([1.0, 2.0], [4, 66])
+
+    def shifted(x):
+        laplacians = jax.vmap(lambda y, kind: fori(lambda _, z: kind * psi(None, z), None, y))(x, kinds)
+        return jax.vmap(lambda y: psi(None, y))(x), laplacians
+
+    _, result = rewritten(shifted, MANY)
+    assert not result.applied
+    assert any("tells walkers apart" in event.reason for event in result.events), result.events
+
+
+@pytest.mark.parametrize(
+    ("ask", "at"),
+    [
+        pytest.param(jnp.nan_to_num, 0.0, id="nan-to-num"),
+        pytest.param(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), 0.0, id="is-finite"),
+        pytest.param(lambda g: jnp.where(jnp.abs(g) < 1e3, g, 0.0), 1e3, id="cut-off"),
+    ],
+)
+def test_a_gradient_that_is_asked_about_is_still_asked(ask, at, run_raised):
+    def singular(_, y):
+        return psi(None, y) + jnp.sqrt((y**2).sum()) + (y**4).sum()
+
+    def function(x):
+        def of_one(y):
+            return singular(None, y), fori(singular, None, y), ask(jax.grad(singular, 1)(None, y))
+
+        return jax.vmap(of_one)(x)
+
+    program, result = rewritten(function, X)
+    assert result.applied
+    there = np.full_like(X, at)
+    np.testing.assert_allclose(
+        run_raised(result.program, [there])[2], run_raised(program, [there])[2], rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(("narrow", "why"), [("bfloat16", "16 bits"), ("precision", "contracts at precision DEFAULT")])
+def test_a_value_that_is_less_precise_than_its_sum(narrow, why):
+    def value(precise):
+        def log_psi(_, y):
+            w = W.astype(jnp.bfloat16).astype(np.float32)  # exact in both
+            if narrow == "bfloat16" and not precise:
+                return jnp.tanh((y.astype(jnp.bfloat16) @ w.astype(jnp.bfloat16)).astype(jnp.float32)).sum()
+            return jnp.tanh(jnp.dot(y, w, precision="highest" if precise else "default")).sum()
+
+        return log_psi
+
+    def function(x):
+        return jax.vmap(lambda y: (value(False)(None, y), fori(value(True), None, y)))(x)
+
+    program = lower(function, X.astype(np.float32))
+    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    assert not result.applied
+    assert any(why in event.reason for event in result.events), result.events
+
+
+@pytest.mark.parametrize(
+    "mix", [lambda v: v + 0.1 * v.sum(), lambda v: v + v[::-1], jnp.cumsum], ids=["sum", "reverse", "cumulated"]
+)
+def test_walkers_that_see_each_other_are_not_taken_in_parts(mix, run_raised):
+    """Their values are sums over walkers with the same Laplacians."""
+
+    def function(x):
+        return mix(jax.vmap(lambda y: psi(None, y))(x)), jax.vmap(lambda y: fori(psi, None, y))(x)
+
+    walkers = np.concatenate([X, X + 0.1])
+    program, result = rewritten(function, walkers, passes="sparsify-directions{chunks=2}")
+    assert not result.applied or result.applied[0].what.startswith("9 trips are the Laplacian of")
+    whole = run_raised(program, [walkers])
+    for ours, theirs in zip(run_raised(result.program, [walkers]), whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
