@@ -129,13 +129,13 @@ class Contractions(Moves):
         assert total is not None
         if constant is None:
             return total
-        return Jet(total.value + constant, total.lap, total.rows, total.owners)
+        return total.with_value(total.value + constant)
 
     def _sum(self, left: Jet, right: Jet) -> Jet:
         shape = np.broadcast_shapes(left.shape, right.shape)
         jets = [_widened(left, shape), _widened(right, shape)]
         keep = [lambda part: part, lambda part: part]
-        return products.combine(jets[0].value + jets[1].value, jets, keep, self.coordinates)
+        return products.combine(jets[0].value + jets[1].value, jets, keep, self.coordinates, linear=True)
 
     def _contraction(self, node: Node) -> products.Contraction:
         numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
@@ -160,7 +160,7 @@ def _joined(jets: Sequence[Jet], axis: int) -> Jet:
     if len(jets) == 1:
         return jets[0]
     has_lap = any(jet.lap is not None for jet in jets)
-    stack = jnp.concatenate([products.with_lap(jet, has_lap) for jet in jets], axis + 1)
+    stack = jnp.concatenate([jet.stack_with(has_lap) for jet in jets], axis + 1)
     return Jet.of_stack(stack, has_lap, jets[0].owners)
 
 

@@ -68,6 +68,19 @@ class Jet:
         front = [self.value] if self.lap is None else [self.value, self.lap]
         return jnp.concatenate([*(jnp.asarray(part)[None] for part in front), self.rows])
 
+    def stack_with(self, has_lap: bool) -> Any:
+        """``stacked``, with a Laplacian of zeros if one is asked for and there is none."""
+        if has_lap and self.lap is None:
+            return jnp.concatenate([self.value[None], jnp.zeros((1, *self.shape), self.rows.dtype), self.rows])
+        return self.stacked
+
+    def with_value(self, value: Any) -> Jet:
+        """The jet of this value plus a constant, where ``value`` is that sum."""
+        if not self.dense:
+            return Jet(value, self.lap, self.rows, self.owners)
+        stack = self.stacked
+        return Jet.of_stack(jnp.where(row_numbers(stack) == 0, value[None], stack), self.lap is not None, None)
+
     @property
     def moving(self) -> Any:
         """[lap (if any), rows]: what is mapped by the Jacobian."""
@@ -94,6 +107,26 @@ class Jet:
             return Jet.of_stack(_over_rows(function, self.stack), self.lap is not None, owners)
         lap = None if self.lap is None else function(self.lap)
         return Jet(function(self.value), lap, _over_rows(function, self.rows), owners)
+
+
+def row_numbers(stack: Any) -> np.ndarray:
+    """0, 1, 2, ... along the leading axis of ``stack``, extent 1 along all others."""
+    return np.arange(stack.shape[0]).reshape((-1,) + (1,) * (stack.ndim - 1))
+
+
+def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any) -> Jet:
+    """The dense jet with ``value``, Laplacian ``slope lap + source`` (None: none) and rows ``slope rows``.
+
+    One expression for the whole stack: XLA then writes it in one kernel, over the stack that it is made from if
+    nothing else needs that.
+    """
+    has_lap = jet.lap is not None or source is not None
+    stack = jet.stack_with(has_lap)
+    number = row_numbers(stack)
+    moved = slope * stack
+    if source is not None:
+        moved = moved + jnp.where(number == 1, source[None], np.zeros((), stack.dtype))
+    return Jet.of_stack(jnp.where(number == 0, value[None], moved), has_lap, None)
 
 
 def _over_rows(function: Callable[[Any], Any], rows: Any) -> Any:
