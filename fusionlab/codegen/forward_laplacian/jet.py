@@ -78,8 +78,7 @@ class Jet:
         """The jet of this value plus a constant, where ``value`` is that sum."""
         if not self.dense:
             return Jet(value, self.lap, self.rows, self.owners)
-        stack = self.stacked
-        return Jet.of_stack(jnp.where(row_numbers(stack) == 0, value[None], stack), self.lap is not None, None)
+        return Jet.of_stack(with_first(self.stacked, value), self.lap is not None, None)
 
     @property
     def moving(self) -> Any:
@@ -109,11 +108,6 @@ class Jet:
         return Jet(function(self.value), lap, _over_rows(function, self.rows), owners)
 
 
-def row_numbers(stack: Any) -> np.ndarray:
-    """0, 1, 2, ... along the leading axis of ``stack``, extent 1 along all others."""
-    return np.arange(stack.shape[0]).reshape((-1,) + (1,) * (stack.ndim - 1))
-
-
 def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any) -> Jet:
     """The dense jet with ``value``, Laplacian ``slope lap + source`` (None: none) and rows ``slope rows``.
 
@@ -122,11 +116,16 @@ def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any) -> Jet:
     """
     has_lap = jet.lap is not None or source is not None
     stack = jet.stack_with(has_lap)
-    number = row_numbers(stack)
     moved = slope * stack
-    if source is not None:
-        moved = moved + jnp.where(number == 1, source[None], np.zeros((), stack.dtype))
-    return Jet.of_stack(jnp.where(number == 0, value[None], moved), has_lap, None)
+    if not has_lap:
+        return Jet.of_stack(with_first(moved, value), False, None)
+    return Jet.of_stack(with_first(moved, value, moved[1] if source is None else slope * stack[1] + source), True, None)
+
+
+def with_first(stack: Any, *rows: Any) -> Any:
+    """``stack`` with its first rows replaced."""
+    front = jnp.concatenate([row[None] for row in rows]) if len(rows) > 1 else rows[0][None]
+    return lax.dynamic_update_slice(stack, front, [np.int32(0)] * stack.ndim)
 
 
 def _over_rows(function: Callable[[Any], Any], rows: Any) -> Any:

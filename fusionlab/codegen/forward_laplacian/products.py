@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, row_numbers, row_products, same_owner
+from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, row_products, same_owner, with_first
 
 Scale = Callable[[Any], Any]
 """How one jet's lap and rows enter a linear combination; must broadcast over a leading axis."""
@@ -67,10 +67,8 @@ def _multiply_stacks(left: Jet, right: Jet, cross: Any) -> Jet:
     u V + U v in every row but the first, which is u v; the cross terms belong to the Laplacian in row 1.
     """
     u, v = left.stack_with(True), right.stack_with(True)
-    number = row_numbers(u)
-    zero = np.zeros((), u.dtype)
-    first = jnp.where(number == 0, zero, u * v[0])
-    return Jet.of_stack(u[0] * v + first + jnp.where(number == 1, cross[None], zero), True, None)
+    moved = u[0] * v + u * v[0]
+    return Jet.of_stack(with_first(moved, u[0] * v[0], moved[1] + cross), True, None)
 
 
 def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
@@ -91,11 +89,9 @@ def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
 def _divide_stacks(value: Any, inverse: Any, top: Jet, bottom: Jet) -> Jet:
     """The quotient of dense jets as one expression for all rows but for the sum over directions."""
     u, v = top.stack_with(True), bottom.stack_with(True)
-    number = row_numbers(u)
     moved = u * inverse - v * (value * inverse)
     cross = _sum_rows(moved[2:] * v[2:])
-    extra = jnp.where(number == 1, (-(cross + cross) * inverse)[None], np.zeros((), u.dtype))
-    return Jet.of_stack(jnp.where(number == 0, value[None], moved + extra), True, None)
+    return Jet.of_stack(with_first(moved, value, moved[1] - (cross + cross) * inverse), True, None)
 
 
 @dataclass(frozen=True)
@@ -170,9 +166,8 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     cross = _cross(u, v, contraction, owners, coordinates)
     if owners is None:
         # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
-        number, zero = row_numbers(through_right), np.zeros((), through_right.dtype)
-        moved = through_right + jnp.where(number == 0, zero, through_left)
-        return Jet.of_stack(moved + jnp.where(number == 1, (cross + cross)[None], zero), True, None)
+        moved = through_right + through_left
+        return Jet.of_stack(with_first(moved, through_right[0], moved[1] + (cross + cross)), True, None)
     extra = through_right[1] + through_left[1]
     extra = extra if cross is None else extra + (cross + cross)
     of_left = Jet(None, None, through_left[2:], owners[0])
