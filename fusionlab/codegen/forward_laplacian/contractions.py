@@ -31,7 +31,16 @@ class Contractions(Moves):
         source, fixed = node.operands[side], self.environment[node.operands[1 - side]]
         if self.how.sparse and (parts := self._parts(source, contraction, side)) is not None:
             return _widened(self._split(parts, fixed, contraction, side), self.raising.shape(node.results[0]))
-        return self._through(self._jet(source), fixed, contraction, side)
+        return self._through(self._held(source), fixed, contraction, side)
+
+    def _held(self, value: Value) -> Jet:
+        """The jet of ``value``, in memory as one stack from here on: a GEMM reads it, and so may everything after."""
+        jet = self._jet(value)
+        if jet.dense and value not in self.held:
+            self.held.add(value)
+            jet = Jet.of_stack(lax.optimization_barrier(jet.stacked), jet.lap is not None, None)
+            self._set(value, jet)
+        return jet
 
     def _through(self, jet: Jet, fixed: Any, contraction: products.Contraction, side: int) -> Jet:
         """The contraction of a jet with something that does not move: one GEMM for all of it."""
@@ -113,8 +122,9 @@ class Contractions(Moves):
             )
             at += extent
         total: Jet | None = None
+        repeated: list[Jet] = []
         constant = None
-        for kind, members in groups.items():
+        for kind, members in _apart(groups, lambda value: self.raising.shape(value)[axis]):
             weights = [weight for _, weight in members]
             weight = jnp.concatenate(weights, along) if len(weights) > 1 else weights[0]
             if kind == ("fixed",):
@@ -123,8 +133,16 @@ class Contractions(Moves):
                 operands = (joined, weight) if side == 0 else (weight, joined)
                 constant = contraction.apply(*operands, (contraction.summed, contraction.batch))
                 continue
-            jets = [self._before_broadcast(value, free) or self._jet(value) for value, _ in members]
+            find = self._held if len(members) == 1 else self._jet
+            jets = [self._before_broadcast(value, free) or find(value) for value, _ in members]
             jet = self._through(_joined(jets, axis), weight, contraction, side)
+            if kind[1] or not jet.dense:
+                repeated.append(jet)
+            else:
+                total = jet if total is None else self._sum(total, jet)
+        if total is not None and repeated:
+            total = Jet.of_stack(lax.optimization_barrier(total.stacked), total.lap is not None, total.owners)
+        for jet in repeated:
             total = jet if total is None else self._sum(total, jet)
         assert total is not None
         if constant is None:
@@ -153,6 +171,17 @@ class Contractions(Moves):
             apply=apply,
             join_rows=self.how.join_rows,
         )
+
+
+def _apart(groups, extent):
+    for kind, members in groups.items():
+        if kind != ("fixed",) and kind[0] is None and not kind[1] and len(members) > 1:
+            large = max(members, key=lambda member: extent(member[0]))
+            if 2 * extent(large[0]) >= sum(extent(member[0]) for member in members):
+                yield kind, [member for member in members if member is not large]
+                yield kind, [large]
+                continue
+        yield kind, members
 
 
 def _joined(jets: Sequence[Jet], axis: int) -> Jet:

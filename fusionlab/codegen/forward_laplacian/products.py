@@ -161,6 +161,7 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     u, v = lax.optimization_barrier((u, v))
     count = len(contraction.batch[0])
     u0, v0 = (lax.index_in_dim(part, 0, count, keepdims=False) for part in (u, v))
+    u, v, u0, v0 = lax.optimization_barrier((u, v, u0, v0))
     through_right = contraction.of_rows(u0, v, (False, True))
     through_left = contraction.of_rows(u, v0, (True, False))
     cross = _cross(u, v, contraction, owners, coordinates)
