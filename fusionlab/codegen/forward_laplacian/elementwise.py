@@ -77,7 +77,7 @@ class Elementwise(Generic):
         if self._affine(chain, root):
             result, slope = jax.jvp(function, (jet.value,), (ones,))
             if jet.dense:
-                return scaled_stack(jet, result, slope, None)
+                return scaled_stack(jet, result, slope, None, self.how.lean)
             lap = None if jet.lap is None else slope * jet.lap
             return Jet(result, lap, slope * jet.rows, jet.owners)
         (result, slope), (_, curvature) = jax.jvp(
@@ -85,7 +85,7 @@ class Elementwise(Generic):
         )
         squares = row_products(jet, jet, self.coordinates)
         if jet.dense:
-            return scaled_stack(jet, result, slope, curvature * squares)
+            return scaled_stack(jet, result, slope, curvature * squares, self.how.lean)
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)

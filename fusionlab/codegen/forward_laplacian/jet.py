@@ -108,24 +108,40 @@ class Jet:
         return Jet(function(self.value), lap, _over_rows(function, self.rows), owners)
 
 
-def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any) -> Jet:
+def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any, lean: bool) -> Jet:
     """The dense jet with ``value``, Laplacian ``slope lap + source`` (None: none) and rows ``slope rows``.
 
-    One expression for the whole stack: XLA then writes it in one kernel, over the stack that it is made from if
-    nothing else needs that.
+    The small arrays are made first, by one kernel. ``lean``: the rest is elementwise, so that XLA can write it over
+    the stack that it is made from; else the first rows are put in their place, which is less work.
     """
     has_lap = jet.lap is not None or source is not None
     stack = jet.stack_with(has_lap)
-    moved = slope * stack
     if not has_lap:
-        return Jet.of_stack(with_first(moved, value), False, None)
-    return Jet.of_stack(with_first(moved, value, moved[1] if source is None else slope * stack[1] + source), True, None)
+        return Jet.of_stack(with_first(slope * stack, value), False, None)
+    lap = slope * stack[1] if source is None else slope * stack[1] + source
+    value, slope, lap = lax.optimization_barrier((value, slope, lap))
+    return Jet.of_stack((select_first if lean else with_first)(slope * stack, value, lap), True, None)
 
 
 def with_first(stack: Any, *rows: Any) -> Any:
-    """``stack`` with its first rows replaced."""
-    front = jnp.concatenate([row[None] for row in rows]) if len(rows) > 1 else rows[0][None]
-    return lax.dynamic_update_slice(stack, front, [np.int32(0)] * stack.ndim)
+    """``stack`` with its first rows replaced by ``rows``."""
+    return lax.dynamic_update_slice(stack, _front(rows), [np.int32(0)] * stack.ndim)
+
+
+def select_first(stack: Any, *rows: Any) -> Any:
+    """What ``with_first`` gives, as an elementwise op of ``stack``."""
+    number = np.arange(stack.shape[0]).reshape((-1,) + (1,) * (stack.ndim - 1))
+    return jnp.where(number < len(rows), at_row(_front(rows), 0, stack.shape[0]), stack)
+
+
+def _front(rows: Sequence[Any]) -> Any:
+    return jnp.concatenate([row[None] for row in rows]) if len(rows) > 1 else rows[0][None]
+
+
+def at_row(part: Any, row: int, count: int) -> Any:
+    """[``count``, *S]: ``part`` [R, *S] from row ``row`` on, zeros elsewhere."""
+    config = [(row, count - row - part.shape[0], 0)] + [(0, 0, 0)] * (part.ndim - 1)
+    return lax.pad(part, np.zeros((), part.dtype), config)
 
 
 def _over_rows(function: Callable[[Any], Any], rows: Any) -> Any:

@@ -10,14 +10,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, row_products, same_owner, with_first
+from fusionlab.codegen.forward_laplacian.jet import (
+    Coordinates,
+    Jet,
+    Owner,
+    at_row,
+    densify,
+    row_products,
+    same_owner,
+    select_first,
+    with_first,
+)
 
 Scale = Callable[[Any], Any]
 """How one jet's lap and rows enter a linear combination; must broadcast over a leading axis."""
 
 
 def combine(
-    value: Any, jets: Sequence[Jet], scales: Sequence[Scale], coordinates: Coordinates, extra_lap: Any = None,
+    value: Any,
+    jets: Sequence[Jet],
+    scales: Sequence[Scale],
+    coordinates: Coordinates,
+    extra_lap: Any = None,
     linear: bool = False,
 ) -> Jet:
     """The jet with ``value`` whose lap and rows are the sum of those of ``jets``, each through its scale.
@@ -67,8 +81,8 @@ def _multiply_stacks(left: Jet, right: Jet, cross: Any) -> Jet:
     u V + U v in every row but the first, which is u v; the cross terms belong to the Laplacian in row 1.
     """
     u, v = left.stack_with(True), right.stack_with(True)
-    moved = u[0] * v + u * v[0]
-    return Jet.of_stack(with_first(moved, u[0] * v[0], moved[1] + cross), True, None)
+    moved = u[0] * v + at_row((u * v[0])[1:], 1, u.shape[0])
+    return Jet.of_stack(moved + at_row(cross[None], 1, u.shape[0]), True, None)
 
 
 def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
@@ -90,8 +104,8 @@ def _divide_stacks(value: Any, inverse: Any, top: Jet, bottom: Jet) -> Jet:
     """The quotient of dense jets as one expression for all rows but for the sum over directions."""
     u, v = top.stack_with(True), bottom.stack_with(True)
     moved = u * inverse - v * (value * inverse)
-    cross = _sum_rows(moved[2:] * v[2:])
-    return Jet.of_stack(with_first(moved, value, moved[1] - (cross + cross) * inverse), True, None)
+    extra = -(_sum_rows(moved[2:] * (v + v)[2:]) * inverse)
+    return Jet.of_stack(select_first(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
 
 
 @dataclass(frozen=True)
@@ -158,7 +172,7 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     if owners is None:
         left, right = densify(left, coordinates), densify(right, coordinates)
     u, v = (contraction.leading(side, jet.stack_with(True)) for side, jet in enumerate((left, right)))
-    u, v = lax.optimization_barrier((u, v))
+    u, v = lax.optimization_barrier((u, v))  # from here on nothing reads what they were transposed from
     count = len(contraction.batch[0])
     u0, v0 = (lax.index_in_dim(part, 0, count, keepdims=False) for part in (u, v))
     u, v, u0, v0 = lax.optimization_barrier((u, v, u0, v0))
@@ -167,8 +181,8 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     cross = _cross(u, v, contraction, owners, coordinates)
     if owners is None:
         # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
-        moved = through_right + through_left
-        return Jet.of_stack(with_first(moved, through_right[0], moved[1] + (cross + cross)), True, None)
+        others = with_first(through_left[1:], through_left[1] + (cross + cross))
+        return Jet.of_stack(through_right + at_row(others, 1, through_right.shape[0]), True, None)
     extra = through_right[1] + through_left[1]
     extra = extra if cross is None else extra + (cross + cross)
     of_left = Jet(None, None, through_left[2:], owners[0])
