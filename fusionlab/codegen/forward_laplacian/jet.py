@@ -118,7 +118,8 @@ def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any, lean: bool) -> J
     stack = jet.stack_with(has_lap)
     if not has_lap:
         return Jet.of_stack(with_first(slope * stack, value), False, None)
-    lap = slope * stack[1] if source is None else slope * stack[1] + source
+    laps = ([] if jet.lap is None else [slope * jet.lap]) + ([] if source is None else [source])
+    lap = sum(laps[1:], laps[0])
     value, slope, lap = lax.optimization_barrier((value, slope, lap))
     return Jet.of_stack((select_first if lean else with_first)(slope * stack, value, lap), True, None)
 
