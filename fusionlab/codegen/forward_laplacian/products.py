@@ -81,8 +81,8 @@ def _multiply_stacks(left: Jet, right: Jet, cross: Any) -> Jet:
     u V + U v in every row but the first, which is u v; the cross terms belong to the Laplacian in row 1.
     """
     u, v = left.stack_with(True), right.stack_with(True)
-    moved = u[0] * v + at_row((u * v[0])[1:], 1, u.shape[0])
-    return Jet.of_stack(moved + at_row(cross[None], 1, u.shape[0]), True, None)
+    moved = u[0] * v + u * v[0]
+    return Jet.of_stack(select_first(moved, u[0] * v[0], moved[1] + cross), True, None)
 
 
 def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
