@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -18,6 +18,10 @@ from fusionlab.codegen.forward_laplacian.moves import Moves
 from fusionlab.codegen.raising_rules.rule import keyword
 from fusionlab.hlo.flat import Node, Value
 
+_Kind = tuple[Any, ...]
+_Part = tuple[Value, Any, int]
+"""A part of a concatenation, what it is contracted with, and how wide it is."""
+
 
 class Contractions(Moves):
     """``dot_general`` of a jet with a jet, and with something that does not move."""
@@ -31,7 +35,16 @@ class Contractions(Moves):
         source, fixed = node.operands[side], self.environment[node.operands[1 - side]]
         if self.how.sparse and (parts := self._parts(source, contraction, side)) is not None:
             return _widened(self._split(parts, fixed, contraction, side), self.raising.shape(node.results[0]))
-        return self._through(self._jet(source), fixed, contraction, side)
+        return self._through(self._held(source), fixed, contraction, side)
+
+    def _held(self, value: Value) -> Jet:
+        """The jet of ``value``, in memory as one stack from here on: a GEMM reads it, and so may everything after."""
+        jet = self._jet(value)
+        if self.how.lean and jet.dense and value not in self.held:
+            self.held.add(value)
+            jet = Jet.of_stack(lax.optimization_barrier(jet.stacked), jet.lap is not None, None)
+            self._set(value, jet)
+        return jet
 
     def _through(self, jet: Jet, fixed: Any, contraction: products.Contraction, side: int) -> Jet:
         """The contraction of a jet with something that does not move: one GEMM for all of it."""
@@ -104,38 +117,47 @@ class Contractions(Moves):
         """[a, b] . W = a . W_a + b . W_b: each part keeps its sparsity, and what was repeated is contracted once."""
         axis, along = contraction.summed[side][0], contraction.summed[1 - side][0]
         free = contraction.free(side)
-        groups: dict[tuple[Any, ...], list[tuple[Value, Any]]] = {}
+        groups: dict[_Kind, list[_Part]] = {}
         at = 0
         for value in parts:
             extent = self.raising.shape(value)[axis]
             groups.setdefault(self._kind(value, free), []).append(
-                (value, lax.slice_in_dim(fixed, at, at + extent, axis=along))
+                (value, lax.slice_in_dim(fixed, at, at + extent, axis=along), extent)
             )
             at += extent
         total: Jet | None = None
+        repeated: list[Jet] = []
         constant = None
-        for kind, members in groups.items():
-            weights = [weight for _, weight in members]
+        for kind, members in _apart(groups) if self.how.lean else groups.items():
+            weights = [weight for _, weight, _ in members]
             weight = jnp.concatenate(weights, along) if len(weights) > 1 else weights[0]
             if kind == ("fixed",):
-                arrays = [self.environment[value] for value, _ in members]
+                arrays = [self.environment[value] for value, _, _ in members]
                 joined = jnp.concatenate(arrays, axis) if len(arrays) > 1 else arrays[0]
                 operands = (joined, weight) if side == 0 else (weight, joined)
                 constant = contraction.apply(*operands, (contraction.summed, contraction.batch))
                 continue
-            jets = [self._before_broadcast(value, free) or self._jet(value) for value, _ in members]
+            find = self._held if len(members) == 1 else self._jet
+            jets = [self._before_broadcast(value, free) or find(value) for value, _, _ in members]
             jet = self._through(_joined(jets, axis), weight, contraction, side)
+            if kind[1] or not jet.dense:
+                repeated.append(jet)
+            else:
+                total = jet if total is None else self._sum(total, jet)
+        if total is not None and repeated:  # else XLA repeats in memory what it has a GEMM add to
+            total = Jet.of_stack(lax.optimization_barrier(total.stacked), total.lap is not None, total.owners)
+        for jet in repeated:
             total = jet if total is None else self._sum(total, jet)
         assert total is not None
         if constant is None:
             return total
-        return Jet(total.value + constant, total.lap, total.rows, total.owners)
+        return total.with_value(total.value + constant)
 
     def _sum(self, left: Jet, right: Jet) -> Jet:
         shape = np.broadcast_shapes(left.shape, right.shape)
         jets = [_widened(left, shape), _widened(right, shape)]
         keep = [lambda part: part, lambda part: part]
-        return products.combine(jets[0].value + jets[1].value, jets, keep, self.coordinates)
+        return products.combine(jets[0].value + jets[1].value, jets, keep, self.coordinates, linear=True)
 
     def _contraction(self, node: Node) -> products.Contraction:
         numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
@@ -155,12 +177,25 @@ class Contractions(Moves):
         )
 
 
+def _apart(groups: Mapping[_Kind, list[_Part]]) -> Iterator[tuple[_Kind, list[_Part]]]:
+    """The groups; of one of dense parts the widest by itself, if it is as wide as the others together."""
+    for kind, members in groups.items():
+        if kind != ("fixed",) and kind[0] is None and not kind[1] and len(members) > 1:
+            widths = [extent for _, _, extent in members]
+            widest = members[widths.index(max(widths))]
+            if 2 * max(widths) >= sum(widths):
+                yield kind, [member for member in members if member is not widest]
+                yield kind, [widest]
+                continue
+        yield kind, members
+
+
 def _joined(jets: Sequence[Jet], axis: int) -> Jet:
     """Jets of the same owners side by side along ``axis``."""
     if len(jets) == 1:
         return jets[0]
     has_lap = any(jet.lap is not None for jet in jets)
-    stack = jnp.concatenate([products.with_lap(jet, has_lap) for jet in jets], axis + 1)
+    stack = jnp.concatenate([jet.stack_with(has_lap) for jet in jets], axis + 1)
     return Jet.of_stack(stack, has_lap, jets[0].owners)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from fusionlab.codegen.forward_laplacian import extremes, products
 from fusionlab.codegen.forward_laplacian.families import AFFINE, PIECEWISE_LINEAR
 from fusionlab.codegen.forward_laplacian.generic import Generic
-from fusionlab.codegen.forward_laplacian.jet import Jet, row_products
+from fusionlab.codegen.forward_laplacian.jet import Jet, row_products, scaled_stack
 from fusionlab.hlo.flat import Node, Value
 
 
@@ -62,7 +62,8 @@ class Elementwise(Generic):
         first = chain[0]
         biased = first.name in ("stablehlo.add", "stablehlo.subtract") and first.operands[0] is root
         if len(chain) == 1 and biased and not self._moves(first.operands[1]):
-            return Jet(self.raising.node(first, self.environment)[0], jet.lap, jet.rows, jet.owners)
+            shifted = self.raising.node(first, self.environment)[0]
+            return jet.with_value(shifted)
 
         def function(array: Any) -> Any:
             inner = ChainMap({root: array}, self.environment)
@@ -75,12 +76,16 @@ class Elementwise(Generic):
             return Jet.of_stack(jax.vmap(function)(jet.stack), jet.lap is not None, jet.owners)
         if self._affine(chain, root):
             result, slope = jax.jvp(function, (jet.value,), (ones,))
+            if jet.dense:
+                return scaled_stack(jet, result, slope, None, self.how.lean)
             lap = None if jet.lap is None else slope * jet.lap
             return Jet(result, lap, slope * jet.rows, jet.owners)
         (result, slope), (_, curvature) = jax.jvp(
             lambda array: jax.jvp(function, (array,), (ones,)), (jet.value,), (ones,)
         )
         squares = row_products(jet, jet, self.coordinates)
+        if jet.dense:
+            return scaled_stack(jet, result, slope, curvature * squares, self.how.lean)
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
@@ -124,7 +129,7 @@ class Elementwise(Generic):
             return products.divide(value, jets[0], jets[1], self.coordinates)
         if name in ("add", "subtract", "select", "maximum", "minimum"):
             scales = self._linear_scales(node, name)
-            return products.combine(value, jets, scales, self.coordinates)
+            return products.combine(value, jets, scales, self.coordinates, linear=True)
         self._generic(node)
         return self.jets[node.results[0]]
 

@@ -11,11 +11,14 @@ class How:
     apart. ``adjoint``: Laplacians are not pushed forward; their sources are kept, to be weighted by the adjoint.
     ``join_rows``: products of two values' directions are summed inside the contraction, which pays where batched
     contractions are slow (Psiformer on a CPU: 1.18 to 1.02 of sparse folx's time) and costs copies on a GPU.
+    ``lean``: fewer bytes at the peak for some more work, for programs whose memory is short: what a layer makes is
+    written over what it was made from, and a wide part of a concatenation is contracted where it stands.
     """
 
     sparse: bool = True
     adjoint: bool = False
     join_rows: bool = False
+    lean: bool = False
 
 
 SPARSE = How()

@@ -68,6 +68,18 @@ class Jet:
         front = [self.value] if self.lap is None else [self.value, self.lap]
         return jnp.concatenate([*(jnp.asarray(part)[None] for part in front), self.rows])
 
+    def stack_with(self, has_lap: bool) -> Any:
+        """``stacked``, with a Laplacian of zeros if one is asked for and there is none."""
+        if has_lap and self.lap is None:
+            return jnp.concatenate([self.value[None], jnp.zeros((1, *self.shape), self.rows.dtype), self.rows])
+        return self.stacked
+
+    def with_value(self, value: Any) -> Jet:
+        """The jet of this value plus a constant, where ``value`` is that sum."""
+        if not self.dense:
+            return Jet(value, self.lap, self.rows, self.owners)
+        return Jet.of_stack(with_first(self.stacked, value), self.lap is not None, None)
+
     @property
     def moving(self) -> Any:
         """[lap (if any), rows]: what is mapped by the Jacobian."""
@@ -94,6 +106,43 @@ class Jet:
             return Jet.of_stack(_over_rows(function, self.stack), self.lap is not None, owners)
         lap = None if self.lap is None else function(self.lap)
         return Jet(function(self.value), lap, _over_rows(function, self.rows), owners)
+
+
+def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any, lean: bool) -> Jet:
+    """The dense jet with ``value``, Laplacian ``slope lap + source`` (None: none) and rows ``slope rows``.
+
+    The small arrays are made first, by one kernel. ``lean``: the rest is elementwise, so that XLA can write it over
+    the stack that it is made from; else the first rows are put in their place, which is less work.
+    """
+    has_lap = jet.lap is not None or source is not None
+    stack = jet.stack_with(has_lap)
+    if not has_lap:
+        return Jet.of_stack(with_first(slope * stack, value), False, None)
+    laps = ([] if jet.lap is None else [slope * jet.lap]) + ([] if source is None else [source])
+    lap = sum(laps[1:], laps[0])
+    value, slope, lap = lax.optimization_barrier((value, slope, lap))
+    return Jet.of_stack((select_first if lean else with_first)(slope * stack, value, lap), True, None)
+
+
+def with_first(stack: Any, *rows: Any) -> Any:
+    """``stack`` with its first rows replaced by ``rows``."""
+    return lax.dynamic_update_slice(stack, _front(rows), [np.int32(0)] * stack.ndim)
+
+
+def select_first(stack: Any, *rows: Any) -> Any:
+    """What ``with_first`` gives, as an elementwise op of ``stack``."""
+    number = np.arange(stack.shape[0]).reshape((-1,) + (1,) * (stack.ndim - 1))
+    return jnp.where(number < len(rows), at_row(_front(rows), 0, stack.shape[0]), stack)
+
+
+def _front(rows: Sequence[Any]) -> Any:
+    return jnp.concatenate([row[None] for row in rows]) if len(rows) > 1 else rows[0][None]
+
+
+def at_row(part: Any, row: int, count: int) -> Any:
+    """[``count``, *S]: ``part`` [R, *S] from row ``row`` on, zeros elsewhere."""
+    config = [(row, count - row - part.shape[0], 0)] + [(0, 0, 0)] * (part.ndim - 1)
+    return lax.pad(part, np.zeros((), part.dtype), config)
 
 
 def _over_rows(function: Callable[[Any], Any], rows: Any) -> Any:

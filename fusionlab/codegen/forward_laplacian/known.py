@@ -33,6 +33,7 @@ class Known:
         self.x, self.coordinates, self.walker_axes = x, coordinates, walker_axes
         self.raising, self.mover = raising, Mover(one)
         self.jets: dict[Value, Jet] = {}
+        self.held: set[Value] = set()
         self.roots: dict[Value, Value] = {}
         self.functions: dict[Value, tuple[Value, Sequence[Node]]] = {}
         self.environment: dict[Value, Any] = {}

@@ -10,20 +10,42 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, Owner, densify, row_products, same_owner
+from fusionlab.codegen.forward_laplacian.jet import (
+    Coordinates,
+    Jet,
+    Owner,
+    at_row,
+    densify,
+    row_products,
+    same_owner,
+    select_first,
+    with_first,
+)
 
 Scale = Callable[[Any], Any]
 """How one jet's lap and rows enter a linear combination; must broadcast over a leading axis."""
 
 
 def combine(
-    value: Any, jets: Sequence[Jet], scales: Sequence[Scale], coordinates: Coordinates, extra_lap: Any = None
+    value: Any,
+    jets: Sequence[Jet],
+    scales: Sequence[Scale],
+    coordinates: Coordinates,
+    extra_lap: Any = None,
+    linear: bool = False,
 ) -> Jet:
-    """The jet with ``value`` whose lap and rows are the sum of those of ``jets``, each through its scale."""
+    """The jet with ``value`` whose lap and rows are the sum of those of ``jets``, each through its scale.
+
+    ``linear``: and so is the value itself.
+    """
+    owners = _union(jets, coordinates)
+    if owners is None and extra_lap is None and linear:
+        has_lap = any(jet.lap is not None for jet in jets)
+        stacks = [densify(jet, coordinates).stack_with(has_lap) for jet in jets]
+        return Jet.of_stack(_sum([scale(p) for p, scale in zip(stacks, scales, strict=True)]), has_lap, None)
     laps = [scale(jet.lap) for jet, scale in zip(jets, scales, strict=True) if jet.lap is not None]
     laps += [] if extra_lap is None else [extra_lap]
     lap = _sum(laps) if laps else None
-    owners = _union(jets, coordinates)
     if owners is None:
         rows = _sum([scale(densify(jet, coordinates).rows) for jet, scale in zip(jets, scales, strict=True)])
         return Jet(value, lap, rows, None)
@@ -43,18 +65,11 @@ def combine(
     return Jet(value, lap, jnp.concatenate(blocks), owners)
 
 
-def with_lap(jet: Jet, has_lap: bool) -> Any:
-    """The jet's stack, with a Laplacian of zeros if one is asked for and there is none."""
-    if has_lap and jet.lap is None:
-        return jnp.concatenate([jet.value[None], jnp.zeros((1, *jet.shape), jet.rows.dtype), jet.rows])
-    return jet.stacked
-
-
 def multiply(value: Any, left: Jet, right: Jet, coordinates: Coordinates) -> Jet:
     """The jet of the elementwise product: lap = u lap v + v lap u + 2 sum_k u_k v_k."""
     cross = row_products(left, right, coordinates)
     extra = None if cross is None else cross + cross
-    if (left.stack is not None or right.stack is not None) and (left.dense or right.dense):
+    if left.dense or right.dense:
         return _multiply_stacks(densify(left, coordinates), densify(right, coordinates), extra)
     scales = [lambda part: part * right.value, lambda part: part * left.value]
     return combine(value, [left, right], scales, coordinates, extra)
@@ -65,17 +80,17 @@ def _multiply_stacks(left: Jet, right: Jet, cross: Any) -> Jet:
 
     u V + U v in every row but the first, which is u v; the cross terms belong to the Laplacian in row 1.
     """
-    u, v = with_lap(left, True), with_lap(right, True)
-    number = np.arange(len(u)).reshape((-1,) + (1,) * (u.ndim - 1))
-    zero = np.zeros((), u.dtype)
-    first = jnp.where(number == 0, zero, u * v[0])
-    return Jet.of_stack(u[0] * v + first + jnp.where(number == 1, cross[None], zero), True, None)
+    u, v = left.stack_with(True), right.stack_with(True)
+    moved = u[0] * v + u * v[0]
+    return Jet.of_stack(select_first(moved, u[0] * v[0], moved[1] + cross), True, None)
 
 
 def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
     """The jet of y = u / v: y_k = (u_k - y v_k) / v and lap y = (lap u - y lap v - 2 sum_k y_k v_k) / v."""
     inverse = 1 / bottom.value
     ratio = value * inverse
+    if top.dense or bottom.dense:
+        return _divide_stacks(value, inverse, densify(top, coordinates), densify(bottom, coordinates))
     scales = [lambda part: part * inverse, lambda part: -(part * ratio)]
     quotient = combine(value, [top, bottom], scales, coordinates)
     cross = row_products(quotient, bottom, coordinates)
@@ -83,6 +98,14 @@ def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
         return quotient
     extra = -(cross + cross) * inverse
     return Jet(value, extra if quotient.lap is None else quotient.lap + extra, quotient.rows, quotient.owners)
+
+
+def _divide_stacks(value: Any, inverse: Any, top: Jet, bottom: Jet) -> Jet:
+    """The quotient of dense jets as one expression for all rows but for the sum over directions."""
+    u, v = top.stack_with(True), bottom.stack_with(True)
+    moved = u * inverse - v * (value * inverse)
+    extra = -(_sum_rows(moved[2:] * (v + v)[2:]) * inverse)
+    return Jet.of_stack(select_first(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
 
 
 @dataclass(frozen=True)
@@ -124,9 +147,13 @@ class Contraction:
         for side, array in enumerate((left, right)):
             summed = tuple(range(array.ndim - len(self.summed[side]), array.ndim))
             numbers.append((summed, (*batch, count) if all(rows_in) else batch))
+        if not rows_in[0]:  # rows first, so that the large operand needs no transposition
+            result = self.apply(right, left, ((numbers[1][0], numbers[0][0]), (numbers[1][1], numbers[0][1])))
+            others, mine = len(self.free(1)), len(self.free(0))
+            axes = [*batch, *(count + 1 + others + i for i in range(mine)), *(count + 1 + i for i in range(others))]
+            return jnp.transpose(result, [count, *axes])
         result = self.apply(left, right, ((numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1])))
-        at = count if rows_in[0] else count + len(self.free(0))
-        return jnp.moveaxis(result, at, 0)
+        return jnp.moveaxis(result, count, 0)
 
     def of_joined_rows(self, left: Any, right: Any) -> Any:
         """The sum over rows of the contractions row by row, as one contraction over rows too."""
@@ -144,17 +171,18 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     owners = _contracted_owners(left, right, contraction, coordinates)
     if owners is None:
         left, right = densify(left, coordinates), densify(right, coordinates)
-    u, v = (contraction.leading(side, with_lap(jet, True)) for side, jet in enumerate((left, right)))
-    u0, v0 = (contraction.leading(side, jet.value[None]) for side, jet in enumerate((left, right)))
+    u, v = (contraction.leading(side, jet.stack_with(True)) for side, jet in enumerate((left, right)))
+    u, v = lax.optimization_barrier((u, v))  # from here on nothing reads what they were transposed from
     count = len(contraction.batch[0])
-    through_right = contraction.of_rows(lax.squeeze(u0, (count,)), v, (False, True))
-    through_left = contraction.of_rows(u, lax.squeeze(v0, (count,)), (True, False))
+    u0, v0 = (lax.index_in_dim(part, 0, count, keepdims=False) for part in (u, v))
+    u, v, u0, v0 = lax.optimization_barrier((u, v, u0, v0))
+    through_right = contraction.of_rows(u0, v, (False, True))
+    through_left = contraction.of_rows(u, v0, (True, False))
     cross = _cross(u, v, contraction, owners, coordinates)
     if owners is None:
         # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
-        moving = through_right[1:] + through_left[1:]
-        lap = moving[:1] + (cross + cross)[None]
-        return Jet.of_stack(jnp.concatenate([through_right[:1], lap, moving[1:]]), True, None)
+        others = with_first(through_left[1:], through_left[1] + (cross + cross))
+        return Jet.of_stack(through_right + at_row(others, 1, through_right.shape[0]), True, None)
     extra = through_right[1] + through_left[1]
     extra = extra if cross is None else extra + (cross + cross)
     of_left = Jet(None, None, through_left[2:], owners[0])

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.codegen.forward_laplacian.how import SPARSE, How
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
 from fusionlab.codegen.raising import Raising, live_nodes
@@ -31,13 +32,15 @@ class Jets:
 
 @pytest.fixture(scope="session")
 def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
-    """``jets_of(function, x, *others, platform="cpu", walkers=True)``: the engine on the lowered function.
+    """``jets_of(function, x, *others, platform="cpu", walkers=True, how=SPARSE)``: the engine on it.
 
     ``x`` is [B, ...] with 3 N trailing elements, or without B if not ``walkers``. The function is lowered in the
     dtypes of its arguments.
     """
 
-    def run(function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True) -> Jets:
+    def run(
+        function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True, how: How = SPARSE
+    ) -> Jets:
         with jax.enable_x64(True):
             flat = flatten(lowered(function, x, *others, platform=platform).parse())
             coordinates = Coordinates(int(np.prod(x.shape[int(walkers) :])) // 3, 3)
@@ -47,7 +50,7 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
             owners: list[Any] = []
 
             def both(*arrays: Any) -> Any:
-                engine = ForwardLaplacian(flat.arguments[0], coordinates, int(walkers), Raising(fold=True), one)
+                engine = ForwardLaplacian(flat.arguments[0], coordinates, int(walkers), Raising(fold=True), one, how)
                 jets = engine.run(nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
                 owners[:] = [jet.owners for jet in jets]
                 return [

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.codegen.forward_laplacian.how import How
+
 from .conftest import Jets, assert_equal_jets
 from .jet_cases import FIRST, MANY, ORDER, SECOND, B, F, N, V, W, X, attention, h, pairs
 
@@ -46,6 +48,22 @@ def test_one_walker_without_an_axis(flat, jets_of, expected):
     x = WALKERS[0].reshape(-1) if flat else WALKERS[0]
     found = jets_of(lambda y: psi(y.reshape(1, N, 3)), x, walkers=False)
     assert_equal_jets(found, expected(1), 1e-9)
+
+
+def test_with_little_memory(jets_of, expected):
+    assert_equal_jets(jets_of(psi, WALKERS[:B], how=How(lean=True)), expected(B), 1e-9)
+
+
+def test_a_wide_part_of_a_concatenation_contracted_apart(jets_of, brute_force):
+    def mixed(x):  # [B, N, 3]: a wide dense part, then two narrow ones
+        y = jnp.tanh(h(x, W).sum(1, keepdims=True) + h(x, W))
+        parts = [y, y[..., :2] ** 2, jnp.sin(y[..., 2:4])]
+        wide = jnp.concatenate(parts, -1)
+        weights = np.random.default_rng(3).standard_normal((wide.shape[-1], 5))
+        return jnp.tanh(wide @ weights) + (wide @ weights)
+
+    found = jets_of(mixed, WALKERS[:B], how=How(lean=True))
+    assert_equal_jets(found, brute_force(mixed, WALKERS[:B]), 1e-9)
 
 
 def test_vmapped_over_walkers(jets_of, expected):

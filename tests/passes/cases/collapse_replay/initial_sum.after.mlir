@@ -28,18 +28,26 @@ module {
     %cst_1 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
     %19 = stablehlo.reduce(%18 init: %cst_1) applies stablehlo.add across dimensions = [0] : (tensor<3x2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
     %20 = stablehlo.multiply %17, %19 : tensor<2x3xf32>
-    %21 = stablehlo.broadcast_in_dim %16, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %22 = stablehlo.broadcast_in_dim %21, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<3x2x3xf32>
-    %23 = stablehlo.multiply %22, %2 : tensor<3x2x3xf32>
-    %24 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %25 = stablehlo.broadcast_in_dim %20, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %26 = stablehlo.concatenate %24, %25, %23, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<5x2x3xf32>
-    %27 = stablehlo.reduce(%26 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
-    %28 = stablehlo.slice %27 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
-    %29 = stablehlo.reshape %28 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %30 = stablehlo.slice %27 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
-    %31 = stablehlo.reshape %30 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %32 = stablehlo.add %arg1, %31 : tensor<2xf32>
-    return %29, %32 : tensor<2xf32>, tensor<2xf32>
+    %21 = stablehlo.broadcast_in_dim %arg0, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %22 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x2x3xf32>
+    %23 = stablehlo.concatenate %21, %22, %2, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<5x2x3xf32>
+    %24:3 = stablehlo.optimization_barrier %10, %16, %20 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+    %25 = stablehlo.broadcast_in_dim %24#1, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %26 = stablehlo.broadcast_in_dim %25, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<5x2x3xf32>
+    %27 = stablehlo.multiply %26, %23 : tensor<5x2x3xf32>
+    %28 = stablehlo.broadcast_in_dim %24#0, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %29 = stablehlo.broadcast_in_dim %24#2, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %30 = stablehlo.concatenate %28, %29, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
+    %32 = stablehlo.slice %31 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
+    %33 = stablehlo.slice %31 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
+    %34 = stablehlo.reduce(%31 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
+    %35 = stablehlo.slice %34 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %36 = stablehlo.reshape %35 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %37 = stablehlo.slice %34 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %38 = stablehlo.reshape %37 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %39 = stablehlo.add %arg1, %38 : tensor<2xf32>
+    return %36, %39 : tensor<2xf32>, tensor<2xf32>
   }
 }

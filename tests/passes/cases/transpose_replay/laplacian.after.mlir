@@ -28,20 +28,34 @@ module {
     %cst_1 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
     %19 = stablehlo.reduce(%18 init: %cst_1) applies stablehlo.add across dimensions = [0] : (tensor<3x2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
     %20 = stablehlo.multiply %17, %19 : tensor<2x3xf32>
-    %21 = stablehlo.broadcast_in_dim %16, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %22 = stablehlo.broadcast_in_dim %21, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<3x2x3xf32>
-    %23 = stablehlo.multiply %22, %2 : tensor<3x2x3xf32>
-    %24 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %25 = stablehlo.concatenate %24, %23, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
-    %26 = stablehlo.reduce(%25 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
-    %27 = stablehlo.slice %26 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
-    %28 = stablehlo.reshape %27 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %29 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    %30 = stablehlo.add %10, %29 : tensor<2x3xf32>
-    %31 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %32 = stablehlo.broadcast_in_dim %31, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
-    %33 = stablehlo.multiply %20, %32 : tensor<2x3xf32>
-    %34 = stablehlo.reduce(%33 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    return %28, %34 : tensor<2xf32>, tensor<2xf32>
+    %21 = stablehlo.broadcast_in_dim %arg0, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %22 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x2x3xf32>
+    %23 = stablehlo.concatenate %21, %22, %2, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<5x2x3xf32>
+    %24:3 = stablehlo.optimization_barrier %10, %16, %20 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+    %25 = stablehlo.broadcast_in_dim %24#1, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %26 = stablehlo.broadcast_in_dim %25, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<5x2x3xf32>
+    %27 = stablehlo.multiply %26, %23 : tensor<5x2x3xf32>
+    %28 = stablehlo.broadcast_in_dim %24#0, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %29 = stablehlo.broadcast_in_dim %24#2, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %30 = stablehlo.concatenate %28, %29, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
+    %32 = stablehlo.slice %31 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
+    %33 = stablehlo.slice %31 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
+    %34 = stablehlo.reshape %33 : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
+    %35 = stablehlo.slice %31 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
+    %36 = stablehlo.reshape %35 : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
+    %37 = stablehlo.broadcast_in_dim %34, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %38 = stablehlo.concatenate %37, %32, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
+    %39 = stablehlo.reduce(%38 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
+    %40 = stablehlo.slice %39 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
+    %41 = stablehlo.reshape %40 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %42 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %43 = stablehlo.add %10, %42 : tensor<2x3xf32>
+    %44 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %45 = stablehlo.broadcast_in_dim %44, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+    %46 = stablehlo.multiply %36, %45 : tensor<2x3xf32>
+    %47 = stablehlo.reduce(%46 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    return %41, %47 : tensor<2xf32>, tensor<2xf32>
   }
 }
