@@ -57,6 +57,16 @@ def test_the_same_numbers_in_float64(name, pipeline, programs, expected, run_rai
         np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_same_numbers_in_float64_from_passes_over_operations(name, programs, expected, run_raised):
+    result = run(programs(name, "float64"), "scatter-to-gather,contract-in-fusions")
+    if name == "pairs":
+        assert {event.pass_name for event in result.applied} == {"scatter-to-gather", "contract-in-fusions"}
+    values = run_raised(result.program, (WEIGHTS.astype(float), X.astype(float)))
+    for value, wanted in zip(values, expected(name), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("name", ["replay", "stacked", "nested-sums"])
 def test_the_same_types_in_float32(name, programs, expected, run_raised):
     program = programs(name)
