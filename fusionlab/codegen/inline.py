@@ -1,4 +1,4 @@
-"""Put the operations of a lowered JAX callable in the place of one operation, in its block.
+"""Put the operations of a lowered JAX callable in the place of one operation (or several), in their block.
 
     %r = stablehlo.dot_general %a, %b   -->   %0 = stablehlo.multiply ... ; %r = stablehlo.reduce ...
 
@@ -18,38 +18,39 @@ from fusionlab.hlo.program import TensorType
 
 
 def inline(
-    operation: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any], *, platform: str
-) -> list[Any]:
-    """Replace ``operation`` by the operations of ``function(*operands)``, which take its location; gives these.
+    operations: Sequence[Any], function: Callable[..., Sequence[Any]], operands: Sequence[Any], *, platform: str
+) -> None:
+    """Replace ``operations`` by those of ``function(*operands)``, which stand where the first of them stood.
 
-    ``operands`` are MLIR values that dominate ``operation``. ValueError if the function gives other types, or if its
-    lowering calls functions (it is to be made of ``lax`` operations). The replaced operation is erased.
+    The function gives the results of all of them, in order. ``operands`` are MLIR values that dominate the first.
+    What is put in takes the first one's location; the replaced operations are erased. ValueError if the function gives
+    other types, or if its lowering calls functions (it is to be made of ``lax`` operations).
     """
-    module = _module_of(operation)
-    with module.context:
+    first = operations[0]
+    with _module_of(first).context:
         lowered = ir.Module.parse(lower_callable(function, [TensorType.of(value.type) for value in operands], platform))
         block = _only_function(lowered).body.blocks[0]
         known = dict(zip(block.arguments, operands, strict=True))
-        made = []
+        results: list[Any] = []
         for wrapped in block.operations:
             source = wrapped.operation
             if source.name == "func.return":
                 results = [known[value] for value in source.operands]
                 break
-            copy = source.clone(ip=ir.InsertionPoint(operation))
+            copy = source.clone(ip=ir.InsertionPoint(first))
             copy = getattr(copy, "operation", copy)
             for at, value in enumerate(source.operands):
                 copy.operands[at] = known[value]
             known.update(zip(source.results, copy.results, strict=True))
-            copy.location = operation.location
-            made.append(copy)
-        wanted = [result.type for result in operation.results]
-        if [result.type for result in results] != wanted:
-            raise ValueError(f"lowered to {[str(r.type) for r in results]}, expected {list(map(str, wanted))}")
-        for old, new in zip(operation.results, results, strict=True):
+            copy.location = first.location
+        replaced = [result for operation in operations for result in operation.results]
+        types = [(str(old.type), str(new.type)) for old, new in zip(replaced, results, strict=True)]
+        if any(old != new for old, new in types):
+            raise ValueError(f"lowered to other types than it replaces: {types}")
+        for old, new in zip(replaced, results, strict=True):
             old.replace_all_uses_with(new)
-        operation.erase()
-    return made
+        for operation in operations:
+            operation.erase()
 
 
 def drop_dead(values: Sequence[Any]) -> None:

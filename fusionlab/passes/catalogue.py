@@ -18,11 +18,12 @@ PASSES: dict[str, tuple[str, str]] = {
     "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),
     "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),
+    "merge-layers-in-loops": ("fusionlab.passes.merge_layers_in_loops", "MergeLayersInLoops"),
     "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
 }
 
 PIPELINES: dict[str, str] = {
-    "layout": "scatter-to-gather,contract-in-fusions,hoist-loop-invariants",
+    "layout": "scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
 }
 """Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
 it was measured (docs/layout.md)."""

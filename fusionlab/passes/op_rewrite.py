@@ -62,19 +62,27 @@ def rewrite_ops(
             refused.setdefault((refusal.kind, str(refusal)), []).append(place)
             continue
         operands = list(operation.operands)
-        inline(operation, rewrite.function, [operands[at] for at in rewrite.reads], platform=platform)
+        inline([operation], rewrite.function, [operands[at] for at in rewrite.reads], platform=platform)
         drop_dead(operands)
         rewritten[place] += 1
-    events: list[Event] = [
-        Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in rewritten.items()
-    ]
-    events += [
+    refusals = [
         Declined(pass_.name, kind, f"{len(places)} of {_count(found)}: {reason}", places[0])
         for (kind, reason), places in refused.items()
     ]
     if not found:
         listed = " or ".join(name.removeprefix("stablehlo.") for name in sorted(names))
-        events.append(Declined(pass_.name, "unprofitable", f"there is no {listed} in the program", ""))
+        refusals.append(Declined(pass_.name, "unprofitable", f"there is no {listed} in the program", ""))
+    return changed(program, module, pass_, rewritten, what, refusals)
+
+
+def changed(
+    program: Program, module: Any, pass_: Pass, rewritten: Counter[str], what: str, refusals: Sequence[Event]
+) -> Result:
+    """``module``, in which ``rewritten`` says how many times something was done where, as the result of ``pass_``."""
+    events: list[Event] = [
+        Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in rewritten.items()
+    ]
+    events += refusals
     if not rewritten:
         return Result(program, tuple(events))
     verify(module, pass_.name)

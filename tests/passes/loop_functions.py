@@ -151,6 +151,17 @@ def _pairs(weights: Any, x: Any) -> Any:
     return jax.vmap(of_one, (None, 0))(weights, x)
 
 
+def _layers(weights: Any, x: Any) -> Any:
+    """Two layers of one value in a loop."""
+    other = jnp.tanh(weights)
+
+    def body(k: Any, total: Any) -> Any:
+        y = jnp.cos(x * k)
+        return total + (y @ weights) * (y @ other)
+
+    return lax.fori_loop(0, 5, body, x)
+
+
 FUNCTIONS: dict[str, Any] = {
     "replay": _laplacian("replay"),
     "energy": _energy,
@@ -169,4 +180,5 @@ FUNCTIONS: dict[str, Any] = {
     "gathered": _gathered,
     "choices": _choices,
     "pairs": _pairs,
+    "layers": _layers,
 }
