@@ -15,10 +15,10 @@ requires: both operands and the result of one real floating-point type; no expli
 exact: reassociates the sum over the contracted axes; never less precise than the library (which may use TF32).
 hopes: the launches and bytes of the transpositions around the call; the call's own, where it can join a fusion.
 
-Rewritten is what has its batch axes behind other axes in one of its operands, does at most ``intensity`` FLOPs per byte
-(per batch element, four bytes a number), and has no more than ``longest`` elements along the free axes of either
-operand and along the contracted ones: longer ones fill a tile of the library's, which reads once what a fusion reads
-often.
+Rewritten is what is no product with a vector (XLA does that itself), has one batch axis in front of both operands and
+another behind other axes in one of them, does at most ``intensity`` FLOPs per byte (per batch element, four bytes a number), and has no more than
+``longest`` elements along the free axes of either operand and along the contracted ones: longer ones fill a tile of the
+library's, which reads once what a fusion reads often.
 """
 
 from __future__ import annotations
@@ -70,8 +70,12 @@ class ContractInFusions(Pass):
         axes = Axes.of(node)
         if not axes.batch or not axes.contracted:
             raise Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        if min(axes.extents[:2]) == 1:
+            raise Refusal("unprofitable", "it is a matrix times a vector: XLA makes a product and a sum of it itself")
         if axes.batch_in_front:
             raise Refusal("unprofitable", "its batch axes are in front: the library takes it as it is")
+        if (0, 0) not in axes.batch:  # an axis of walkers could be a free one: how long it is must not decide
+            raise Refusal("unprofitable", "no batch axis is the first of both operands")
         if max(axes.extents) > self.longest:
             raise Refusal("unprofitable", f"it is longer than {self.longest} along an axis")
         if axes.intensity > self.intensity:
