@@ -16,9 +16,9 @@ exact: reassociates the sum over the contracted axes; never less precise than th
 hopes: the launches and bytes of the transpositions around the call; the call's own, where it can join a fusion.
 
 Rewritten is what is no product with a vector (XLA does that itself), has one batch axis in front of both operands and
-another behind other axes in one of them, does at most ``intensity`` FLOPs per byte (per batch element, four bytes a number), and has no more than
-``longest`` elements along the free axes of either operand and along the contracted ones: longer ones fill a tile of the
-library's, which reads once what a fusion reads often.
+another behind other axes in one of them, does at most ``intensity`` FLOPs per byte (per batch element, four bytes a
+number), and has no more than ``longest`` elements along the free axes of either operand and along the contracted ones:
+longer ones fill a tile of the library's, which reads once what a fusion reads often.
 """
 
 from __future__ import annotations
