@@ -136,6 +136,17 @@ def graph(view: str, platform: str, out: str | None, as_json: bool, quiet: bool,
 
 
 @main.command()
+@click.argument("name", required=False)
+@output_options
+def passes(name: str | None, as_json: bool, quiet: bool) -> None:
+    """List the passes, what they do to the numbers, and their options; with NAME, one pass as it is documented."""
+    start()
+    from fusionlab.commands import passes as command
+
+    finish(command.passes(name, console_for(as_json)), as_json)
+
+
+@main.command()
 @click.option("--model", help="Only this model.")
 @click.option("--molecule", help="Only this molecule: a name or an XYZ file.")
 @click.option("--charge", type=int, help="Charge of the molecules, if not their own.")

@@ -71,7 +71,7 @@ def import_lowered(
 
     To be called in the module's context. ValueError if it gives other types than ``results``.
     """
-    lowered = _lower(function, [TensorType.of(type_) for type_ in operands], platform)
+    lowered = lower_callable(function, [TensorType.of(type_) for type_ in operands], platform)
     entry, copies = _import(getattr(module, "operation", module), ir.Module.parse(lowered), name)
     outer = "/".join(part for part in callers if part)
     for copy in copies:
@@ -87,7 +87,7 @@ def drop_dead_functions(module: ir.Module) -> None:
         passmanager.PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
 
 
-def _lower(function: Callable[..., Sequence[Any]], types: Sequence[TensorType], platform: str) -> bytes:
+def lower_callable(function: Callable[..., Sequence[Any]], types: Sequence[TensorType], platform: str) -> bytes:
     raising = Raising()
 
     def spliced(*arrays: Any) -> tuple[Any, ...]:

@@ -114,6 +114,8 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
             for axis, dimension in enumerate(dimensions):
                 shape[dimension] = operands[0].shape[axis]
             return np.broadcast_to(np.reshape(operands[0], shape), type_.shape)
+        case "stablehlo.concatenate":
+            return np.concatenate(operands, node.attributes["dimension"].value)
         case "stablehlo.iota":
             axis = node.attributes["iota_dimension"].value
             shape = [1] * len(type_.shape)

@@ -12,18 +12,27 @@ if TYPE_CHECKING:
 
 PASSES: dict[str, tuple[str, str]] = {
     "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),
+    "contract-in-fusions": ("fusionlab.passes.contract_in_fusions", "ContractInFusions"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
     "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),
     "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),
+    "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),
+    "merge-layers-in-loops": ("fusionlab.passes.merge_layers_in_loops", "MergeLayersInLoops"),
     "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
 }
+
+PIPELINES: dict[str, str] = {
+    "layout": "scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
+}
+"""Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
+it was measured (docs/layout.md)."""
 
 
 def find_pass(name: str) -> type[Pass]:
     """The pass class called ``name``; InputError with the nearest names when there is none."""
     if name not in PASSES:
-        raise unknown("pass", name, PASSES)
+        raise unknown("pass", name, [*PASSES, *PIPELINES])
     module, attribute = PASSES[name]
     found: type[Pass] = getattr(importlib.import_module(module), attribute)
     return found

@@ -83,7 +83,7 @@ def _sweep(
 ) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
     """Rewrite the first loop that allows it, and give the symbol put in its place; refusals with their functions."""
     flat = flatten(module)
-    shared = _functions_of_others(module)
+    shared = functions_of_others(module)
     declined = []
     seen: dict[Any, Loop] = {}
     loops = find_loops(flat)
@@ -116,7 +116,7 @@ def _sweep(
     return None, declined
 
 
-def _functions_of_others(module: ir.Module) -> set[str]:
+def functions_of_others(module: ir.Module) -> set[str]:
     """Functions that public functions other than the entry run: their call sites are not in the entry's view."""
     entry = public_function(module)
     others = [f for f in public_functions(module) if f != entry]

@@ -10,7 +10,7 @@ from typing import Any
 from fusionlab.bytesize import ByteSize
 from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.program import Program
-from fusionlab.passes.catalogue import find_pass
+from fusionlab.passes.catalogue import PIPELINES, find_pass
 from fusionlab.passes.contract import Event, Pass, Result, Setting
 
 Observer = Callable[[Pass, Result, float], None]
@@ -21,12 +21,13 @@ _ITEM = re.compile(r"\s*([A-Za-z0-9_.:/-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 
 def parse_pipeline(text: str) -> tuple[Pass, ...]:
     """The passes that ``text`` names; InputError for an unknown pass or option, a bad value, or bad punctuation."""
-    passes, position = [], 0
+    passes: list[Pass] = []
+    position = 0
     while position < len(text):
         match = _ITEM.match(text, position)
         if match is None:
             raise InputError(f"pipeline {text!r}: cannot read {text[position:]!r}; write a,b{{option=value}}")
-        passes.append(_make(match[1], match[2] or ""))
+        passes += _named(match[1], match[2])
         position = match.end()
         if match[3] == "," and position >= len(text):
             raise InputError(f"pipeline {text!r} ends with a comma")
@@ -60,6 +61,15 @@ def run_pipeline(
 def resolved_pipeline(events: Sequence[Event]) -> str:
     """The pipeline with every choice made explicit, so that it can be repeated at another number of walkers."""
     return ",".join(dict.fromkeys(event.resolved for event in events if hasattr(event, "resolved")))
+
+
+def _named(name: str, options: str | None) -> tuple[Pass, ...]:
+    """The pass called ``name``, or those that the preset of this name stands for."""
+    if name not in PIPELINES:
+        return (_make(name, options or ""),)
+    if options:
+        raise InputError(f"{name} stands for {PIPELINES[name]}: give options to these")
+    return parse_pipeline(PIPELINES[name])
 
 
 def _make(name: str, options: str) -> Pass:

@@ -132,6 +132,36 @@ def _choices(weights: Any, x: Any) -> Any:
     return lax.fori_loop(0, 5, body, x)
 
 
+def _mixed(weights: Any, y: Any) -> Any:
+    """Attention of two heads between three particles: batch axes that are not in front."""
+    q, k = (jnp.tanh(part @ y).reshape(3, 2, 1) for part in (weights, weights.T))
+    return jnp.sum(jnp.einsum("ihd,jhd->hij", q, k) ** 2)
+
+
+def _pairs(weights: Any, x: Any) -> Any:
+    """The reverse pass of a gather by known indices scatters (one place is hit twice, one never); and attention."""
+    left, right = jnp.array([0, 2, 0, 5]), jnp.array([1, 3, 4, 1])
+
+    def of_one(weights: Any, x: Any) -> Any:
+        eye, zero = jnp.eye(x.shape[0], dtype=x.dtype), jnp.zeros((), x.dtype)
+        gradient = jax.grad(lambda y: jnp.sin(y[left] * y[right]).sum() + _mixed(weights, y))
+        _, hessian = jax.linearize(gradient, x)
+        return lax.fori_loop(0, x.shape[0], lambda k, s: s + hessian(eye[k])[k], zero)
+
+    return jax.vmap(of_one, (None, 0))(weights, x)
+
+
+def _layers(weights: Any, x: Any) -> Any:
+    """Two layers of one value in a loop."""
+    other = jnp.tanh(weights)
+
+    def body(k: Any, total: Any) -> Any:
+        y = jnp.cos(x * k)
+        return total + (y @ weights) * (y @ other)
+
+    return lax.fori_loop(0, 5, body, x)
+
+
 FUNCTIONS: dict[str, Any] = {
     "replay": _laplacian("replay"),
     "energy": _energy,
@@ -149,4 +179,6 @@ FUNCTIONS: dict[str, Any] = {
     "determinants": _determinants,
     "gathered": _gathered,
     "choices": _choices,
+    "pairs": _pairs,
+    "layers": _layers,
 }

@@ -57,6 +57,16 @@ def test_the_same_numbers_in_float64(name, pipeline, programs, expected, run_rai
         np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_same_numbers_in_float64_from_the_layout_preset(name, programs, expected, run_raised):
+    result = run(programs(name, "float64"), "layout")
+    if name == "pairs":
+        assert {event.pass_name for event in result.applied} >= {"scatter-to-gather", "contract-in-fusions"}
+    values = run_raised(result.program, (WEIGHTS.astype(float), X.astype(float)))
+    for value, wanted in zip(values, expected(name), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("name", ["replay", "stacked", "nested-sums"])
 def test_the_same_types_in_float32(name, programs, expected, run_raised):
     program = programs(name)
@@ -88,6 +98,14 @@ def test_the_factorisation_leaves_the_loop(programs):
     loops = [loop for loop in find_loops(flatten(result.program.parse())) if loop.trips == 4]
     (loop,) = (loop for loop in loops if loop.node.regions[1].nodes)
     assert not any("getrf" in str(node.operation.attributes) for node in loop.body.walk())
+
+
+def test_merged_layers_leave_one_contraction_in_the_loop(programs):
+    result = run(programs("layers"), "merge-layers-in-loops,hoist-loop-invariants")
+    (loop,) = find_loops(flatten(result.program.parse()))
+    names = [node.name for node in loop.body.walk()]
+    assert names.count("stablehlo.dot_general") == 1
+    assert "stablehlo.concatenate" not in names
 
 
 def test_jvp_in_the_loop_recomputes_nothing_after_hoisting(programs):

@@ -1,0 +1,60 @@
+"""``fusionlab passes``: the catalogue of passes and presets, printed from their docstrings."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from fusionlab.errors import unknown
+from fusionlab.passes.catalogue import PASSES, PIPELINES, find_pass
+
+_PART = re.compile(r"^(rewrite|requires|exact|hopes):[ \n]", re.MULTILINE)
+
+
+def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
+    """All passes, or the one (or the preset) called ``name`` with its whole text. InputError for an unknown name."""
+    if name is not None and name not in PASSES and name not in PIPELINES:
+        raise unknown("pass", name, [*PASSES, *PIPELINES])
+    chosen = [one for one in sorted(PASSES) if name in (None, one)]
+    listed = [_described(one) for one in chosen]
+    presets = [
+        {"name": preset, "pipeline": text, "does": "preset"}
+        for preset, text in PIPELINES.items()
+        if name in (None, preset)
+    ]
+    if name in PASSES:
+        console.print(inspect.getdoc(_module(name)), markup=False, highlight=False, soft_wrap=True)
+    else:
+        for one in listed:
+            options = ", ".join(f"{option}={value or '-'}" for option, value in one["options"].items())
+            console.print(f"{one['name']}{options and '{' + options + '}'}", style="bold", highlight=False)
+            for line in (one["does"], f"numbers: {one['exact']}"):
+                console.print(Padding(Text(line), (0, 0, 0, 4)))
+    for preset in presets:
+        console.print(f"preset {preset['name']}: {preset['pipeline']}", highlight=False, soft_wrap=True)
+    return [*listed, *presets]
+
+
+def _described(name: str) -> dict[str, Any]:
+    """What the docstring says, by part, and the options with their defaults."""
+    text = inspect.getdoc(_module(name)) or ""
+    head, *rest = _PART.split(text)
+    parts = dict(zip(rest[::2], rest[1::2], strict=True))
+    return {
+        "name": name,
+        "does": head.partition("\n\n")[0].partition(": ")[2].replace("\n", " ").strip(),
+        "exact": " ".join(parts["exact"].split()),
+        "requires": " ".join(parts["requires"].split()),
+        "options": {field.name: str(field.default) for field in dataclasses.fields(find_pass(name))},  # type: ignore[arg-type]
+    }
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(PASSES[name][0])

@@ -1,0 +1,153 @@
+"""contract-in-fusions: small batched contractions become a product and a sum, which XLA fuses with what is around.
+
+rewrite:
+    %r = dot_general %a, %b, batch = [w, h], [i, d] x [j, d]
+        -->
+    %r = reduce(multiply(broadcast %a, broadcast %b), d)
+
+XLA gives every batched dot_general to cuBLAS. The call is a kernel of its own, and where the batch axes are not in
+front XLA transposes what goes in and what comes out, each again a kernel that reads and writes everything. Attention
+between ten electrons (10 x 64 by 64 x 10, per walker and head) does two FLOPs per byte, where the GPU could do twelve,
+and fills no tile of the library's. A product and a sum become part of the fusions around them: bias, scale and
+transposition cost nothing more.
+
+requires: both operands and the result of one real floating-point type; no explicit algorithm.
+exact: reassociates the sum over the contracted axes; never less precise than the library (which may use TF32).
+hopes: the launches and bytes of the transpositions around the call; the call's own, where it can join a fusion.
+
+Rewritten is what is no product with a vector (XLA does that itself), has one batch axis in front of both operands and
+another behind other axes in one of them, does at most ``intensity`` FLOPs per byte (per batch element, four bytes a
+number), and has no more than ``longest`` elements along the free axes of either operand and along the contracted ones:
+longer ones fill a tile of the library's, which reads once what a fusion reads often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jax import lax
+from jaxlib.mlir.dialects import stablehlo
+
+from fusionlab.hlo.flat import Node
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.loop_rewrite import Refusal
+from fusionlab.passes.op_rewrite import OpRewrite, rewrite_ops
+
+_NUMBER_BYTES = 4
+
+
+@dataclass(frozen=True)
+class ContractInFusions(Pass):
+    """Options: ``intensity`` (FLOP/byte) and ``longest`` (elements); see the module's docstring."""
+
+    intensity: float = 4.0
+    longest: int = 64
+
+    name: ClassVar[str] = "contract-in-fusions"
+
+    def run(self, program: Program, setting: Setting) -> Result:
+        """Rewrite every contraction that qualifies, wherever it stands."""
+        return rewrite_ops(
+            program,
+            self,
+            ["stablehlo.dot_general"],
+            lambda flat: self._decide,
+            setting,
+            what="contractions became a product and a sum",
+        )
+
+    def _decide(self, node: Node) -> OpRewrite:
+        if "algorithm" in node.attributes:
+            raise Refusal("unsupported", "it asks for an explicit algorithm")
+        kinds = {value.type.dtype for value in (*node.operands, *node.results)}
+        if kinds not in ({"f32"}, {"f64"}):
+            raise Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
+        axes = Axes.of(node)
+        if not axes.batch or not axes.contracted:
+            raise Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        if min(axes.extents[:2]) == 1:
+            raise Refusal("unprofitable", "it is a matrix times a vector: XLA makes a product and a sum of it itself")
+        if axes.batch_in_front:
+            raise Refusal("unprofitable", "its batch axes are in front: the library takes it as it is")
+        if (0, 0) not in axes.batch:  # an axis of walkers could be a free one: how long it is must not decide
+            raise Refusal("unprofitable", "no batch axis is the first of both operands")
+        if max(axes.extents) > self.longest:
+            raise Refusal("unprofitable", f"it is longer than {self.longest} along an axis")
+        if axes.intensity > self.intensity:
+            raise Refusal("unprofitable", f"it does more than {self.intensity} FLOP per byte")
+        return OpRewrite(product_and_sum(axes), (0, 1), axes)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a dot_general by what happens to them, as (axis of the left, axis of the right) or one of them."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    batch: tuple[tuple[int, int], ...]
+    contracted: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def of(node: Node) -> Axes:
+        """Those of ``node``, a ``stablehlo.dot_general``."""
+        numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+        left, right = (value.type.shape for value in node.operands)
+        batch = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
+        contracted = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
+        return Axes(left, right, tuple(batch), tuple(contracted))
+
+    @property
+    def free_left(self) -> list[int]:
+        """Axes of the left operand that are axes of the result."""
+        used = {left for left, _ in (*self.batch, *self.contracted)}
+        return [axis for axis in range(len(self.left)) if axis not in used]
+
+    @property
+    def free_right(self) -> list[int]:
+        """Axes of the right operand that are axes of the result."""
+        used = {right for _, right in (*self.batch, *self.contracted)}
+        return [axis for axis in range(len(self.right)) if axis not in used]
+
+    @property
+    def batch_in_front(self) -> bool:
+        """Whether the batch axes come first, in the same order, in both operands."""
+        return all(pair == (at, at) for at, pair in enumerate(self.batch))
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Rows, columns and terms of one batch element, as of one matrix product."""
+        rows = math.prod(self.left[axis] for axis in self.free_left)
+        columns = math.prod(self.right[axis] for axis in self.free_right)
+        return rows, columns, math.prod(self.left[axis] for axis, _ in self.contracted)
+
+    @property
+    def intensity(self) -> float:
+        """FLOP/byte of one batch element."""
+        m, n, k = self.extents
+        return 2 * m * n * k / (_NUMBER_BYTES * (m * k + k * n + m * n))
+
+
+def product_and_sum(axes: Axes) -> Callable[[Any, Any], tuple[Any]]:
+    """The contraction as a callable of both operands: axes in the order batch, free left, free right, contracted."""
+    free_left, free_right = axes.free_left, axes.free_right
+    order_left = [*(left for left, _ in axes.batch), *free_left, *(left for left, _ in axes.contracted)]
+    order_right = [*(right for _, right in axes.batch), *free_right, *(right for _, right in axes.contracted)]
+    n_batch, n_left, n_right = len(axes.batch), len(free_left), len(free_right)
+    first_sum = n_batch + n_left + n_right
+    sums = list(range(first_sum, first_sum + len(axes.contracted)))
+    at_left = [*range(n_batch + n_left), *sums]
+    at_right = [*range(n_batch), *range(n_batch + n_left, first_sum), *sums]
+    shape = [*(axes.left[a] for a in order_left[: n_batch + n_left]), *(axes.right[a] for a in free_right)]
+    shape += [axes.left[left] for left, _ in axes.contracted]
+
+    def contracted(left: Any, right: Any) -> tuple[Any]:
+        wide = lax.broadcast_in_dim(lax.transpose(left, order_left), shape, at_left)
+        other = lax.broadcast_in_dim(lax.transpose(right, order_right), shape, at_right)
+        return (jnp.sum(wide * other, axis=tuple(sums)),)
+
+    return contracted

@@ -1,0 +1,25 @@
+module {
+  func.func public @main(%arg0: tensor<2x3xf32>, %arg1: tensor<3x4xf32>, %arg2: tensor<3x2xf32>) -> (tensor<2x4xf32>, tensor<2x2xf32>) {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<2x4xf32>
+    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<2x2xf32>
+    %0:4 = stablehlo.while(%iterArg = %c, %iterArg_1 = %arg0, %iterArg_2 = %cst, %iterArg_3 = %cst_0) : tensor<i32>, tensor<2x3xf32>, tensor<2x4xf32>, tensor<2x2xf32>
+    cond {
+      %c_4 = stablehlo.constant dense<3> : tensor<i32>
+      %1 = stablehlo.compare LT, %iterArg, %c_4 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    } do {
+      %c_4 = stablehlo.constant dense<1> : tensor<i32>
+      %1 = stablehlo.add %iterArg, %c_4 : tensor<i32>
+      %2 = stablehlo.tanh %iterArg_1 : tensor<2x3xf32>
+      %3 = stablehlo.concatenate %arg1, %arg2, dim = 1 : (tensor<3x4xf32>, tensor<3x2xf32>) -> tensor<3x6xf32>
+      %4 = stablehlo.dot_general %2, %3, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<2x3xf32>, tensor<3x6xf32>) -> tensor<2x6xf32>
+      %5 = stablehlo.slice %4 [0:2, 0:4] : (tensor<2x6xf32>) -> tensor<2x4xf32>
+      %6 = stablehlo.slice %4 [0:2, 4:6] : (tensor<2x6xf32>) -> tensor<2x2xf32>
+      %7 = stablehlo.add %iterArg_2, %5 : tensor<2x4xf32>
+      %8 = stablehlo.add %iterArg_3, %6 : tensor<2x2xf32>
+      stablehlo.return %1, %2, %7, %8 : tensor<i32>, tensor<2x3xf32>, tensor<2x4xf32>, tensor<2x2xf32>
+    }
+    return %0#2, %0#3 : tensor<2x4xf32>, tensor<2x2xf32>
+  }
+}

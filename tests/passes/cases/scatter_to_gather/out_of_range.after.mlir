@@ -1,0 +1,13 @@
+module {
+  func.func public @main(%arg0: tensor<2x4xf32>, %arg1: tensor<2x3xf32>) -> tensor<2x4xf32> {
+    %c = stablehlo.constant dense<0> : tensor<4x1xi32>
+    %c_0 = stablehlo.constant dense<[false, false, false, true]> : tensor<4xi1>
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x4xf32>
+    %1 = "stablehlo.gather"(%arg1, %c) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 2, 1>}> : (tensor<2x3xf32>, tensor<4x1xi32>) -> tensor<2x4xf32>
+    %2 = stablehlo.broadcast_in_dim %c_0, dims = [1] : (tensor<4xi1>) -> tensor<2x4xi1>
+    %3 = stablehlo.select %2, %1, %0 : tensor<2x4xi1>, tensor<2x4xf32>
+    %4 = stablehlo.add %arg0, %3 : tensor<2x4xf32>
+    return %4 : tensor<2x4xf32>
+  }
+}
