@@ -8,9 +8,7 @@ is that in float64. Every trial is a process of its own, because XLA ends the pr
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -25,6 +23,7 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.oracle import Runner
+from fusionlab.equivalence.own_process import ProcessFailed, run_module
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
@@ -108,17 +107,11 @@ def _in_a_process(program: Program, arrays: Sequence[np.ndarray], disabled: Sequ
         paths = [Path(directory) / name for name in ("program.mlirbc", "inputs.npz", "outputs.npz")]
         paths[0].write_bytes(program.bytecode)
         paths[1].write_bytes(_as_file(arrays))
-        command = [sys.executable, "-m", "fusionlab.bisection.xla_passes", *map(str, paths), ",".join(disabled)]
-        source = str(Path(__file__).resolve().parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_TIME_LIMIT_S, env=environment, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise TrialError(f"it did not finish within {_TIME_LIMIT_S:g} s") from None
-        if done.returncode:
-            raise TrialError((done.stderr.strip().splitlines() or ["no message"])[-1])
+            given = [*map(str, paths), ",".join(disabled)]
+            run_module("fusionlab.bisection.xla_passes", given, _TIME_LIMIT_S)
+        except ProcessFailed as error:
+            raise TrialError(str(error)) from None
         return list(Counterexample.load(paths[2]).arrays)
 
 

@@ -8,8 +8,6 @@ the process where it meets an op or a type that it does not know.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +17,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.output_errors import errors_of, tolerance_of
+from fusionlab.equivalence.own_process import ProcessFailed, run_module
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.hlo.cost import program_cost
@@ -69,18 +68,10 @@ def _run(program: Program, sample: Sample) -> list[np.ndarray] | str:
         paths = [Path(directory) / name for name in ("program.mlirbc", "inputs.npz", "outputs.npz")]
         paths[0].write_bytes(program.bytecode)
         paths[1].write_bytes(_as_file(sample.label, sample.arrays))
-        command = [sys.executable, "-m", "fusionlab.equivalence.interpreter", *map(str, paths)]
-        source = str(Path(__file__).resolve().parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_TIME_LIMIT_S, env=environment, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return f"it did not finish within {_TIME_LIMIT_S:g} s"
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return f"it cannot evaluate the program: {last[:160]}"
+            run_module("fusionlab.equivalence.interpreter", [str(path) for path in paths], _TIME_LIMIT_S)
+        except ProcessFailed as error:
+            return str(error) if error.exit_code is None else f"it cannot evaluate the program: {str(error)[:160]}"
         return list(Counterexample.load(paths[2]).arrays)
 
 

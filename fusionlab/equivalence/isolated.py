@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.own_process import ProcessFailed, run_module
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
 
@@ -49,25 +49,14 @@ def check_files(
         if inputs is not None:
             inputs.save(Path(directory) / "inputs.npz")
             arguments.append(str(Path(directory) / "inputs.npz"))
-        command = [sys.executable, "-m", "fusionlab.equivalence.isolated", *arguments]
-        source = str(Path(__file__).resolve().parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
         try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                timeout=time_limit_s,
-                env=environment,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return Verdict("not-checked", reason=f"the check did not finish within {time_limit_s:g} s")
+            printed = run_module("fusionlab.equivalence.isolated", arguments, time_limit_s)
+        except ProcessFailed as error:
+            if error.exit_code is None:
+                return Verdict("not-checked", reason=f"the check did not finish within {time_limit_s:g} s")
+            return Verdict("not-checked", reason=f"the check failed (exit {error.exit_code}): {str(error)[:200]}")
         counterexample = Counterexample.load(found) if found.exists() else None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return Verdict("not-checked", reason=f"the check failed (exit {done.returncode}): {last[:200]}")
-    verdict = Verdict.from_json(json.loads(done.stdout.splitlines()[-1]))
+    verdict = Verdict.from_json(json.loads(printed.splitlines()[-1]))
     return replace(verdict, counterexample=counterexample)
 
 
