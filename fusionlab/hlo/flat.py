@@ -65,9 +65,16 @@ class Node:
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """MLIR attributes by name."""
+        """MLIR attributes by name; text where the bindings cannot hand one over (complex elements)."""
         found = self.operation.attributes
-        return {str(getattr(key, "name", key)): found[getattr(key, "name", key)] for key in found}
+        names = [getattr(key, "name", key) for key in found]
+        return {str(name): self._attribute(found, name) for name in names}
+
+    def _attribute(self, found: Any, name: str) -> Any:
+        try:
+            return found[name]
+        except TypeError:
+            return str(self.operation).partition(" = ")[2].partition(" loc(")[0]
 
     def __repr__(self) -> str:
         return f"{list(self.results)} = {self.name}{list(self.operands)}"

@@ -101,16 +101,18 @@ def _forward(program: Program, setting: Setting, budget: ByteSize) -> Result:
         if not budget and len(tried) >= 2:
             break
     words = "; ".join(map(str, tried))
+    why = f"fits the budget of {budget}" if budget else "could be compiled for its figures"
     declined = [
         Declined(
             FuseJvpReplay.name,
             "unprofitable",
-            f"no forward Laplacian fits the budget of {budget} ({words})",
+            f"no forward Laplacian {why} ({words})",
             e.location,
         )
         for e in first.applied
     ]
-    return Result(program, tuple(declined))
+    left = [event for event in first.events if isinstance(event, Declined)]
+    return Result(program, (*declined, *left))
 
 
 def _results(program: Program, setting: Setting, first: Result) -> Iterator[Result]:

@@ -103,8 +103,10 @@ class _Attempt:
             known = replay is not None or isinstance(reason, NotSeen)
             return Declined(self.by.name, "unsafe", str(reason), scope) if known else None
         except KeyError as error:  # a value that was taken to differ between walkers is also read by what does not
-            shared = f"the walkers cannot be taken in parts: {error} is shared by all of them"
-            return Declined(self.by.name, "unsupported", shared, scope)
+            missing = f"{error} is not known where it is read"
+            if self.chunks > 1:
+                missing = f"the walkers cannot be taken in parts: {error} is shared by all of them"
+            return Declined(self.by.name, "unsupported", missing, scope)
         except (RaiseError, NotImplementedError) as error:
             return Declined(self.by.name, "unsupported", str(error), scope) if replay is not None else None
 

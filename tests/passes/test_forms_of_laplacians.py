@@ -68,3 +68,13 @@ def test_two_different_replays_in_one_module(lowered, run_raised):
     found = run_raised(result.program, arrays)
     for log_psi, laplacian in ((smooth, found[1]), (determinants(1), found[3])):
         np.testing.assert_allclose(laplacian, of_hessian(log_psi, X), rtol=1e-8)
+
+
+def test_complex_constants_beside_it(lowered, run_raised):
+    def function(weights, x):
+        waves = jax.vmap(lambda y: abs(jax.numpy.exp(1j * y).sum()))(x)
+        return *alone(smooth, FORMS["fori"])(weights, x), waves
+
+    result, arrays = rewritten(function, lowered, (WEIGHTS, X), "float64")
+    assert len(result.applied) == 1, result.events
+    np.testing.assert_allclose(run_raised(result.program, arrays)[2], abs(np.exp(1j * X).sum((1, 2))), rtol=1e-12)
