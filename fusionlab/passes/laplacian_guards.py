@@ -82,13 +82,17 @@ def _is_equality_of_floats(node: Node) -> bool:
     return "EQ" in direction or "NE" in direction
 
 
-def told_apart(flat: FlatFunction, axes: Mapping[Value, set[int]]) -> str | None:
-    """Whether some constant or index gives one walker another program than the next: a few are not all then."""
+def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
+    """Whether a constant or index of ``nodes`` gives one walker another program than the next: a few are not all then.
+
+    ``nodes`` are those that are tried, with those of their regions; random numbers of a sampling before are none.
+    """
+    nodes = list(nodes)
     users: dict[Value, list[Node]] = {}
-    for node in flat.walk():
+    for node in nodes:
         for value in node.operands:
             users.setdefault(value, []).append(node)
-    for node in flat.walk():
+    for node in nodes:
         for value in node.results:
             for axis in axes.get(value, ()):
                 if _varies(node, axis) and not _only_an_index(value, users):

@@ -90,7 +90,7 @@ class Trial:
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
         many = math.prod(x.type.shape[:walkers])
         axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
-        if axes and (reason := told_apart(self.flat, axes)) is not None:
+        if axes and (reason := told_apart(_walked(self.nodes), axes)) is not None:
             if many > FEW_ENOUGH:
                 raise NoLaplacian(reason)
             axes = {}
