@@ -90,12 +90,15 @@ class Trial:
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
         many = math.prod(x.type.shape[:walkers])
         axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
-        if axes and (reason := told_apart(_walked(self.nodes), axes)) is not None:
+        summed = _walked(live_nodes(self.flat.nodes, self.inputs, self.targets))
+        if axes and (reason := told_apart(summed, axes)) is not None:
             if many > FEW_ENOUGH:
                 raise NoLaplacian(reason)
             axes = {}
         # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
         self.axes = axes = axes if axes.get(x) == {0} else {}
+        if not axes and many > FEW_ENOUGH:
+            raise NoLaplacian(f"{many} walkers are too many to try, and a few of them cannot be told from their shapes")
         self.raising = Turning(
             widen=True,
             shapes=resized_shapes(axes, many, min(many, _WALKERS)),
@@ -209,6 +212,7 @@ class Trial:
         ]
         read = {value for node in cone for value in reads(node)}
         complaint = complaint or own_choices(self.flat, self.x, own, read)
+        complaint = complaint or told_apart(cone, self.axes)
         if complaint is not None:
             raise NotSeen(f"{subject(self.question)} {complaint}")
         if (reason := less_precise(cone, own)) is not None:
