@@ -157,18 +157,3 @@ def test_walkers_that_see_each_other_are_not_taken_in_parts(mix, run_raised):
     whole = run_raised(program, [walkers])
     for ours, theirs in zip(run_raised(result.program, [walkers]), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
-
-
-def test_random_numbers_of_the_sampling_before_do_not_tell_walkers_apart():
-    """Also where other values of the program, which may be gradients, still read the sampled walkers."""
-
-    def function(key, x):
-        walkers = jax.lax.fori_loop(
-            0, 2, lambda k, y: y + 0.1 * jax.random.normal(jax.random.fold_in(key, k), y.shape), x
-        )
-        laplacians = jax.vmap(lambda y: fori(psi, None, y))(walkers)
-        return jax.vmap(lambda y: psi(None, y))(walkers), laplacians, walkers * laplacians[:, None, None]
-
-    _, result = rewritten(function, jax.random.PRNGKey(0), MANY)
-    (event,) = result.applied
-    assert "with respect to" in event.what
