@@ -13,17 +13,18 @@ import click
 from fusionlab import __version__, cli_facts, cli_trust
 from fusionlab.cli_options import (
     cache_option,
+    checking,
     circumstances,
     console_for,
     finish,
     load_source_of,
     output_options,
     progress_for,
+    require_limits,
     source_options,
     start,
     target_option,
 )
-from fusionlab.cli_trust import require_limits
 from fusionlab.errors import CompileError, InputError
 
 
@@ -105,17 +106,11 @@ def apply(
     """Rewrite a program, check the rewrite on real numbers, recompile, and show before and after."""
     require_limits(check_walkers, check_time_limit)
     start()
-    from dataclasses import replace
-
     from fusionlab.commands import apply as command
 
     options = command.ApplyOptions(passes, pipeline, memory_budget, out, unchecked, require_applied)
     loaded = load_source_of(source)
-    given = replace(
-        circumstances(loaded, target, quiet, no_cache),
-        check_walkers=check_walkers,
-        check_time_limit_s=check_time_limit,
-    )
+    given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
     document, code = command.apply(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,6 +75,19 @@ def circumstances(source: object, target_name: str | None, quiet: bool, no_cache
 
     target = load_target(target_name or default_target(source))
     return Circumstances(target, cache=None if no_cache else default_cache(), progress=progress_for(quiet))
+
+
+def checking(given: Circumstances, check_walkers: int, check_time_limit: float) -> Circumstances:
+    """``given`` with the walkers and seconds of its checks."""
+    return replace(given, check_walkers=check_walkers, check_time_limit_s=check_time_limit)
+
+
+def require_limits(check_walkers: int, check_time_limit: float) -> None:
+    """InputError unless the walkers and seconds of a check are possible."""
+    if check_walkers < 1:
+        raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
+    if not 0 < check_time_limit <= MOST_SECONDS:
+        raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
 
 
 def progress_for(quiet: bool) -> Callable[[str], None]:

@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from fusionlab.cli_options import (
-    MOST_SECONDS,
     cache_option,
+    checking,
     circumstances,
     console_for,
     finish,
     load_source_of,
     output_options,
+    require_limits,
     source_options,
     start,
     target_option,
@@ -66,8 +67,6 @@ def check(
     """Are two programs equal? Two files, a model and a file, or a source and passes; exit 0 yes, 1 no, 2 bad input."""
     require_limits(check_walkers, check_time_limit)
     start()
-    from dataclasses import replace
-
     from fusionlab.commands import check as command
     from fusionlab.commands.apply import ApplyOptions, passes_of
     from fusionlab.commands.source import load_program
@@ -85,9 +84,7 @@ def check(
         command_line(click.get_current_context(), without=("inputs", "worst", "as_json")),
         oracles,
     )
-    given = replace(
-        circumstances(loaded, target, quiet, no_cache), check_walkers=check_walkers, check_time_limit_s=check_time_limit
-    )
+    given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
     document, code = command.run_check(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)
@@ -128,8 +125,6 @@ def bisect(
     """Which pass, application of it, or XLA pass makes a program differ; exit 0 none, 1 found, 2 bad input."""
     require_limits(check_walkers, check_time_limit)
     start()
-    from dataclasses import replace
-
     from fusionlab.commands import bisect as command
     from fusionlab.commands.apply import ApplyOptions, passes_of
 
@@ -139,22 +134,11 @@ def bisect(
     options = command.BisectOptions(
         () if xla else passes_of(ApplyOptions(passes, pipeline, memory_budget)), xla, trials, out
     )
-    given = replace(
-        circumstances(loaded, "cpu" if xla and target is None else target, quiet, no_cache),
-        check_walkers=check_walkers,
-        check_time_limit_s=check_time_limit,
-    )
+    where = "cpu" if xla and target is None else target
+    given = checking(circumstances(loaded, where, quiet, no_cache), check_walkers, check_time_limit)
     document, code = command.run_bisect(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)
-
-
-def require_limits(check_walkers: int, check_time_limit: float) -> None:
-    """InputError unless the walkers and seconds of a check are possible."""
-    if check_walkers < 1:
-        raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
-    if not 0 < check_time_limit <= MOST_SECONDS:
-        raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
 
 
 def command_line(context: click.Context, without: tuple[str, ...]) -> str:

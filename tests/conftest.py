@@ -10,7 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 
+from fusionlab.cli import main
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.equivalence.oracle import CPU_OPTIONS
 from fusionlab.hlo.program import Program
@@ -31,6 +33,25 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         assert text == path.read_text(), f"{path} differs; if that is meant, run pytest --update-golden"
 
     return compare
+
+
+@pytest.fixture
+def compile_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a test is left in the user's cache."""
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def cli(compile_cache: None) -> Callable[..., Result]:
+    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``."""
+
+    def run(*arguments: Any) -> Result:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
 
 
 @pytest.fixture(scope="session")

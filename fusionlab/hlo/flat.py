@@ -8,7 +8,7 @@ operation of a private function that is called twice gives two Nodes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -90,10 +90,15 @@ class Region:
 
     def walk(self) -> Iterator[Node]:
         """Every node, those of nested regions after the node that owns them."""
-        for node in self.nodes:
-            yield node
-            for region in node.regions:
-                yield from region.walk()
+        return walk(self.nodes)
+
+
+def walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Every one of ``nodes``, those of nested regions after the node that owns them."""
+    for node in nodes:
+        yield node
+        for region in node.regions:
+            yield from walk(region.nodes)
 
 
 @dataclass(eq=False)

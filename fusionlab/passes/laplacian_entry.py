@@ -18,7 +18,7 @@ from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import densify
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.laplacian_guards import mixed
 from fusionlab.passes.laplacian_trial import Laplacian
@@ -162,8 +162,6 @@ class RewrittenEntry:
 
 
 def _reads(nodes: Sequence[Node]) -> set[Value]:
-    from fusionlab.hlo.flat import reads
-
     return {value for node in nodes for value in reads(node)}
 
 

@@ -15,7 +15,7 @@ from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.flat import Value, reads, walk
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
@@ -90,8 +90,8 @@ class Trial:
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
         many = math.prod(x.type.shape[:walkers])
         axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
-        summed = _walked(live_nodes(self.flat.nodes, self.inputs, self.targets))
-        if axes and (reason := told_apart(summed, axes)) is not None:
+        summed = live_nodes(self.flat.nodes, self.inputs, self.targets)
+        if axes and (reason := told_apart(walk(summed), axes)) is not None:
             if many > FEW_ENOUGH:
                 raise NoLaplacian(reason)
             axes = {}
@@ -203,11 +203,11 @@ class Trial:
         """The finding; NoLaplacian if what was seen does not cover all branches."""
         complaint = self.cover.complaint(self.outputs[at], [result[4] for result in results])
         numbers = self.cover.numbers
-        cone = _walked(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]]))
+        cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
         shared = {numbers.get(value) for node in cone for value in node.results}
         own = [
             node
-            for node in _walked(live_nodes(self.flat.nodes, self.inputs, [self.targets[which]]))
+            for node in walk(live_nodes(self.flat.nodes, self.inputs, [self.targets[which]]))
             if node.results and numbers.get(node.results[0]) not in shared
         ]
         read = {value for node in cone for value in reads(node)}
@@ -250,11 +250,6 @@ def _chosen(value: Value) -> bool:
     while (node := value.producer) is not None and node.name in REPEATS:
         value = node.operands[0]
     return node is not None and node.name in _CHOOSING
-
-
-def _walked(nodes: Sequence[Node]) -> list[Node]:
-    """``nodes`` and those of their regions."""
-    return [node for outer in nodes for node in (outer, *(n for region in outer.regions for n in region.walk()))]
 
 
 def _equal_where_finite(first: np.ndarray, second: np.ndarray) -> bool:

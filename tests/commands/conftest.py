@@ -1,33 +1,16 @@
-"""Running the command line in this process, on small modules."""
+"""Small modules for the command line."""
 
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from jax import lax
-
-from fusionlab.cli import main
 
 
 @pytest.fixture(autouse=True)
-def compile_cache(tmp_path, monkeypatch):
-    """Nothing of a test is left in the user's cache."""
-    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def cli():
-    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``."""
-
-    def run(*arguments):
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+def own_cache(compile_cache):
+    """Commands that are called without the command line, too."""
 
 
 @pytest.fixture

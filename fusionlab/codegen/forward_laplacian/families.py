@@ -47,11 +47,6 @@ LINEAR = _ops("stablehlo", "dynamic_update_slice pad scatter reduce_window sort"
 FLOATS = ("f16", "bf16", "f32", "f64")
 
 
-def differentiable(node: Node) -> bool:
-    """Whether a derivative may pass through ``node``."""
-    return node.name not in FLAT
-
-
 def linear(node: Node) -> bool:
     """Whether ``node`` is affine, piecewise at most, in all its floating-point operands together."""
     if node.name in ("stablehlo.scatter", "stablehlo.reduce_window"):

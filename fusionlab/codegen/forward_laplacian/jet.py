@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -103,9 +104,9 @@ class Jet:
     def map_parts(self, function: Callable[[Any], Any], owners: tuple[Owner, ...] | None) -> Jet:
         """Apply a ``function`` that is linear and only moves elements to every part, without joining parts for it."""
         if self.stack is not None:
-            return Jet.of_stack(_over_rows(function, self.stack), self.lap is not None, owners)
+            return Jet.of_stack(jax.vmap(function)(self.stack), self.lap is not None, owners)
         lap = None if self.lap is None else function(self.lap)
-        return Jet(function(self.value), lap, _over_rows(function, self.rows), owners)
+        return Jet(function(self.value), lap, jax.vmap(function)(self.rows), owners)
 
 
 def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any, lean: bool) -> Jet:
@@ -143,12 +144,6 @@ def at_row(part: Any, row: int, count: int) -> Any:
     """[``count``, *S]: ``part`` [R, *S] from row ``row`` on, zeros elsewhere."""
     config = [(row, count - row - part.shape[0], 0)] + [(0, 0, 0)] * (part.ndim - 1)
     return lax.pad(part, np.zeros((), part.dtype), config)
-
-
-def _over_rows(function: Callable[[Any], Any], rows: Any) -> Any:
-    import jax
-
-    return jax.vmap(function)(rows)
 
 
 def identity_jet(x: Any, coordinates: Coordinates, walker_axes: int) -> Jet:
@@ -225,36 +220,6 @@ def same_owner(first: Owner, second: Owner) -> bool:
     return first.shape == second.shape and bool((first == second).all())
 
 
-def align(jets: Sequence[Jet], coordinates: Coordinates) -> list[Jet]:
-    """The jets (of one shape) with the same slots in the same order, or all dense."""
-    if any(jet.owners is None for jet in jets):
-        return [densify(jet, coordinates) for jet in jets]
-    owners: list[Owner] = []
-    for jet in jets:
-        assert jet.owners is not None
-        for owner in jet.owners:
-            if not any(same_owner(owner, other) for other in owners):
-                owners.append(owner)
-    if len(owners) * coordinates.each >= coordinates.count:
-        return [densify(jet, coordinates) for jet in jets]
-    return [_with_slots(jet, owners, coordinates) for jet in jets]
-
-
-def _with_slots(jet: Jet, owners: Sequence[Owner], coordinates: Coordinates) -> Jet:
-    assert jet.owners is not None
-    if len(jet.owners) == len(owners) and all(map(same_owner, jet.owners, owners)):
-        return jet
-    each = coordinates.each
-    blocks = []
-    for owner in owners:
-        found = [i for i, other in enumerate(jet.owners) if same_owner(owner, other)]
-        if found:
-            blocks.append(jet.rows[found[0] * each : (found[0] + 1) * each])
-        else:
-            blocks.append(jnp.zeros((each, *jet.shape), np.result_type(jet.rows)))
-    return Jet(jet.value, jet.lap, jnp.concatenate(blocks), tuple(owners))
-
-
 def row_products(first: Jet, second: Jet, coordinates: Coordinates) -> Any:
     """sum_k (d first / d x_k) (d second / d x_k), [S]; where two slots belong to one electron, their cross terms too.
 
@@ -262,7 +227,7 @@ def row_products(first: Jet, second: Jet, coordinates: Coordinates) -> Any:
     """
     if first.owners is None or second.owners is None:
         first, second = densify(first, coordinates), densify(second, coordinates)
-        return _sum_rows(first.rows * second.rows)
+        return sum_rows(first.rows * second.rows)
     each = coordinates.each
     total: Any = None
     for s, left in enumerate(first.owners):
@@ -276,11 +241,12 @@ def row_products(first: Jet, second: Jet, coordinates: Coordinates) -> Any:
             products = first.rows[s * each : (s + 1) * each] * second.rows[t * each : (t + 1) * each]
             if not meet.all():
                 products = jnp.where(jnp.broadcast_to(meet, products.shape), products, np.zeros((), products.dtype))
-            term = _sum_rows(products)
+            term = sum_rows(products)
             term = term * np.asarray(twice, term.dtype) if twice != 1.0 else term
             total = term if total is None else total + term
     return total
 
 
-def _sum_rows(products: Any) -> Any:
+def sum_rows(products: Any) -> Any:
+    """``products`` [K, ...] summed over its rows."""
     return lax.reduce(products, np.zeros((), products.dtype), lax.add, (0,))

@@ -19,6 +19,7 @@ from fusionlab.codegen.forward_laplacian.jet import (
     row_products,
     same_owner,
     select_first,
+    sum_rows,
     with_first,
 )
 
@@ -104,7 +105,7 @@ def _divide_stacks(value: Any, inverse: Any, top: Jet, bottom: Jet) -> Jet:
     """The quotient of dense jets as one expression for all rows but for the sum over directions."""
     u, v = top.stack_with(True), bottom.stack_with(True)
     moved = u * inverse - v * (value * inverse)
-    extra = -(_sum_rows(moved[2:] * (v + v)[2:]) * inverse)
+    extra = -(sum_rows(moved[2:] * (v + v)[2:]) * inverse)
     return Jet.of_stack(select_first(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
 
 
@@ -217,21 +218,17 @@ def _cross(
     if owners is None:  # all rows of both, so that no operand has to be cut out of its copy; then those of directions
         if contraction.join_rows:
             return contraction.of_joined_rows(*(lax.slice_in_dim(p, 2, p.shape[axis], axis=axis) for p in (u, v)))
-        return _sum_rows(contraction.of_rows(u, v, (True, True))[2:])
+        return sum_rows(contraction.of_rows(u, v, (True, True))[2:])
     for s, first in enumerate(owners[0]):
         for t, second in enumerate(owners[1]):
             meet = (first == second) & (first >= 0)
             if not meet.any():
                 continue
             slots = [lax.slice_in_dim(p, 2 + i * each, 2 + (i + 1) * each, axis=axis) for p, i in ((u, s), (v, t))]
-            term = _sum_rows(contraction.of_rows(slots[0], slots[1], (True, True)))
+            term = sum_rows(contraction.of_rows(slots[0], slots[1], (True, True)))
             term = term if meet.all() else jnp.where(jnp.broadcast_to(meet, term.shape), term, np.zeros((), term.dtype))
             total = term if total is None else total + term
     return total
-
-
-def _sum_rows(products: Any) -> Any:
-    return lax.reduce(products, np.zeros((), products.dtype), lax.add, (0,))
 
 
 def _union(jets: Sequence[Jet], coordinates: Coordinates) -> tuple[Owner, ...] | None:
