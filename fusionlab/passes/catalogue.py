@@ -14,6 +14,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),
     "contract-in-fusions": ("fusionlab.passes.contract_in_fusions", "ContractInFusions"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
+    "fuse-layers": ("fusionlab.passes.fuse_layers", "FuseLayers"),
     "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),
     "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),

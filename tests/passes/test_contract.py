@@ -21,7 +21,8 @@ CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "p
 
 @pytest.fixture(scope="module")
 def programs(lowered):
-    return [lowered(FUNCTIONS[name], WEIGHTS, X) for name in CHANGED]
+    made = [lowered(FUNCTIONS[name], WEIGHTS, X) for name in CHANGED]
+    return [*made, lowered(FUNCTIONS["layers"], WEIGHTS, X, platform="cuda")]
 
 
 @pytest.fixture(scope="module")
