@@ -26,7 +26,7 @@ def outline(
     members: Sequence[Node],
     inputs: Sequence[Value],
     outputs: Sequence[Value],
-    kernel: Callable[..., Sequence[Any]],
+    kernel: Callable[..., Sequence[Any]] | None,
     *,
     name: str,
     platform: str,
@@ -35,7 +35,7 @@ def outline(
     """Replace ``members`` (convex, in program order) by a call of ``kernel(*inputs) -> outputs``; gives its symbol.
 
     Members whose results are read by others stay, for these. ``flops`` of the kernel go with its call, where
-    ``fusionlab.hlo.kernel_cost`` finds them.
+    ``fusionlab.hlo.kernel_cost`` finds them. Without a ``kernel`` the function holds the plain operations too.
     """
     module = members[0].module
     last = block.place[members[-1]]
@@ -45,7 +45,7 @@ def outline(
         raising = Raising(marks={})
         twin = raise_nodes(block.nodes, list(inputs), list(outputs), raising)
         marks = raising.marks or {}
-        symbol = import_lowered(module.operation, kernel, types, results, name, platform, {})
+        symbol = import_lowered(module.operation, kernel or twin, types, results, name, platform, {})
         twin_symbol = import_lowered(module.operation, twin, types, results, f"{name}_twin", platform, marks)
         function = ir.SymbolTable(module.operation)[symbol]
         for call in (op.operation for op in function.operation.regions[0].blocks[0].operations):

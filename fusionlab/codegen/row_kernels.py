@@ -118,7 +118,7 @@ class _Body:
                 total = lax.fori_loop(
                     0,
                     pl.cdiv(width, step),
-                    lambda index, total, part=part, first=first, width=width: (
+                    lambda index, total, part=part, first=first, width=width, step=step: (
                         total + self._product(node, _Columns(index * step, step, width), part, first, {})
                     ),
                     total,

@@ -18,19 +18,42 @@ from fusionlab.hlo.flat import Node, Value, constant_array
 from fusionlab.hlo.views import View
 
 ELEMENTWISE = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "abs add and compare divide exponential exponential_minus_one log log_plus_one logistic maximum minimum "
-        "multiply negate not or rsqrt select sqrt subtract tanh"
-    ).split()
+    {
+        "stablehlo.abs",
+        "stablehlo.add",
+        "stablehlo.and",
+        "stablehlo.compare",
+        "stablehlo.divide",
+        "stablehlo.exponential",
+        "stablehlo.exponential_minus_one",
+        "stablehlo.log",
+        "stablehlo.log_plus_one",
+        "stablehlo.logistic",
+        "stablehlo.maximum",
+        "stablehlo.minimum",
+        "stablehlo.multiply",
+        "stablehlo.negate",
+        "stablehlo.not",
+        "stablehlo.or",
+        "stablehlo.rsqrt",
+        "stablehlo.select",
+        "stablehlo.sqrt",
+        "stablehlo.subtract",
+        "stablehlo.tanh",
+    }
 )
 """Ops that the kernel can hold: those that Pallas lowers for Triton."""
 
-CONCATENATE = "stablehlo.concatenate"
-
 _COSTLY = frozenset(
-    f"stablehlo.{name}"
-    for name in "divide exponential exponential_minus_one log log_plus_one logistic tanh".split()
+    {
+        "stablehlo.divide",
+        "stablehlo.exponential",
+        "stablehlo.exponential_minus_one",
+        "stablehlo.log",
+        "stablehlo.log_plus_one",
+        "stablehlo.logistic",
+        "stablehlo.tanh",
+    }
 )
 _SAME_EVERYWHERE = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 
@@ -71,6 +94,11 @@ class RowProgram:
     def widest(self) -> int:
         """The most features that are held whole."""
         return max(features(step.results[0]) for step in self.steps)
+
+    @property
+    def fits_triton(self) -> bool:
+        """Whether all numbers are float32: Triton has no matrix product of others that is as precise."""
+        return all(value.type.dtype == "f32" for value in (*self.arrays, *self.outputs))
 
     @property
     def flops(self) -> int:
@@ -119,7 +147,7 @@ def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
     """What is put side by side to make ``value``, with where it starts."""
     node = value.producer
     last = len(value.type.shape) - 1
-    if node is None or node.name != CONCATENATE or int(node.attributes["dimension"]) != last:
+    if node is None or node.name != "stablehlo.concatenate" or int(node.attributes["dimension"]) != last:
         yield value, first
         return
     for part in node.operands:
@@ -128,9 +156,9 @@ def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
 
 
 def is_number(value: Value) -> bool:
-    """Whether it holds float32."""
+    """Whether it holds float32 or float64."""
     try:
-        return value.type.dtype == "f32"
+        return value.type.dtype in ("f32", "f64")
     except ValueError:
         return False
 
@@ -141,7 +169,7 @@ def is_elementwise(node: Node, count: int) -> bool:
     if result is None or node.name not in (*ELEMENTWISE, "stablehlo.reshape"):
         return False
     values = (*node.operands, result)
-    if any(value.type.dtype not in ("f32", "i1") or len(value.type.shape) < 2 for value in values):
+    if any(value.type.dtype not in ("f32", "f64", "i1") or len(value.type.shape) < 2 for value in values):
         return False
     return all(rows(value) == count and features(value) == features(result) for value in values)
 
@@ -151,7 +179,7 @@ def number_of(value: Value) -> float | None:
     node = value.producer
     while node is not None and node.name in _SAME_EVERYWHERE:
         node = node.operands[0].producer
-    if node is None or node.name != "stablehlo.constant" or node.results[0].type.dtype != "f32":
+    if node is None or node.name != "stablehlo.constant" or node.results[0].type.dtype not in ("f32", "f64"):
         return None
     array = constant_array(node)
     same = array.size and bool(np.all(array == array.flat[0]))
@@ -159,12 +187,16 @@ def number_of(value: Value) -> float | None:
 
 
 def plan(
-    members: Collection[Node], outputs: tuple[Value, ...], count: int, users: Mapping[Value, Sequence[Node]], widest: int
+    members: Collection[Node],
+    outputs: tuple[Value, ...],
+    count: int,
+    users: Mapping[Value, Sequence[Node]],
+    widest: int,
 ) -> RowProgram:
     """The program that runs ``members``, in program order, for ``outputs``; what they read is loaded, or computed too.
 
     Computed too is an elementwise op that only the program reads, or one that costs next to nothing. ``count`` is the
-    number of rows; a member that puts features side by side is no step: the layer behind it takes the parts.
+    number of rows.
     """
     program = RowProgram(count, outputs)
     absorbed = _absorbed(members, users, count)
@@ -185,8 +217,6 @@ def plan(
             program.loads[value] = View.of(value)
 
     for member in members:
-        if member.name == CONCATENATE:
-            continue
         layer = layer_of(member, widest)
         if layer is not None:
             program.layers[member] = layer

@@ -152,4 +152,3 @@ def _captured(operation: Any) -> list[Any]:
             for inner in block.operations:
                 found += [*inner.operation.operands, *_captured(inner.operation)]
     return found
-

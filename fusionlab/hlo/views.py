@@ -73,9 +73,7 @@ def _slice(node: Node, inner: View) -> View:
 
 def _transpose(node: Node, inner: View) -> View:
     order = list(node.attributes["permutation"])
-    return View(
-        inner.base, node.results[0].type.shape, tuple(inner.strides[axis] for axis in order), inner.offset
-    )
+    return View(inner.base, node.results[0].type.shape, tuple(inner.strides[axis] for axis in order), inner.offset)
 
 
 def _reshape(node: Node, inner: View) -> View | None:

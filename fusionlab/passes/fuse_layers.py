@@ -10,7 +10,8 @@ own that reads and writes it again. A layer of up to 128 features does few FLOPs
 enough to be there for every block of rows. Slices, broadcasts and transposes of what goes in are ways to read it, and
 features that are put side by side in front of a layer are contracted part by part: none of them is made.
 
-requires: a program for CUDA; float32; a matrix of two axes contracted with the last axis of the layer's input. To be
+requires: a program for CUDA; float32 (in float64 the ops are put apart in the same way, and stay plain: Triton has no
+    such product); a matrix of two axes contracted with the last axis of the layer's input. To be
     the last pass: what raises the program again reads the twins, and loses the kernels.
 exact: reassociates the sums over features; the precision asked for is kept (HIGHEST is float32, HIGH three products of
     TF32 parts, DEFAULT TF32 as in the library).
@@ -90,7 +91,7 @@ class FuseLayers(Pass):
                     members,
                     program.arrays,
                     program.outputs,
-                    row_kernel(program),
+                    row_kernel(program) if program.fits_triton else None,
                     name="fused_layers",
                     platform="cuda",
                     flops=program.flops,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fusionlab.codegen.row_programs import (
-    CONCATENATE,
+    ELEMENTWISE,
     RowProgram,
     features,
     is_elementwise,
@@ -17,13 +17,19 @@ from fusionlab.codegen.row_programs import (
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import Node, Value
 
-_FUSED_BY_XLA = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "abs add and broadcast_in_dim compare concatenate convert divide exponential gather log logistic maximum minimum "
-        "multiply negate or pad power reduce reshape reverse rsqrt select slice sqrt subtract tanh transpose"
-    ).split()
-)
+_FUSED_BY_XLA = ELEMENTWISE | {
+    "stablehlo.broadcast_in_dim",
+    "stablehlo.concatenate",
+    "stablehlo.convert",
+    "stablehlo.gather",
+    "stablehlo.pad",
+    "stablehlo.power",
+    "stablehlo.reduce",
+    "stablehlo.reshape",
+    "stablehlo.reverse",
+    "stablehlo.slice",
+    "stablehlo.transpose",
+}
 """Ops that a kernel of XLA's own takes in: what they read needs no kernel for itself."""
 
 
@@ -48,23 +54,19 @@ def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[No
             continue
         members = _Growth(block, block.nodes[at], limits).members()
         program = plan(members, _outputs(block, members), rows(block.nodes[at].results[0]), block.users, limits.widest)
-        if _pays(program, members):
+        if _pays(program):
             return at, members, program
     return None
 
 
-def _pays(program: RowProgram, members: list[Node]) -> bool:
+def _pays(program: RowProgram) -> bool:
     """Whether a kernel does more than one library call: more layers, or elementwise work."""
     return len(program.steps) + len(program.absorbed) > 1
 
 
 def _outputs(block: Block, members: list[Node]) -> tuple[Value, ...]:
     inside = set(members)
-    return tuple(
-        node.results[0]
-        for node in members
-        if node.name != CONCATENATE and _is_read_outside(block, node.results[0], inside)
-    )
+    return tuple(node.results[0] for node in members if _is_read_outside(block, node.results[0], inside))
 
 
 def _is_read_outside(block: Block, value: Value, inside: set[Node]) -> bool:
@@ -84,15 +86,14 @@ class _Growth:
         """The cluster when nothing can be added, without what XLA fuses as well with what reads it."""
         grown = True
         while grown:
-            grown = any([self._try(node) for node in self._candidates()])
+            grown = sum(self._try(node) for node in list(self._candidates())) > 0
         self._trim()
         return sorted(self.cluster, key=self.block.place.__getitem__)
 
     def _candidates(self) -> Iterator[Node]:
         inside = sorted(self.cluster, key=self.block.place.__getitem__)
         for node in inside:
-            if node.name != CONCATENATE:
-                yield from self.block.users.get(node.results[0], ())
+            yield from self.block.users.get(node.results[0], ())
         for node in inside:
             if layer_of(node, self.limits.widest) is not None:
                 yield from self.block.users.get(node.operands[0], ())
@@ -100,9 +101,6 @@ class _Growth:
     def _try(self, node: Node) -> bool:
         """Add ``node`` if the cluster can hold it."""
         if node in self.cluster:
-            return False
-        joined = {node}
-        if node.name == CONCATENATE:
             return False
         layer = layer_of(node, self.limits.widest)
         if layer is not None:
@@ -114,9 +112,9 @@ class _Growth:
                 return False
         elif not is_elementwise(node, self.count):
             return False
-        if not self.block.is_convex(self.cluster | joined):
+        if not self.block.is_convex(self.cluster | {node}):
             return False
-        self.cluster |= joined
+        self.cluster.add(node)
         self.n_layers += layer is not None
         return True
 

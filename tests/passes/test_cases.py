@@ -1,8 +1,9 @@
 """Per pass: the smallest modules that it changes, with what comes out, and near misses, with the reason.
 
 ``cases/<pass>/<name>.mlir`` begins with what is expected of it: ``// pipeline: TEXT`` (the pass itself by default),
-``// platform: NAME`` (``cpu`` by default), and one line per event, ``// applied: WHAT`` or ``// declined KIND: REASON``. ``<name>.after.mlir`` is the module that comes
-out; there is none when nothing is applied, because then the very same program comes out.
+``// platform: NAME`` (``cpu`` by default), and one line per event, ``// applied: WHAT`` or ``// declined KIND:
+REASON``. ``<name>.after.mlir`` is the module that comes out; there is none when nothing is applied, because then the
+very same program comes out.
 """
 
 import re
