@@ -54,14 +54,24 @@ def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[No
             continue
         members = _Growth(block, block.nodes[at], limits).members()
         program = plan(members, _outputs(block, members), rows(block.nodes[at].results[0]), block.users, limits.widest)
-        if _pays(program):
+        if _pays(program, block):
             return at, members, program
     return None
 
 
-def _pays(program: RowProgram) -> bool:
-    """Whether a kernel does more than one library call: more layers, or elementwise work."""
-    return len(program.steps) + len(program.absorbed) > 1
+def _pays(program: RowProgram, block: Block) -> bool:
+    """Whether a kernel saves a launch: of a second layer, of what is in front of the layer, or of what is behind it.
+
+    What is behind it has a launch of its own only if something reads it that XLA does not fuse it with.
+    """
+    if len(program.steps) + len(program.absorbed) == 1:
+        return False
+    if len(program.layers) > 1 or program.absorbed or any(len(layer.parts) > 1 for layer in program.layers.values()):
+        return True
+    return any(
+        value in block.returns or any(reader.name not in _FUSED_BY_XLA for reader in block.users.get(value, ()))
+        for value in program.outputs
+    )
 
 
 def _outputs(block: Block, members: list[Node]) -> tuple[Value, ...]:
