@@ -72,7 +72,8 @@ class FuseLayers(Pass):
             self._fuse(function, module, first, limits, fused)
         refusals: list[Event] = []
         if not fused:
-            refusals.append(Declined(self.name, "unprofitable", "no layer has elementwise work beside it", ""))
+            reason = "no layer has elementwise work beside it that costs a launch"
+            refusals.append(Declined(self.name, "unprofitable", reason, ""))
         return changed(program, module, self, fused, "layers went into kernels with what is around them", refusals)
 
     def _fuse(self, function: Any, module: Any, first: int, limits: Limits, fused: Counter[str]) -> None:

@@ -35,13 +35,11 @@ _FUSED_BY_XLA = ELEMENTWISE | {
 
 @dataclass(frozen=True)
 class Limits:
-    """``widest``: features of a value; ``chained``: of a layer's input that is in registers; ``layers`` in one kernel;
-    ``arrays`` that one kernel reads."""
+    """``widest``: features of a value; ``chained``: of a layer's input that is in registers; ``layers`` in one kernel."""
 
     widest: int = 128
     chained: int = 64
     layers: int = 3
-    arrays: int = 24
 
 
 def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[Node], RowProgram] | None:
