@@ -72,7 +72,7 @@ class FuseLayers(Pass):
             self._fuse(function, module, first, limits, fused)
         refusals: list[Event] = []
         if not fused:
-            reason = "no layer has elementwise work beside it that costs a launch"
+            reason = "no layer has elementwise work beside it"
             refusals.append(Declined(self.name, "unprofitable", reason, ""))
         return changed(program, module, self, fused, "layers went into kernels with what is around them", refusals)
 

@@ -52,28 +52,14 @@ def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[No
             continue
         members = _Growth(block, block.nodes[at], limits).members()
         program = plan(members, _outputs(block, members), rows(block.nodes[at].results[0]), block.users, limits.widest)
-        if _pays(program, block):
+        if _pays(program):
             return at, members, program
     return None
 
 
-def _pays(program: RowProgram, block: Block) -> bool:
-    """Whether a kernel saves a launch: of a second layer, of what is in front of the layer, or of what is behind it.
-
-    What is behind it has a launch of its own if something reads it that XLA does not fuse it with, or if it reads
-    arrays as large as the layer's result: XLA then makes it once for all its readers.
-    """
-    if len(program.steps) + len(program.absorbed) == 1:
-        return False
-    if len(program.layers) > 1 or program.absorbed or any(len(layer.parts) > 1 for layer in program.layers.values()):
-        return True
-    behind = {value for step in program.steps if step not in program.layers for value in step.operands}
-    if any(view.rows and all(stride for _, stride in view.rows) for v, view in program.loads.items() if v in behind):
-        return True
-    return any(
-        value in block.returns or any(reader.name not in _FUSED_BY_XLA for reader in block.users.get(value, ()))
-        for value in program.outputs
-    )
+def _pays(program: RowProgram) -> bool:
+    """Whether a kernel does more than one library call: more layers, or elementwise work."""
+    return len(program.steps) + len(program.absorbed) > 1
 
 
 def _outputs(block: Block, members: list[Node]) -> tuple[Value, ...]:
