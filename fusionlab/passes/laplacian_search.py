@@ -18,6 +18,7 @@ from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.passes.laplacian_extremes import without_extremes
 from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, is_float
 
@@ -55,6 +56,7 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
         output=values[known.output.id],
         target=values[known.target.id],
         gradients=tuple(values[value.id] for value in known.gradients),
+        still=tuple(values[value.id] for value in known.still),
         axes=axes,
         one=replace(known.one, shapes=shapes),
     )
@@ -73,9 +75,10 @@ def _search(question: DirectionSum) -> Laplacian:
                 # Where walkers are as many as something else is, axes are mistaken for one another.
                 if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
                     raise
-                found = Trial(question, numbers, x, walkers, group, resize=False).run()
+                trial = Trial(question, numbers, x, walkers, group, resize=False)
+                found = trial.run()
             if found is not None:
-                return found
+                return without_extremes(trial, found)
     where = "before the loop" if question.replay else "without directions"
     raise NoLaplacian(f"of {len(tried)} values {where}, none has the Laplacian that {subject(question)} computes")
 

@@ -36,7 +36,7 @@ _TYPICAL = 1e-10
 """Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
 _CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
 """What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
-_OPTIONS: dict[str, str | int | bool] = {
+OPTIONS: dict[str, str | int | bool] = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
@@ -47,7 +47,8 @@ class Laplacian:
     """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``.
 
     ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
-    the axes of values that count walkers; ``one`` raises the program with one walker.
+    the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through ``still``
+    cancel.
     """
 
     x: Value
@@ -59,6 +60,7 @@ class Laplacian:
     gradients: tuple[Value, ...]
     axes: dict[Value, set[int]]
     one: Raising
+    still: tuple[Value, ...] = ()
 
 
 def subject(question: DirectionSum) -> str:
@@ -150,11 +152,9 @@ class Trial:
             return sums, [environment[value] for value in self.gradients], laps, [jet.rows for jet in jets], covered
 
         with jax.enable_x64(True):
-            draws = [self._draw(seed, scale) for seed, scale in DRAWS]
+            draws = [self.draw(seed, scale) for seed, scale in DRAWS]
             try:
-                compiled = (
-                    jax.jit(evaluate, compiler_options=_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
-                )
+                compiled = jax.jit(evaluate, compiler_options=OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
                 raise RaiseError(
                     f"{subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}"
@@ -166,12 +166,12 @@ class Trial:
             plain = results(self.cover.turn(None), draws)
             for which, at, scale in self._equal(plain):
                 turn = self.cover.turn(self.outputs[at])
-                turned = results(turn, [self._draw(*how) for how in TURNED_DRAWS]) if turn.any() else []
+                turned = results(turn, [self.draw(*how) for how in TURNED_DRAWS]) if turn.any() else []
                 if all(_equal_where_finite(result[0][which], scale * result[2][at]) for result in turned):
                     return self._found(which, at, scale, plain)
         return None
 
-    def _draw(self, seed: int, scale: float) -> list[np.ndarray]:
+    def draw(self, seed: int, scale: float) -> list[np.ndarray]:
         """Random values of the inputs; the last walker is the first with two electrons exchanged."""
         random = np.random.default_rng(seed)
         arrays = []
@@ -237,10 +237,7 @@ class Trial:
             if given.size != rows.size:  # as many as walkers and coordinates, but of something else
                 return False
             expected = np.moveaxis(rows, 0, -1).reshape(given.shape)
-            size = np.abs(expected).max()
-            if not np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * size):
-                return False
-            if not np.median(np.abs(given - expected)) <= _TYPICAL * size:
+            if not nearly_equal(expected, given):
                 return False
         return True
 
@@ -250,6 +247,13 @@ def _chosen(value: Value) -> bool:
     while (node := value.producer) is not None and node.name in REPEATS:
         value = node.operands[0]
     return node is not None and node.name in _CHOOSING
+
+
+def nearly_equal(expected: np.ndarray, given: np.ndarray) -> bool:
+    """Whether arrays of float64 are equal but for rounding, by the size of the largest element."""
+    size = np.abs(expected).max()
+    close = np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * size)
+    return bool(close and np.median(np.abs(given - expected)) <= _TYPICAL * size)
 
 
 def _equal_where_finite(first: np.ndarray, second: np.ndarray) -> bool:
