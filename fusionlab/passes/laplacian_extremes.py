@@ -6,14 +6,14 @@
 
 A logarithm of a sum of exponentials, and a softmax, are shifted by their maximum against overflow; the shift drops out
 of the result and of all its derivatives. Codes say so (``stop_gradient``), compiled programs do not. Here it is found
-as the value itself is (``laplacian_search``): the Laplacian and the gradient, with and without derivatives through the
-extremes, are evaluated side by side. Between the places where a comparison changes its outcome both are analytic, and
-agree everywhere if they agree at random points.
+as the value itself is (``laplacian_search``): the Laplacian and the gradient are evaluated without derivatives through
+the extremes too, at the points where the value was found. Between the places where a comparison changes its outcome
+both are analytic, and agree everywhere if they agree at random points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from fusionlab.codegen.forward_laplacian.jet import densify
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.flat import Value, walk
-from fusionlab.passes.laplacian_trial import DRAWS, OPTIONS, TURNED_DRAWS, Laplacian, Trial, nearly_equal
+from fusionlab.passes.laplacian_trial import OPTIONS, Laplacian, Trial, nearly_equal
 
 _MOST = 16
 """Extremes that are tried one by one where not all of them together drop out."""
@@ -54,26 +54,21 @@ def without_extremes(trial: Trial, found: Laplacian) -> Laplacian:
 def _drop_out(trial: Trial, found: Laplacian, extremes: Sequence[Value]) -> bool:
     """Whether the Laplacian and the gradient are the same when ``extremes`` are taken for constants."""
 
-    def derivatives(still: Collection[Value], arrays: Sequence[Any]) -> tuple[Any, Any]:
-        engine = ForwardLaplacian(trial.x, trial.coordinates, trial.walkers, trial.raising, trial.one, still=still)
+    def evaluate(turn: Any, *arrays: Any) -> tuple[Any, Any]:
+        trial.raising.turn[:] = [turn]
+        engine = ForwardLaplacian(trial.x, trial.coordinates, trial.walkers, trial.raising, trial.one, still=extremes)
         [jet] = engine.run(trial.cone, dict(zip(trial.inputs, arrays, strict=True)), [found.output])
         jet = densify(jet, trial.coordinates)
         return jnp.zeros(jet.shape) if jet.lap is None else jet.lap, jet.rows
 
-    def evaluate(turn: Any, *arrays: Any) -> Any:
-        trial.raising.turn[:] = [turn]
-        return derivatives((), arrays), derivatives(extremes, arrays)
-
     with jax.enable_x64(True):
-        plain, turned = trial.cover.turn(None), trial.cover.turn(found.output)
-        draws = [(plain, trial.draw(*how)) for how in DRAWS]
-        draws += [(turned, trial.draw(*how)) for how in TURNED_DRAWS] if turned.any() else []
+        first = trial.points[0]
         try:
-            compiled = jax.jit(evaluate, compiler_options=OPTIONS).lower(plain, *draws[0][1]).compile()
+            compiled = jax.jit(evaluate, compiler_options=OPTIONS).lower(first.turn, *first.inputs).compile()
         except (RaiseError, NotImplementedError, TypeError, ValueError):
             return False
-        for turn, draw in draws:
-            with_them, without = jax.tree.map(np.asarray, compiled(turn, *draw))
-            if not all(map(nearly_equal, with_them, without)):
+        for point in trial.points:
+            laplacian, derivatives = map(np.asarray, compiled(point.turn, *point.inputs))
+            if not (nearly_equal(point.laplacian, laplacian) and nearly_equal(point.derivatives, derivatives)):
                 return False
     return True

@@ -63,6 +63,17 @@ class Laplacian:
     still: tuple[Value, ...] = ()
 
 
+@dataclass(frozen=True)
+class Point:
+    """Values of the inputs, with comparisons turned or not, and what the differentiated value's Laplacian [walkers]
+    and derivatives [K, walkers] were there."""
+
+    turn: np.ndarray
+    inputs: Sequence[np.ndarray]
+    laplacian: np.ndarray
+    derivatives: np.ndarray
+
+
 def subject(question: DirectionSum) -> str:
     return "the loop" if question.replay else "the sum over directions"
 
@@ -81,6 +92,7 @@ class Trial:
     ) -> None:
         self.question, self.flat, self.x = question, question.flat, x
         self.walkers, self.outputs = walkers, list(outputs)
+        self.points: list[Point] = []  # at which the value that was found was seen
         self.targets = [t for t in question.targets if t.type == question.targets[0].type]
         inner = x.type.shape[walkers:]
         each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
@@ -163,11 +175,16 @@ class Trial:
             def results(turn: np.ndarray, draws: Sequence[Sequence[np.ndarray]]) -> list[Any]:
                 return [jax.tree.map(np.asarray, compiled(turn, *draw)) for draw in draws]
 
-            plain = results(self.cover.turn(None), draws)
+            straight = self.cover.turn(None)
+            plain = results(straight, draws)
             for which, at, scale in self._equal(plain):
                 turn = self.cover.turn(self.outputs[at])
-                turned = results(turn, [self.draw(*how) for how in TURNED_DRAWS]) if turn.any() else []
+                others = [self.draw(*how) for how in TURNED_DRAWS] if turn.any() else []
+                turned = results(turn, others)
                 if all(_equal_where_finite(result[0][which], scale * result[2][at]) for result in turned):
+                    points = [*((straight, draw) for draw in draws), *((turn, draw) for draw in others)]
+                    seen = [(result[2][at], result[3][at]) for result in (*plain, *turned)]
+                    self.points = [Point(*where, *what) for where, what in zip(points, seen, strict=True)]
                     return self._found(which, at, scale, plain)
         return None
 
