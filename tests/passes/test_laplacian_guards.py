@@ -56,6 +56,12 @@ def of(changed):
             id="equality-of-parameters",
         ),
         pytest.param(
+            lambda y: psi(None, y) + jnp.where((y[0, 0] > 0.9) & (y[1, 1] > 0.9), 1.0, 0.0) * jnp.sin(y).sum(),
+            (),
+            "and at",
+            id="two-rare-answers-together",
+        ),
+        pytest.param(
             lambda y: psi(None, y) + jnp.floor(1e-3 * (y**2).sum()) * jnp.sin(y).sum(),
             (),
             "rounds or tests what its value does not (floor",
