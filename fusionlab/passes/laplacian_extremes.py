@@ -26,7 +26,7 @@ from fusionlab.codegen.forward_laplacian.jet import densify
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.flat import Value, walk
-from fusionlab.passes.laplacian_trial import OPTIONS, Laplacian, Trial, nearly_equal
+from fusionlab.passes.laplacian_trial import OPTIONS, Laplacian, Trial, common_factor, nearly_equal
 
 _MOST = 16
 """Extremes that are tried one by one where not all of them together drop out."""
@@ -67,8 +67,9 @@ def _drop_out(trial: Trial, found: Laplacian, extremes: Sequence[Value]) -> bool
             compiled = jax.jit(evaluate, compiler_options=OPTIONS).lower(first.turn, *first.inputs).compile()
         except (RaiseError, NotImplementedError, TypeError, ValueError):
             return False
-        for point in trial.points:
-            laplacian, derivatives = map(np.asarray, compiled(point.turn, *point.inputs))
-            if not (nearly_equal(point.laplacian, laplacian) and nearly_equal(point.derivatives, derivatives)):
-                return False
-    return True
+        found_there = [jax.tree.map(np.asarray, compiled(point.turn, *point.inputs)) for point in trial.points]
+    laplacians = np.stack([laplacian for laplacian, _ in found_there])
+    if common_factor(np.stack([point.laplacian for point in trial.points]), laplacians) != 1:
+        return False
+    pairs = zip(trial.points, found_there, strict=True)
+    return all(nearly_equal(point.derivatives, derivatives) for point, (_, derivatives) in pairs)

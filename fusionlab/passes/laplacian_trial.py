@@ -213,7 +213,7 @@ class Trial:
         for which in range(len(self.targets)):
             for at in range(len(self.outputs)):
                 sums, laps = (np.stack([result[part][i] for result in results]) for part, i in ((0, which), (2, at)))
-                if (scale := _common_factor(sums, laps)) is not None:
+                if (scale := common_factor(sums, laps)) is not None:
                     yield which, at, scale
 
     def _found(self, which: int, at: int, scale: float, results: Sequence[Any]) -> Laplacian:
@@ -278,7 +278,7 @@ def _equal_where_finite(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.allclose(first[finite], second[finite], rtol=_TOLERANCE, atol=0))
 
 
-def _common_factor(targets: np.ndarray, laps: np.ndarray) -> float | None:
+def common_factor(targets: np.ndarray, laps: np.ndarray) -> float | None:
     """The one c with ``targets`` = c ``laps`` everywhere; None when there is none, or nothing to compare."""
     finite = np.isfinite(targets)
     if not (np.isfinite(laps) == finite).all() or finite.mean() < 0.5:
