@@ -120,7 +120,7 @@ def compare(
     outputs = tuple(_of_all_samples(index, found) for index in sorted({entry.output for entry in found}))
     failed = [entry for entry in found if not entry.found.error.passed]
     if failed:
-        worst = max(failed, key=_severity)
+        worst = max(failed, key=lambda entry: entry.found.error.used)
         return Verdict(
             "different",
             outputs,
@@ -151,7 +151,7 @@ class _Entry:
 def _of_all_samples(index: int, found: Sequence[_Entry]) -> OutputError:
     """The errors of the worst sample, the mean that is furthest off, and histograms over all samples."""
     entries = [entry for entry in found if entry.output == index]
-    worst = max(entries, key=_severity).found.error
+    worst = max(entries, key=lambda entry: entry.found.error.used).found.error
     if worst.max_ulp is None:
         return worst
     ulps = np.sum([entry.found.ulps for entry in entries], axis=0)
@@ -167,16 +167,6 @@ def _of_all_samples(index: int, found: Sequence[_Entry]) -> OutputError:
         standard_error=shifted.standard_error,
         mean_tolerance=shifted.mean_tolerance,
     )
-
-
-def _severity(entry: _Entry) -> float:
-    error = entry.found.error
-    pairs = (
-        (error.max_abs_error, error.tolerance),
-        (error.max_abs_error_float64, error.tolerance_float64),
-        (abs(error.mean_shift or 0.0), error.mean_tolerance or np.inf),
-    )
-    return max(e / t if t else (np.inf if e else 0.0) for e, t in pairs)
 
 
 def _describe(entry: _Entry) -> str:
