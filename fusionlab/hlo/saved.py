@@ -6,12 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxlib.mlir import ir
-
 from fusionlab.errors import InputError
 from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
-from fusionlab.hlo.program import Program, require_studyable
+from fusionlab.hlo.program import Program
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
@@ -83,7 +81,6 @@ def _exported(path: Path, content: bytes) -> Program | None:
     if content.startswith(b"ML\xefR") or b"\0" not in content[:64]:
         return None
     from jax import export
-    from jax._src.interpreters.mlir import make_ir_context
 
     try:
         exported = export.deserialize(bytearray(content))
@@ -92,9 +89,6 @@ def _exported(path: Path, content: bytes) -> Program | None:
     if len(exported.platforms) != 1:
         named = ", ".join(exported.platforms)
         raise InputError(f"{path}: exported for several platforms ({named}); export it for one of them")
-    with make_ir_context():
-        module = ir.Module.parse(exported.mlir_module())
-        require_studyable(module, path)
-        platform = exported.platforms[0]
-        name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # it becomes part of file names
-        return Program.from_module(module, name=name, provenance=str(path), platform=platform)
+    name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # it becomes part of file names
+    module = exported.mlir_module_serialized
+    return Program.of_foreign_bytes(module, path, name=name, platform=exported.platforms[0])
