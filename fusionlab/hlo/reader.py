@@ -14,7 +14,7 @@ import re
 import resource
 import struct
 import sys
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -53,9 +53,23 @@ def read(content: bytes) -> bytes:
             raise Unreadable(f"not a valid StableHLO module: {_first_line(error)}") from None
         if (cause := why_refused(module)) is not None:
             raise Unreadable(cause)
+        _read_names(module)
         written = io.BytesIO()
         module.operation.write_bytecode(file=written)
         return written.getvalue()
+
+
+def _read_names(module: ir.Module) -> None:
+    """Read what will be read of names: the bindings end the process where one is no UTF-8, so let it be this one."""
+
+    def look(operation: Any) -> Any:
+        _ = getattr(operation.location, "name_str", None)
+        for key in ("call_target_name", "sym_name", "callee"):
+            if key in operation.attributes:
+                _ = operation.attributes[key].value
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
 
 
 def _context() -> ir.Context:

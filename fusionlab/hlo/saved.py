@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.accepted_hlo import why_hlo_refused
 from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
 from fusionlab.hlo.program import Program
@@ -47,33 +48,10 @@ def load_saved(path: str | Path) -> HloFile | Program:
             module = parse_optimized(text)
         except HloSyntaxError as error:
             raise InputError(f"{path}: {error}") from None
-        _require_readable(path, module)
-        if (missing := _what_is_missing(module)) is not None:
-            raise InputError(f"{path}: {missing}: the text is not complete")
+        if (cause := why_hlo_refused(module)) is not None:
+            raise InputError(f"{path}: {cause}")
         return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
     return _exported(path, content) or Program.from_file(path)
-
-
-def _require_readable(path: Path, module: HloModule) -> None:
-    """InputError naming the first instruction whose shape or attributes, which are read on demand, are none."""
-    for computation in module.computations.values():
-        for instruction in computation.instructions:
-            try:
-                _ = instruction.shape, instruction.attributes
-            except ValueError as error:
-                raise InputError(f"{path}: %{instruction.name} of %{computation.name}: {error}") from None
-
-
-def _what_is_missing(module: HloModule) -> str | None:
-    """The entry, or the first computation that is called and not there; None when the module is whole."""
-    if not any(computation.is_entry for computation in module.computations.values()):
-        return "there is no ENTRY computation"
-    for computation in module.computations.values():
-        for instruction in computation.instructions:
-            for name in instruction.called:
-                if name not in module.computations:
-                    return f"%{instruction.name} calls %{name}, which is not there"
-    return None
 
 
 def _exported(path: Path, content: bytes) -> Program | None:
