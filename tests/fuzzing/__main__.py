@@ -1,6 +1,6 @@
 """The long run: damaged files, random programs and random replays, with a record of what ran and what was found.
 
-    python -m tests.fuzzing [--seed N] [--files N] [--programs N] [--replays N] [--minutes M] [--processes P] [--out FILE]
+    python -m tests.fuzzing [--seed N] [--files N] [--programs N] [--replays N] [--minutes M] [--out FILE.json]
 
 The minutes are shared by the three parts in that order; what they leave undone is in the record. Exit code 1 when there
 are findings: each has the seed that gives it again.

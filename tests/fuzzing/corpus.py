@@ -66,15 +66,15 @@ def load(folder: Path) -> dict[str, list[bytes]]:
     return {form: [path.read_bytes() for path in sorted(folder.glob(f"{form}-*"))] for form in forms}
 
 
-def write(folder: Path) -> None:
-    """Make the corpora."""
-    for number, (form, content) in enumerate(_files()):
+def write(folder: Path, every: int = 1) -> None:
+    """Make the corpora; of programs and cases only ``every`` so many."""
+    for number, (form, content) in enumerate(_files(every)):
         if len(content) <= _MOST_BYTES:
             (folder / f"{form}-{number:04}").write_bytes(content)
 
 
-def _files() -> Iterator[tuple[str, bytes]]:
-    programs = [_without_places(program) for program in _programs()]
+def _files(every: int) -> Iterator[tuple[str, bytes]]:
+    programs = [_without_places(_lowered(*case)) for case in _cases()[::every]]
     for program in programs:
         yield "text", str(program.parse()).encode()
         yield "bytecode", program.bytecode
@@ -83,22 +83,20 @@ def _files() -> Iterator[tuple[str, bytes]]:
             yield "portable", FORMS["portable artifact"](program)
     for program in programs[::5]:
         yield "text", FORMS["text"](program)
-    for path in sorted((Path(__file__).parents[1] / "passes" / "cases").rglob("*.mlir")):
+    for path in sorted((Path(__file__).parents[1] / "passes" / "cases").rglob("*.mlir"))[::every]:
         yield "text", path.read_bytes()
     yield "text", DONATED.replace("BODY", TUPLE).replace("OTHER", SECOND).encode()
     for function, arguments in _exported():
         exported = jax.export.export(jax.jit(function), platforms=["cpu"])(*arguments)
         yield "export", bytes(exported.serialize())
     yield "hlo", TEXT.encode()
-    for program in programs[-len(loop_functions.FUNCTIONS) :: 2]:
+    for program in programs[-max(1, len(loop_functions.FUNCTIONS) // every) :: 2]:
         yield "hlo", compile_program(program, load_target("cpu")).optimized_hlo.encode()
 
 
-def _programs() -> Iterator[Program]:
-    for name, function, arguments in CASES:
-        yield _lowered(name, function, arguments)
-    for name, function in loop_functions.FUNCTIONS.items():
-        yield _lowered(name, function, (loop_functions.WEIGHTS, loop_functions.X))
+def _cases() -> list[tuple[str, Any, Sequence[Any]]]:
+    loops = loop_functions.FUNCTIONS.items()
+    return [*CASES, *((name, function, (loop_functions.WEIGHTS, loop_functions.X)) for name, function in loops)]
 
 
 def _lowered(name: str, function: Any, arguments: Sequence[Any]) -> Program:
