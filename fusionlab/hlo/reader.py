@@ -16,7 +16,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-from jaxlib.mlir import ir
+from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
@@ -29,6 +29,12 @@ HEADER = struct.Struct("<?Q")
 
 _MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
+_STATIC_SHAPES = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
+_COMPUTED_SHAPES = frozenset(
+    f"stablehlo.{name}"
+    for name in ("dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_iota", "dynamic_pad", "dynamic_reshape",
+                 "get_dimension_size", "real_dynamic_slice")
+)  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -42,11 +48,7 @@ def read(content: bytes) -> bytes:
         raise Unreadable(cause)
     with _context() as context:
         try:
-            if _PORTABLE.match(content):
-                module = stablehlo.deserialize_portable_artifact(context, content)
-            else:
-                module = ir.Module.parse(content if is_bytecode else content.decode("utf-8"))
-            module.operation.verify()
+            module = _parsed(content, context)
         except UnicodeDecodeError:
             raise Unreadable("neither StableHLO text nor MLIR bytecode") from None
         except (ir.MLIRError, ValueError) as error:
@@ -54,9 +56,49 @@ def read(content: bytes) -> bytes:
         if (cause := why_refused(module)) is not None:
             raise Unreadable(cause)
         _read_names(module)
+        if _looks_dynamic(module):
+            module = _with_static_shapes(content, context) or module
         written = io.BytesIO()
         module.operation.write_bytecode(file=written)
         return written.getvalue()
+
+
+def _parsed(content: bytes, context: ir.Context) -> ir.Module:
+    if _PORTABLE.match(content):
+        module = stablehlo.deserialize_portable_artifact(context, content)
+    else:
+        module = ir.Module.parse(content if content.startswith(_MAGIC) else content.decode("utf-8"))
+    module.operation.verify()
+    return module
+
+
+def _looks_dynamic(module: ir.Module) -> bool:
+    """Whether a shape is computed in it or unknown, which may follow from static ones."""
+    found = []
+
+    def look(operation: Any) -> Any:
+        if operation.name in _COMPUTED_SHAPES or any(
+            isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
+            for value in operation.results
+        ):
+            found.append(operation.name)
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    return bool(found)
+
+
+def _with_static_shapes(content: bytes, context: ir.Context) -> ir.Module | None:
+    """The module with shapes that follow from its arguments' written out; None where StableHLO cannot do that."""
+    module = _parsed(content, context)  # afresh: a pass that fails leaves half of its work
+    stablehlo.register_stablehlo_passes()
+    try:
+        passmanager.PassManager.parse(_STATIC_SHAPES, context).run(module.operation)
+        module.operation.verify()
+    except ir.MLIRError:
+        return None
+    return module
 
 
 def _read_names(module: ir.Module) -> None:
