@@ -2,8 +2,9 @@
 
     python -m tests.fuzzing [--seed N] [--files N] [--programs N] [--replays N] [--minutes M] [--out FILE.json]
 
-The minutes are shared by the three parts in that order; what they leave undone is in the record. Exit code 1 when there
-are findings: each has the seed that gives it again.
+The minutes are shared by the three parts in that order. Each is written into the record when it is done, with the number
+of what ran; a part of which none is asked for stays as it is there. Exit code 1 when there are findings: each has the
+seed that gives it again.
 """
 
 from __future__ import annotations
@@ -74,12 +75,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("studies/fuzzing.json"))
     given = parser.parse_args()
     deadline = time.monotonic() + 60 * given.minutes
-    record: dict[str, Any] = {"versions": versions(), "seed": given.seed}
-    record["files"] = fuzz_parsers(given.seed, given.files, deadline, given.processes)
-    for part in _BATCH:
-        record[part] = fuzz_programs(part, given.seed, getattr(given, part), deadline)
-    write_whole(given.out, json.dumps(record, indent=1) + "\n")
-    found = {part: len(record[part]["findings"]) for part in ("files", *_BATCH)}
+    record: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
+    found: dict[str, int] = {}
+    for part in ("files", *_BATCH):
+        count = getattr(given, part)
+        if not count:
+            continue
+        if part == "files":
+            made = fuzz_parsers(given.seed, count, deadline, given.processes)
+        else:
+            made = fuzz_programs(part, given.seed, count, deadline)
+        record[part] = {"versions": versions(), "seed": given.seed, **made}
+        write_whole(given.out, json.dumps(record, indent=1) + "\n")
+        found[part] = len(made["findings"])
     print(f"findings: {found}; the record is {given.out}")
     return 1 if any(found.values()) else 0
 
