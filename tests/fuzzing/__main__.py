@@ -2,8 +2,8 @@
 
     python -m tests.fuzzing [--seed N] [--files N] [--programs N] [--replays N] [--minutes M] [--out FILE.json]
 
-The minutes are shared by the three parts in that order. Each is written into the record when it is done, with the number
-of what ran; a part of which none is asked for stays as it is there. Exit code 1 when there are findings: each has the
+The minutes are shared by the three parts in that order. Each is written into the record when it is done, with how much
+of it ran; a part of which none is asked for stays as it is there. Exit code 1 when there are findings: each has the
 seed that gives it again.
 """
 
