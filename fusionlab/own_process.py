@@ -35,11 +35,12 @@ def run_module(module: str, arguments: Sequence[str], time_limit_s: float) -> st
 def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
     """The command line of ``python -m module arguments`` and its environment.
 
-    The process finds fusionlab where this one does, installed or not.
+    The process finds fusionlab where this one does, installed or not, and no module in the folder where it is started:
+    beside a file that others made there may be a ``json.py`` that they made too.
     """
     source = str(Path(__file__).resolve().parents[1])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
-    return [sys.executable, "-m", module, *arguments], environment
+    paths = [source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # an empty one is that folder
+    return [sys.executable, "-P", "-m", module, *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def limit_memory() -> None:
