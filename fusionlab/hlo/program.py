@@ -83,7 +83,12 @@ class Program:
         except Unreadable as error:
             raise InputError(f"{path}: {error}") from None
         program = Program(name or path.stem, bytecode, platform or _platform_of(bytecode), str(path))
-        _require_static_tensors(program.parse(), path)
+        try:
+            module = program.parse()
+        except ir.MLIRError as error:  # a dialect that is registered there and not here
+            cause = str(error).splitlines()[-1].strip()
+            raise InputError(f"{path}: not a valid StableHLO module: {cause}") from None
+        _require_static_tensors(module, path)
         return program
 
     @staticmethod

@@ -60,7 +60,13 @@ def read(content: bytes) -> bytes:
             module = _with_static_shapes(content, context) or module
         written = io.BytesIO()
         module.operation.write_bytecode(file=written)
-        return written.getvalue()
+    bytecode = written.getvalue()
+    with _context():
+        try:
+            ir.Module.parse(bytecode)  # of damaged modules a few cannot be read back: the caller must not be the first
+        except ir.MLIRError as error:
+            raise Unreadable(f"not a valid StableHLO module: {_first_line(error)}") from None
+    return bytecode
 
 
 def _parsed(content: bytes, context: ir.Context) -> ir.Module:
