@@ -9,7 +9,10 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*(ROOT / "fusionlab").rglob("*.py"), *(ROOT / "workloads").rglob("*.py")])
 ids = [str(path.relative_to(ROOT)) for path in SOURCES]
 
-LEAVES = {"fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output"}
+LEAVES = {
+    "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output",
+    "fusionlab.own_process",
+}  # fmt: skip
 BELOW = {
     "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},
     "fusionlab.hlo": {"fusionlab.hlo"},
