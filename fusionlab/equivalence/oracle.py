@@ -8,7 +8,9 @@ cost, and little optimisation halves it.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -28,6 +30,37 @@ if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
     CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class References:
+    """What every rewriting of a workload is compared with: its own function in float64 and in its own dtype."""
+
+    truth: Runner
+    original: Runner
+
+    @staticmethod
+    def of(workload: Workload, *, remember: bool = False) -> References:
+        """Both runners of ``workload``; with ``remember`` each runs once per input, for several rewritings of it."""
+        runners = workload_runner(workload, "float64"), workload_runner(workload, workload.dtype)
+        return References(*(map(remembered, runners) if remember else runners))
+
+
+def remembered(run: Runner) -> Runner:
+    """``run``, which gives what it gave before where the inputs are the same."""
+    known: dict[bytes, list[np.ndarray]] = {}
+
+    def once(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        digest = hashlib.sha256()
+        for array in arrays:
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        key = digest.digest()
+        if key not in known:
+            known[key] = run(arrays)
+        return known[key]
+
+    return once
 
 
 def workload_runner(workload: Workload, dtype: str) -> Runner:
@@ -59,15 +92,16 @@ def program_runner(program: Program, *, widen: bool = False, dtype: str | None =
     return run
 
 
-def xla_runner(program: Program) -> Runner:
+def xla_runner(program: Program, dtype: str | None = None) -> Runner:
     """The program itself, in its own dtype, compiled by XLA for the CPU: nothing of it is raised.
 
-    ``program`` is not lowered for CUDA. The first run compiles it, and raises CompileError when XLA cannot. RaiseError
-    for a custom call that is not in the table of those that raise: what a file names is not run for that alone.
+    ``program`` is not lowered for CUDA; ``dtype`` says what floating inputs are to be converted to. The
+    first run compiles it, and raises CompileError when XLA cannot. RaiseError for a custom call that is not in the
+    table of those that raise: what a file names is not run for that alone.
     """
     require_known_calls(program)
     compiled = functools.cache(lambda: compile_program(program, load_target("cpu"), options=CPU_OPTIONS))
-    return lambda arrays: compiled().run(*arrays)
+    return lambda arrays: compiled().run(*(_as(array, dtype) if dtype else array for array in arrays))
 
 
 def _as(array: np.ndarray, dtype: str) -> Any:

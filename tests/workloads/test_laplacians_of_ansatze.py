@@ -54,9 +54,7 @@ def sample(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Itera
         yield Sample(log_psi, x, np.asarray(gradient), np.asarray(hessian))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXACT]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXACT])
 def test_exact_ones_are_the_trace_of_the_hessian(name: str, sample: Sample, quickly: Callable[..., Any]) -> None:
     if name in SPARSITY_THRESHOLDS:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")

@@ -33,7 +33,11 @@ def of_program(name: str, program: str, laplacian: str | None = None) -> Counter
 
 @pytest.mark.parametrize(
     "laplacian",
-    [pytest.param(n, marks=pytest.mark.slow) if n == "forward-sparse" else n for n in LAPLACIANS if n not in INCOMPLETE],
+    [
+        pytest.param(n, marks=pytest.mark.slow) if n == "forward-sparse" else n
+        for n in LAPLACIANS
+        if n not in INCOMPLETE
+    ],
 )
 @pytest.mark.parametrize("name", ["psiformer", "orbformer"])
 def test_local_energies_of_oneqmc_are_high(name: str, laplacian: str) -> None:
