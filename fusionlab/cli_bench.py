@@ -26,6 +26,7 @@ from fusionlab.cli_options import (
 def add_to(group: click.Group) -> None:
     """Add the commands of measurement to the command line."""
     group.add_command(bench)
+    group.add_command(compare)
 
 
 @click.command()
@@ -84,3 +85,32 @@ def bench(
     document, code = command.run_bench(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True)
+@click.option(
+    "--time", "clock", type=click.Choice(["wall", "device"]), help="[default: device on a GPU, wall on a CPU]"
+)
+@click.option("--of", default="fused", show_default=True, help="The variant that ratios are of.")
+@click.option("--by", help="Add up device time by these: phase,stage,role,family,name.")
+@click.option("--every", is_flag=True, help="Older records of the same, too.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="The table for a page.")
+@output_options
+def compare(
+    records: tuple[str, ...],
+    clock: str | None,
+    of: str,
+    by: str | None,
+    every: bool,
+    as_markdown: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Read records of `bench` (files or folders) into tables: times, ratios with 95 % intervals, where time goes."""
+    start()
+    from fusionlab.commands import compare as command
+
+    columns = tuple(word.strip() for word in by.split(",")) if by else ()
+    options = command.CompareOptions(clock, of, columns, every, as_markdown)
+    finish(command.compare(records, options, console_for(as_json)), as_json)

@@ -1,0 +1,75 @@
+"""Comparisons of records as tables for a terminal, and as Markdown for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from fusionlab.measure.comparison import Comparison, kernels_of, measured_by
+from fusionlab.report.tables import print_rows
+
+
+def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
+    """One table per device and clock: a row per workload, times of all variants, then the ratios."""
+    for (device, clock, versions, _), group in by_device(comparisons).items():
+        columns, body = comparison_table(group)
+        print_rows(f"{device}, {clock} time, {versions}", columns, body, console)
+    for one in comparisons:
+        for failure in one.record["failures"]:
+            words = f"{one.title}: not measured: {failure['name']} ({failure['step']}): {failure['reason']}"
+            console.print(words, style="dim", soft_wrap=True)
+
+
+def by_device(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, str, str], list[Comparison]]:
+    """The comparisons by device, clock, versions and the variant that their ratios are of."""
+    groups: dict[tuple[str, str, str, str], list[Comparison]] = {}
+    for one in comparisons:
+        groups.setdefault((one.device, one.clock, one.record["versions"]["jax"], one.of), []).append(one)
+    return groups
+
+
+def comparison_table(group: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows: ``X ms`` for every variant of any of them, then ``of / X`` with 95 % intervals."""
+    names = list(dict.fromkeys(one.name for comparison in group for one in comparison.timed))
+    of = group[0].of
+    others = [name for name in names if any(name in comparison.ratios for comparison in group)]
+    body = []
+    for comparison in group:
+        times = {one.name: f"{one.median_us.value / 1e3:,.2f}" for one in comparison.timed}
+        ratios = {name: interval.show() for name, interval in comparison.ratios.items()}
+        body.append([comparison.title, *_cells(names, times), *_cells(others, ratios)])
+    return ["workload", *(f"{name} ms" for name in names), *(f"{of} / {name}" for name in others)], body
+
+
+def markdown(group: Sequence[Comparison]) -> str:
+    """The table of one device for a page of documentation."""
+    columns, body = comparison_table(group)
+    return "\n".join(["| " + " | ".join(row) + " |" for row in (columns, ["---"] * len(columns), *body)])
+
+
+def print_shares(comparison: Comparison, by: Sequence[str], console: Console) -> None:
+    """Where the device's time of one record goes: a row per group, milliseconds and share for every variant."""
+    columns, body = share_table(comparison, by)
+    print_rows(f"{comparison.title} on {comparison.device}: device time by {', '.join(by)}", columns, body, console)
+
+
+def share_table(comparison: Comparison, by: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of ``print_shares``, the slowest group of the first variant first, and the sum last."""
+    sums = {one.name: measured_by(kernels_of(one.variant), by) for one in comparison.timed}
+    keys = list(dict.fromkeys(key for groups in sums.values() for key in groups))
+    body = []
+    for key in keys:
+        cells = [_share(groups.get(key), sum(groups.values())) for groups in sums.values()]
+        body.append([" ".join(key), *cells])
+    body.append(["all", *(_share(sum(groups.values()), sum(groups.values())) for groups in sums.values())])
+    return [" ".join(by), *(f"{name} ms (share)" for name in sums)], body
+
+
+def _share(us: float | None, total: float) -> str:
+    return "-" if us is None or not total else f"{us / 1e3:,.3f} ({us / total:.0%})"
+
+
+def _cells(names: Sequence[str], values: Mapping[str, Any]) -> list[str]:
+    return [str(values.get(name, "-")) for name in names]
