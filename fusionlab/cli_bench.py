@@ -94,6 +94,8 @@ def bench(
 )
 @click.option("--of", default="fused", show_default=True, help="The variant that ratios are of.")
 @click.option("--by", help="Add up device time by these: phase,stage,role,family,name.")
+@click.option("--calibrate", "calibrated", is_flag=True, help="Set the model of times against what was measured.")
+@click.option("--what-if", help="Predict other hardware: h200, or bandwidth_gb_s=4800,sms=132,launch_us=3.")
 @click.option("--every", is_flag=True, help="Older records of the same, too.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="The table for a page.")
 @output_options
@@ -102,6 +104,8 @@ def compare(
     clock: str | None,
     of: str,
     by: str | None,
+    calibrated: bool,
+    what_if: str | None,
     every: bool,
     as_markdown: bool,
     as_json: bool,
@@ -112,5 +116,5 @@ def compare(
     from fusionlab.commands import compare as command
 
     columns = tuple(word.strip() for word in by.split(",")) if by else ()
-    options = command.CompareOptions(clock, of, columns, every, as_markdown)
+    options = command.CompareOptions(clock, of, columns, every, calibrated, what_if, as_markdown)
     finish(command.compare(records, options, console_for(as_json)), as_json)

@@ -23,7 +23,7 @@ from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.executable import Executable
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import compare
-from fusionlab.equivalence.oracle import Runner, program_runner, remembered, workload_runner
+from fusionlab.equivalence.oracle import CPU_OPTIONS, Runner, program_runner, remembered, workload_runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
@@ -136,6 +136,13 @@ def check_on_device(
     Truth is the source's own function in float64 on the same device. This is the check of the very executables that are
     timed: XLA's GPU compiler, its autotuner and the libraries take part in it.
     """
+    with jax.default_device(measured[0].executable.device):
+        return _checked_on_device(source, measured, sample, failures)
+
+
+def _checked_on_device(
+    source: Workload | Program, measured: Sequence[Measured], sample: Sample, failures: list[Failure]
+) -> list[Measured]:
     reference = measured[0]
     truth = _truth(source, reference)
     if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
@@ -215,9 +222,10 @@ def _without_graphs(
 
 
 def _truth(source: Workload | Program, reference: Measured) -> Runner:
+    options = CPU_OPTIONS if reference.compiled.target.kind == "cpu" else {}
     if isinstance(source, Program):
-        return remembered(program_runner(reference.variant.program, widen=True))
-    return remembered(workload_runner(source, "float64"))
+        return remembered(program_runner(reference.variant.program, widen=True, options=options))
+    return remembered(workload_runner(source, "float64", options))
 
 
 def _compared(one: Measured, sample: Sample, truth: Runner, original: Runner) -> Verdict:

@@ -11,7 +11,6 @@ from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
 from fusionlab.measure.device_time import condensed, kernel_table, measured_share
-from fusionlab.measure.environment import spec_of
 from fusionlab.measure.intervals import median, ratio_of_medians
 from fusionlab.measure.ledger import bytes_accessed, count_launches
 from fusionlab.measure.memory import peak_bytes
@@ -27,7 +26,7 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
     flops, moved = program_cost(one.variant.program).flops, bytes_accessed(one.compiled)
     wall = statistics.median(one.wall_us)
     device_us = one.device.mean_us
-    spec = spec_of(str(one.executable.device.device_kind)) if target.kind == "cuda" else None
+    peaks = target.peaks
     rates = _rates(flops, moved, device_us)
     return {
         "name": one.variant.name,
@@ -53,10 +52,8 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
         "flops": flops,
         "bytes_accessed": moved,
         **rates,
-        "flops_of_peak": _share(rates["flops_per_s"], spec.peaks.fp32_flops_per_s if spec and spec.peaks else None),
-        "bandwidth_of_peak": _share(
-            rates["bytes_per_s"], spec.peaks.memory_bytes_per_s if spec and spec.peaks else None
-        ),
+        "flops_of_peak": _share(rates["flops_per_s"], peaks.fp32_flops_per_s if peaks else None),
+        "bandwidth_of_peak": _share(rates["bytes_per_s"], peaks.memory_bytes_per_s if peaks else None),
         "peak_bytes": one.allocator_peak_bytes,
         "assigned_bytes": peak_bytes(one.compiled.memory),
         "temp_bytes": one.compiled.memory.temp_bytes,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ CPU_OPTIONS: dict[str, str | int | bool] = {
 if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
     CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
+Options = Mapping[str, str | int | bool]
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 
@@ -63,11 +64,14 @@ def remembered(run: Runner) -> Runner:
     return once
 
 
-def workload_runner(workload: Workload, dtype: str) -> Runner:
-    """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes."""
+def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIONS) -> Runner:
+    """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes.
+
+    ``options`` are of XLA; others than the CPU's are for running it on another device.
+    """
     same = workload if workload.dtype == dtype else workload.rebuild(dtype=dtype)
     structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
-    compiled = jax.jit(same.function, compiler_options=CPU_OPTIONS)
+    compiled = jax.jit(same.function, compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(dtype == "float64"):
@@ -77,13 +81,15 @@ def workload_runner(workload: Workload, dtype: str) -> Runner:
     return run
 
 
-def program_runner(program: Program, *, widen: bool = False, dtype: str | None = None) -> Runner:
+def program_runner(
+    program: Program, *, widen: bool = False, dtype: str | None = None, options: Options = CPU_OPTIONS
+) -> Runner:
     """The raised program (it may have been lowered for a GPU) on the CPU.
 
     ``widen`` computes a float32 program in float64; ``dtype`` says what floating inputs are to be converted to.
     """
     dtype = "float64" if widen else dtype
-    compiled = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=CPU_OPTIONS)
+    compiled = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from fusionlab.codegen.compile import versions
-from fusionlab.codegen.targets import Target, load_target, target_names
+from fusionlab.codegen.targets import Target, target_of_device
 from fusionlab.measure.nvml import open_nvml
 
 _FLAGS = (
@@ -35,7 +35,7 @@ def environment(target: Target, device: Any) -> dict[str, Any]:
 def device_facts(target: Target, device: Any) -> dict[str, Any]:
     """The device by its own name, with its spec's peaks where a target of ours is it (None where not)."""
     nvml = open_nvml() if target.kind == "cuda" else None
-    spec = spec_of(str(device.device_kind)) if target.kind == "cuda" else None
+    spec = target_of_device(str(device.device_kind)) if target.kind == "cuda" else None
     return {
         "platform": target.kind,
         "name": str(device.device_kind) if target.kind == "cuda" else _processor(),
@@ -44,13 +44,6 @@ def device_facts(target: Target, device: Any) -> dict[str, Any]:
         "driver": nvml.driver() if nvml else None,
         "spec": spec.name if spec else None,
     }
-
-
-def spec_of(device_kind: str) -> Target | None:
-    """The target whose spec is that of a GPU called ``device_kind`` (``NVIDIA H200``); None when there is none."""
-    words = device_kind.lower().replace("-", " ").split()
-    name = next((name for name in target_names() if name not in ("cpu", "gpu") and name in words), None)
-    return load_target(name) if name else None
 
 
 def commit() -> str | None:

@@ -96,7 +96,7 @@ def device_events(profile: Any, module: str) -> list[Event]:
     planes = list(profile.planes)
     gpu = [plane for plane in planes if _DEVICE_PLANE.match(plane.name)]
     if gpu:
-        found = [event for plane in gpu for line in _streams(plane) for event in _of_stream(line, module)]
+        found = _of_module([pair for plane in gpu for line in _streams(plane) for pair in _of_stream(line)], module)
     else:
         cpu = [plane for plane in planes if plane.name == "/host:CPU"]
         found = [event for plane in cpu for line in plane.lines for event in _of_thread(line, module)]
@@ -147,15 +147,22 @@ def _streams(plane: Any) -> Iterable[Any]:
     return [line for line in plane.lines if _STREAM.match(line.name)]
 
 
-def _of_stream(line: Any, module: str) -> Iterator[Event]:
+def _of_module(found: Sequence[tuple[Event, str]], module: str) -> list[Event]:
+    """The events of ``module`` and those that name none; all of them where no event names it (it has another name)."""
+    if all(name != module for _, name in found):
+        return [event for event, _ in found]
+    return [event for event, name in found if name in (module, "")]
+
+
+def _of_stream(line: Any) -> Iterator[tuple[Event, str]]:
+    """The events of one stream, each with the module that it names ("": none)."""
     for event in line.events:
         stats = _statistics(event)
-        if stats.get("hlo_module", module) != module:
-            continue
         duration = event.duration_ns / 1e3
         copy = any(name in stats for name in _COPY_STATS) or _COPY.match(event.name) is not None
         op = str(stats.get("hlo_op", "")).rpartition("::")[2]
-        yield Event(op, event.name, event.start_ns / 1e3, duration, duration, is_copy=copy)
+        found = Event(op, event.name, event.start_ns / 1e3, duration, duration, is_copy=copy)
+        yield found, str(stats.get("hlo_module", "")).partition("(")[0]
 
 
 def _of_thread(line: Any, module: str) -> Iterator[Event]:

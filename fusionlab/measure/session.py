@@ -75,7 +75,7 @@ class Session:
 
     def __init__(self, out: Path, options: argparse.Namespace) -> None:
         self._out, self._options = out, options
-        self._until = time.monotonic() + 60 * options.time_limit
+        self._until: float = time.monotonic() + 60 * options.time_limit
         self._failed_now = set[str]()
         for folder in ("records", "verdicts", "logs"):
             require_writable(out / folder)
@@ -160,7 +160,8 @@ class Session:
         return words
 
     def _limit_s(self) -> float:
-        return min(60 * self._options.job_limit, max(1.0, self.left_s()))
+        limit_s: float = 60 * self._options.job_limit
+        return min(limit_s, max(1.0, self.left_s()))
 
     def _is_done(self, job: Job) -> bool:
         state = self.done.get(job.name, {}).get("state")

@@ -162,3 +162,7 @@ def test_what_ran_and_is_in_no_ledger_is_kept_as_unknown():
         3.0,
         0,
     )
+
+
+def test_a_module_under_another_name_is_not_left_out():
+    assert len(device_events(gpu_profile(), "jit_something")) == 9
