@@ -41,6 +41,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--seed", default=1, show_default=True, type=int, help="Seed of the inputs.")
 @click.option("--records", default="studies/bench", show_default=True, help="Folder for the record; none: no record.")
 @click.option("--verdicts", help="Folder that keeps verdicts.  [default: beside the compile cache]")
+@click.option("--counters", is_flag=True, help="Hardware counters of every kernel, by Nsight Compute (ncu).")
 @click.option("--check-only", is_flag=True, help="Only check, and keep the verdicts for a run to come.")
 @click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of the equivalence check.")
 @cache_option
@@ -56,6 +57,7 @@ def bench(
     seed: int,
     records: str,
     verdicts: str | None,
+    counters: bool,
     check_only: bool,
     check_walkers: int,
     no_cache: bool,
@@ -79,7 +81,7 @@ def bench(
     chosen = () if asked == "none" else passes_of(ApplyOptions(passes, asked, memory_budget))
     loaded = load_source_of(source)
     options = command.BenchOptions(
-        chosen, against, None if records == "none" else records, verdicts, runs, repeats, seed, check_only
+        chosen, against, None if records == "none" else records, verdicts, runs, repeats, seed, check_only, counters
     )
     given = checking(circumstances(loaded, target.name, quiet, no_cache), check_walkers, MOST_SECONDS)
     document, code = command.run_bench(loaded, options, given, console_for(as_json))

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from fusionlab.bench.failures import Failure, attempt
+from fusionlab.bench.once import WITHOUT_GRAPHS, counters_of
 from fusionlab.bench.variants import Variant
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.executable import Executable
@@ -30,24 +31,26 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.device_time import RUNS, DeviceTime, device_time
 from fusionlab.measure.environment import allocator_bytes
 from fusionlab.measure.memory import peak_bytes
+from fusionlab.measure.ncu import KernelCounters
 from fusionlab.measure.nvml import DeviceState, Nvml
 from fusionlab.measure.profiler import trace_runs
 from fusionlab.measure.wall_time import interleaved
 from fusionlab.study import Progress
 from fusionlab.workload import Workload
 
-_WITHOUT_GRAPHS: dict[str, str | int | bool] = {"xla_gpu_enable_command_buffer": ""}
 _ENERGY_S = 2.0
 _MOST_ENERGY_RUNS = 20_000
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved rounds."""
+    """How much is measured: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved rounds, and
+    with ``counters`` the hardware's, by Nsight Compute."""
 
     runs: int = RUNS
     repeats: int = 10
     seed: int = 1
+    counters: bool = False
 
 
 @dataclass
@@ -63,6 +66,7 @@ class Measured:
     wall_without_graphs_us: Sequence[float] | None = None
     device: DeviceTime = dataclasses.field(default_factory=DeviceTime)
     energy_j: float | None = None
+    counters: Sequence[KernelCounters] | None = None
     before: DeviceState | None = None
     after: DeviceState | None = None
 
@@ -190,6 +194,16 @@ def time_all(
             one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
 
 
+def count_all(
+    measured: Sequence[Measured], target: Target, sample: Sample, failures: list[Failure], progress: Progress
+) -> None:
+    """Fill in the hardware's counters, each program in a process of its own under Nsight Compute."""
+    for one in measured:
+        progress(f"counters: {one.variant.name}")
+        ask = partial(counters_of, one.variant.program, sample.arrays, target.name)
+        one.counters = attempt(one.variant.name, "counters", ask, failures)
+
+
 def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float = _ENERGY_S) -> float | None:
     """Joules of one run, from the GPU's own counter over runs of ``seconds`` together; None where it has none."""
     number = min(_MOST_ENERGY_RUNS, max(1, math.ceil(seconds * 1e6 / run_us)))
@@ -211,7 +225,7 @@ def _without_graphs(
         compiled = attempt(
             name,
             "compile without CUDA graphs",
-            partial(compile_program, one.variant.program, target, options=_WITHOUT_GRAPHS),
+            partial(compile_program, one.variant.program, target, options=WITHOUT_GRAPHS),
             failures,
         )
         if compiled is not None and compiled.executable is not None:

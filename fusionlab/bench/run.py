@@ -90,6 +90,8 @@ def _measured(
     _require_reference([one.variant for one in measured], failures, variants[0].name)
     nvml = open_nvml() if given.target.kind == "cuda" else None
     measurement.time_all(measured, given.target, request.plan, nvml, failures, given.progress)
+    if request.plan.counters:
+        measurement.count_all(measured, given.target, sample, failures, given.progress)
     return measured
 
 

@@ -15,6 +15,7 @@ from fusionlab.measure.intervals import median, ratio_of_medians
 from fusionlab.measure.ledger import bytes_accessed, count_launches
 from fusionlab.measure.memory import peak_bytes
 
+_MOST_COUNTERS = 50
 _VERDICT = (
     "verdict", "max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64", "walkers", "reason"
 )  # fmt: skip
@@ -62,6 +63,7 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
         "rewrite_s": one.variant.rewrite_s,
         "stablehlo_ops": one.variant.program.ops,
         "compile_options": dict(one.compiled.options),
+        "counters": None if one.counters is None else [found.to_json() for found in one.counters[:_MOST_COUNTERS]],
         "energy_j": one.energy_j,
         "energy_delay_js": None if one.energy_j is None else one.energy_j * wall * 1e-6,
         "state_before": one.before.to_json() if one.before else None,

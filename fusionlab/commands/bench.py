@@ -40,6 +40,7 @@ class BenchOptions:
     repeats: int = Plan.repeats
     seed: int = Plan.seed
     check_only: bool = False
+    counters: bool = False
 
 
 def run_bench(
@@ -57,7 +58,7 @@ def run_bench(
     request = Request(
         passes=options.passes,
         peers=peers_of(against),
-        plan=Plan(options.runs, options.repeats, options.seed),
+        plan=Plan(options.runs, options.repeats, options.seed, options.counters),
         store=_store(options.verdicts, given),
         check_only=options.check_only,
     )

@@ -144,10 +144,10 @@ def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
     flops, moved = ceilings.flops_per_s, ceilings.bytes_per_s
     if what_if.sms is not None or what_if.clock_ghz is not None:
         name = ceilings.source.removeprefix("spec of ")
-        peaks = load_target(name).peaks if ceilings.source.startswith("spec of ") else None
-        if peaks is None:
+        now = load_target(name).peaks if ceilings.source.startswith("spec of ") else None
+        if now is None:
             raise InputError("sms and clock_ghz scale a spec's peak, and this device has none: give tflops")
-        flops *= (what_if.sms or peaks.cores) / peaks.cores * (what_if.clock_ghz or peaks.clock_ghz) / peaks.clock_ghz
+        flops *= (what_if.sms or now.cores) / now.cores * (what_if.clock_ghz or now.clock_ghz) / now.clock_ghz
     if what_if.tflops is not None:
         flops = what_if.tflops * 1e12
     if what_if.bandwidth_gb_s is not None:
