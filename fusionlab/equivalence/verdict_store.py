@@ -32,8 +32,11 @@ class VerdictStore:
     folder: Path
 
     def key(self, original: Program, rewritten: Iterable[Program]) -> str:
-        """SHA-256, hexadecimal, of the programs, the versions and the sources of the check."""
-        parts = [original.digest, *(program.digest for program in rewritten), versions(), _sources()]
+        """SHA-256, hexadecimal, of the programs, the versions and the sources of the check.
+
+        Locations do not count: they hold the paths of the sources, which are others on another machine.
+        """
+        parts = [*(str(program.parse()) for program in (original, *rewritten)), versions(), _sources()]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def load(self, key: str) -> Verdict | None:
