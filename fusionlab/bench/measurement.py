@@ -204,9 +204,10 @@ def count_all(
         one.counters = attempt(one.variant.name, "counters", ask, failures)
 
 
-def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float = _ENERGY_S) -> float | None:
-    """Joules of one run, from the GPU's own counter over runs of ``seconds`` together; None where it has none."""
-    number = min(_MOST_ENERGY_RUNS, max(1, math.ceil(seconds * 1e6 / run_us)))
+def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float | None = None) -> float | None:
+    """Joules of one run, from the GPU's own counter over runs of ``seconds`` together (two, if not given); None
+    where it has none."""
+    number = min(_MOST_ENERGY_RUNS, max(1, math.ceil((seconds or _ENERGY_S) * 1e6 / run_us)))
     before = nvml.state().energy_j
     for _ in range(number):
         run()

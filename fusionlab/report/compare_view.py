@@ -12,14 +12,36 @@ from fusionlab.report.tables import print_rows
 
 
 def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
-    """One table per device and clock: a row per workload, times of all variants, then the ratios."""
-    for (device, clock, versions, _), group in by_device(comparisons).items():
-        columns, body = comparison_table(group)
-        print_rows(f"{device}, {clock} time, {versions}", columns, body, console)
+    """One table per device and clock: a row per variant of a workload, its time, and the ratio to it."""
+    for (device, clock, versions, of), group in by_device(comparisons).items():
+        columns = ("workload", "variant", "ms [95 %]", f"{of} / it [95 %]", "launches", "MiB", "J per run", "check")
+        body = [row for comparison in group for row in _variant_rows(comparison)]
+        print_rows(f"{device}, {clock} time, {versions}", columns, body, console, words=2)
     for one in comparisons:
         for failure in one.record["failures"]:
             words = f"{one.title}: not measured: {failure['name']} ({failure['step']}): {failure['reason']}"
             console.print(words, style="dim", soft_wrap=True)
+
+
+def _variant_rows(comparison: Comparison) -> list[list[str]]:
+    rows = []
+    for at, one in enumerate(comparison.timed):
+        found = one.variant
+        peak, joules = found["peak_bytes"] or found["assigned_bytes"], found["energy_j"]
+        low, value, high = (each / 1e3 for each in (one.median_us.low, one.median_us.value, one.median_us.high))
+        rows.append(
+            [
+                comparison.title if at == 0 else "",
+                one.name,
+                f"{value:,.2f} [{low:,.2f}, {high:,.2f}]",
+                comparison.ratios[one.name].show() if one.name in comparison.ratios else "",
+                f"{found['dynamic_launches']:,}",
+                f"{peak / 2**20:,.1f}",
+                "-" if joules is None else f"{joules:,.3f}",
+                found["verdict"],
+            ]
+        )
+    return rows
 
 
 def by_device(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, str, str], list[Comparison]]:

@@ -2,8 +2,6 @@
 
 import json
 
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from fusionlab.bench import variants
@@ -133,21 +131,3 @@ def test_a_reference_that_is_a_peer_has_its_name(laplacian):
 
     workload = build("ferminet", "LiH", walkers=2, size="tiny", laplacian=laplacian)
     assert variants.reference_name(workload) == laplacian
-
-
-def test_a_difference_at_full_size_on_the_device_takes_a_variant_out(lowered):
-    from fusionlab.bench.measurement import check_on_device, compile_all, sample_for
-    from fusionlab.codegen.targets import load_target
-
-    x = np.linspace(-1, 1, 8, dtype=np.float32)
-    right, wrong = (lowered(f, x) for f in (lambda x: jnp.sin(x) * 2, lambda x: jnp.sin(x) * 2.001))
-    made = [
-        variants.Variant(name, name, program, Verdict("equal"))
-        for name, program in (("original", right), ("fused", wrong))
-    ]
-    failures = []
-    sample = sample_for(right, 1)
-    measured = compile_all(made, load_target("cpu"), sample, failures, lambda line: None)
-    kept = check_on_device(right, measured, sample, failures)
-    assert [one.variant.name for one in kept] == ["original"]
-    assert failures[0].step == "check on the device"

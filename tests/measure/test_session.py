@@ -146,4 +146,4 @@ def test_a_tiny_session(tmp_path):
     assert job["variants"] == ["replay", "fused"]
     assert "jet" in job["not_measured"][0]
     assert (tmp_path / "records" / job["record"]).exists()
-    assert "fused / replay" in done.stdout
+    assert "fused / it" in done.stdout
