@@ -96,6 +96,7 @@ def bench(
 )
 @click.option("--of", default="fused", show_default=True, help="The variant that ratios are of.")
 @click.option("--by", help="Add up device time by these: phase,stage,role,family,name.")
+@click.option("--rates", is_flag=True, help="FLOP/s, byte/s, overhead, energy x delay, compile seconds.")
 @click.option("--calibrate", "calibrated", is_flag=True, help="Set the model of times against what was measured.")
 @click.option("--what-if", help="Predict other hardware: h200, or bandwidth_gb_s=4800,sms=132,launch_us=3.")
 @click.option("--every", is_flag=True, help="Older records of the same, too.")
@@ -106,6 +107,7 @@ def compare(
     clock: str | None,
     of: str,
     by: str | None,
+    rates: bool,
     calibrated: bool,
     what_if: str | None,
     every: bool,
@@ -118,5 +120,5 @@ def compare(
     from fusionlab.commands import compare as command
 
     columns = tuple(word.strip() for word in by.split(",")) if by else ()
-    options = command.CompareOptions(clock, of, columns, every, calibrated, what_if, as_markdown)
+    options = command.CompareOptions(clock, of, columns, rates, every, calibrated, what_if, as_markdown)
     finish(command.compare(records, options, console_for(as_json)), as_json)

@@ -6,8 +6,9 @@ Whatever fails takes its variant out of the run, not the run: it is a ``Failure`
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -98,11 +99,12 @@ class _Maker:
         seconds = time.perf_counter() - started
         small = source.rebuild(walkers=self.given.check_walkers)
 
-        def judge() -> Verdict:
+        def pair() -> tuple[Program, Program]:
             at = "cpu" if peer.rewrite else platform
-            pair = [peer.program(small.rebuild(dtype=dtype), at) for dtype in (small.dtype, "float64")]
-            return self._judged(small, (pair[0], pair[1]), raised=peer.rewrite is None)
+            own, wide = (peer.program(small.rebuild(dtype=dtype), at) for dtype in (small.dtype, "float64"))
+            return own, wide
 
+        judge = partial(self._judged, small, f"peer {name}", pair, raised=peer.rewrite is None)
         verdict = attempt(name, "check", judge, self.failures)
         if verdict is None or not self._shown(name, verdict):
             return None
@@ -115,19 +117,35 @@ class _Maker:
     def _fused_verdict(self, original: Program, result: Result) -> Verdict:
         if isinstance(self.source, Program):
             return check(self.source, original, result, self.given)
+        source, platform, walkers = self.source, original.platform, self.given.check_walkers
+        pair = partial(rewrite_small, source, platform, result, walkers)
+        what = f"{resolved_pipeline(result.events)} at {[event.location for event in result.applied]}"
+        return self._judged(source.rebuild(walkers=walkers), what, pair)
+
+    def _judged(
+        self,
+        small: Workload,
+        what: str,
+        make: Callable[[], tuple[Program, Program] | Verdict],
+        *,
+        raised: bool = True,
+    ) -> Verdict:
+        """The verdict on the programs that ``make`` gives (own dtype, float64) beside the workload; remembered where it
+        was reached before. What another compiler wrote is not ``raised``: XLA runs it on the CPU as it is."""
+        keys: list[str] = []
+        platform = self.given.target.kind
+        if self.store is not None:
+            keys.append(self.store.recipe(small, what, platform))
+            if (known := self.store.load(keys[-1])) is not None:
+                return known
         with on_the_cpu():
-            pair = rewrite_small(self.source, original.platform, result, self.given.check_walkers)
+            pair = make()
         if isinstance(pair, Verdict):
             return pair
-        return self._judged(self.source.rebuild(walkers=self.given.check_walkers), pair)
-
-    def _judged(self, small: Workload, pair: tuple[Program, Program], *, raised: bool = True) -> Verdict:
-        """The verdict on a pair of programs (own dtype, float64) beside the workload; remembered where it was reached
-        before. What another compiler wrote is not ``raised``: it is lowered for the CPU, and XLA runs it as it is."""
-        key = ""
         if self.store is not None:
-            key = self.store.key(lowering.lower(small, self.given.target.kind), pair)
-            if (known := self.store.load(key)) is not None:
+            keys.append(self.store.key(lowering.lower(small, platform), pair))
+            if (known := self.store.load(keys[-1])) is not None:
+                self.store.store(keys[0], known)
                 return known
         self.given.progress(f"check: {small.walkers} walkers in {small.dtype} and float64")
         references = self._references(small)
@@ -144,7 +162,8 @@ class _Maker:
                     rewritten_float64=runners[1],
                     walkers=small.walkers,
                 )
-        if self.store is not None:
+        for key in keys:
+            assert self.store is not None
             self.store.store(key, verdict)
         return verdict
 

@@ -13,18 +13,19 @@ from fusionlab.measure.calibration import Calibration, WhatIf, calibrate, parse_
 from fusionlab.measure.comparison import compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record, read_records
 from fusionlab.report.calibration_view import print_calibration, print_predictions
-from fusionlab.report.compare_view import by_device, markdown, print_comparisons, print_shares
+from fusionlab.report.compare_view import by_device, markdown, print_comparisons, print_rates, print_shares
 
 
 @dataclass(frozen=True)
 class CompareOptions:
     """``clock`` is wall or device (None: by device); ``of`` the variant that ratios are of; ``by`` what kernels are
-    added up by; ``as_markdown`` prints the tables for a page. ``calibrated`` sets the model against what was measured,
-    ``what_if`` names other hardware to predict."""
+    added up by; ``rates`` prints what the device achieved; ``as_markdown`` prints the tables for a page. ``calibrated``
+    sets the model against what was measured, ``what_if`` names other hardware to predict."""
 
     clock: str | None = None
     of: str = "fused"
     by: Sequence[str] = ()
+    rates: bool = False
     every: bool = False
     calibrated: bool = False
     what_if: str | None = None
@@ -42,6 +43,8 @@ def compare(paths: Sequence[str], options: CompareOptions, console: Console) -> 
             console.print(markdown(group), soft_wrap=True, markup=False)
     else:
         print_comparisons(comparisons, console)
+    if options.rates:
+        print_rates(comparisons, console)
     if options.by:
         for comparison in comparisons:
             print_shares(comparison, options.by, console)

@@ -14,6 +14,10 @@ from fusionlab.measure.records import Record
 COLUMNS = ("phase", "stage", "role", "family", "name")
 """What measured kernels can be added up by."""
 CLOCKS = ("wall", "device")
+RATES = (
+    "energy_j", "energy_delay_js", "overhead_ratio", "flops_per_s", "bytes_per_s", "flops_of_peak", "bandwidth_of_peak",
+)  # fmt: skip
+"""Figures of a variant of a record that stand beside its times."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Comparison:
                     "dynamic_launches": one.variant["dynamic_launches"],
                     "peak_bytes": one.variant["peak_bytes"],
                     "assigned_bytes": one.variant["assigned_bytes"],
-                    "energy_j": one.variant["energy_j"],
+                    **{name: one.variant[name] for name in RATES},
                 }
                 for one in self.timed
             ],

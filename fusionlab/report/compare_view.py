@@ -44,6 +44,49 @@ def _variant_rows(comparison: Comparison) -> list[list[str]]:
     return rows
 
 
+def print_rates(comparisons: Sequence[Comparison], console: Console) -> None:
+    """What the device achieved, over its peaks where it has a spec, and what else a record has of each variant."""
+    columns = (
+        "workload",
+        "variant",
+        "GFLOP/s",
+        "of peak",
+        "GB/s",
+        "of peak",
+        "overhead",
+        "J x s",
+        "compile s",
+        "joined",
+    )
+    body = []
+    for comparison in comparisons:
+        for at, one in enumerate(comparison.timed):
+            found = one.variant
+            body.append(
+                [
+                    comparison.title if at == 0 else "",
+                    one.name,
+                    _number(found["flops_per_s"], 1e-9),
+                    _percent(found["flops_of_peak"]),
+                    _number(found["bytes_per_s"], 1e-9),
+                    _percent(found["bandwidth_of_peak"]),
+                    _percent(found["overhead_ratio"]),
+                    _number(found["energy_delay_js"], 1.0, 4),
+                    _number(found["compile_s"], 1.0, 1),
+                    _percent(found["kernels_joined"]),
+                ]
+            )
+    print_rows("achieved over the device's time; FLOPs and bytes are models", columns, body, console, words=2)
+
+
+def _number(value: float | None, scale: float, digits: int = 1) -> str:
+    return "-" if value is None else f"{scale * value:,.{digits}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
 def by_device(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, str, str], list[Comparison]]:
     """The comparisons by device, clock, versions and the variant that their ratios are of."""
     groups: dict[tuple[str, str, str, str], list[Comparison]] = {}

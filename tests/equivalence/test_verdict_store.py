@@ -6,6 +6,7 @@ import pytest
 
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import VerdictStore
+from workloads.catalogue import build
 
 X = np.ones(3, np.float32)
 
@@ -30,6 +31,21 @@ def test_where_the_sources_lie_does_not_count(store, program_of_text):
     here, there = (program_of_text(text.format(path)) for path in ("/here/f.py", "/there/f.py"))
     assert here.digest != there.digest
     assert store.key(here, (here,)) == store.key(there, (there,))
+
+
+def test_a_recipe_is_the_workload_and_what_is_done_to_it(store):
+    workload = build("ferminet", "LiH", walkers=2, size="tiny")
+    key = store.recipe(workload, "peer folx", "cpu")
+    assert key == store.recipe(build("ferminet", "LiH", walkers=2, size="tiny"), "peer folx", "cpu")
+    others = [
+        store.recipe(workload, "peer vmap", "cpu"),
+        store.recipe(workload, "peer folx", "cuda"),
+        store.recipe(workload.rebuild(walkers=3), "peer folx", "cpu"),
+        store.recipe(workload.rebuild(dtype="float64"), "peer folx", "cpu"),
+        store.recipe(workload.rebuild(size="full"), "peer folx", "cpu"),
+        store.recipe(workload.rebuild(laplacian="scan"), "peer folx", "cpu"),
+    ]
+    assert len({key, *others}) == 7
 
 
 @pytest.mark.parametrize("word", ["different", "not-checked"])

@@ -7,7 +7,7 @@ import pytest
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.measure.calibration import calibrate, changed, parse_what_if, predicted_us
-from fusionlab.measure.comparison import kernels_of
+from fusionlab.measure.comparison import RATES, kernels_of
 from fusionlab.measure.device_time import MeasuredKernel, kernel_table
 from fusionlab.measure.records import FORMAT
 
@@ -34,7 +34,7 @@ def record(name="ferminet", spec="h200", **changes):
         "dynamic_launches": 80,
         "peak_bytes": None,
         "assigned_bytes": 1,
-        "energy_j": None,
+        **dict.fromkeys(RATES),
     }
     return {
         "format": FORMAT,

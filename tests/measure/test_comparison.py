@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fusionlab.measure.comparison import compare_record, latest, measured_by
+from fusionlab.measure.comparison import RATES, compare_record, latest, measured_by
 from fusionlab.measure.device_time import MeasuredKernel, kernel_table
 from fusionlab.measure.records import FORMAT
 
@@ -24,7 +24,7 @@ def variant(name, wall, device, **changes):
         "dynamic_launches": 7,
         "peak_bytes": None,
         "assigned_bytes": 4096,
-        "energy_j": None,
+        **dict.fromkeys(RATES),
         **changes,
     }
 
@@ -82,6 +82,14 @@ def test_the_command_prints_the_newest_with_what_was_not_measured(cli, folder):
     assert "jet (lower): why" in result.stdout
     assert "0.003 (75%)" in result.stdout
     assert "1 older records" in result.stdout
+
+
+def test_what_the_device_achieved(cli, tmp_path):
+    figures = {"flops_per_s": 2e12, "flops_of_peak": 0.25, "compile_s": 3.0, "kernels_joined": 0.999}
+    one = record(variants=[variant("replay", [1.0], [1.0], **figures)])
+    (tmp_path / "a.json").write_text(json.dumps(one))
+    (line,) = [line for line in cli("compare", tmp_path, "--rates").stdout.splitlines() if "25.0%" in line]
+    assert line.split()[1:] == ["replay", "2,000.0", "25.0%", "-", "-", "-", "-", "3.0", "99.9%"]
 
 
 def test_the_command_as_json_and_markdown(cli, folder):
