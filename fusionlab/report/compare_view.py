@@ -95,23 +95,26 @@ def by_device(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, str, st
     return groups
 
 
-def comparison_table(group: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows: ``X ms`` for every variant of any of them, then ``of / X`` with 95 % intervals."""
+def markdown(group: Sequence[Comparison]) -> str:
+    """Two tables of one device for a page: milliseconds of every variant, and ``of / X`` with 95 % intervals."""
     names = list(dict.fromkeys(one.name for comparison in group for one in comparison.timed))
     of = group[0].of
-    others = [name for name in names if any(name in comparison.ratios for comparison in group)]
-    body = []
+    times, ratios = [], []
     for comparison in group:
-        times = {one.name: f"{one.median_us.value / 1e3:,.2f}" for one in comparison.timed}
-        ratios = {name: interval.show() for name, interval in comparison.ratios.items()}
-        body.append([comparison.title, *_cells(names, times), *_cells(others, ratios)])
-    return ["workload", *(f"{name} ms" for name in names), *(f"{of} / {name}" for name in others)], body
+        found = {one.name: f"{one.median_us.value / 1e3:,.2f}" for one in comparison.timed}
+        over = {name: interval.show() for name, interval in comparison.ratios.items()}
+        times.append([comparison.title, *_cells(names, found)])
+        ratios.append([comparison.title, *_cells([name for name in names if name != of], over)])
+    return "\n\n".join(
+        [
+            _page_table([f"{group[0].clock} ms", *names], times),
+            _page_table([f"{of} / it", *(name for name in names if name != of)], ratios),
+        ]
+    )
 
 
-def markdown(group: Sequence[Comparison]) -> str:
-    """The table of one device for a page of documentation."""
-    columns, body = comparison_table(group)
-    return "\n".join(["| " + " | ".join(row) + " |" for row in (columns, ["---"] * len(columns), *body)])
+def _page_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(["| " + " | ".join(row) + " |" for row in (columns, ["---"] * len(columns), *rows)])
 
 
 def print_shares(comparison: Comparison, by: Sequence[str], console: Console) -> None:
