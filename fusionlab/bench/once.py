@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     options = WITHOUT_GRAPHS if target.kind == "cuda" else {}
     executable = compile_program(Program.from_file(arguments[0]), target, options=options).executable
     assert executable is not None
-    with np.load(arguments[1]) as stored:
+    with np.load(arguments[1], allow_pickle=False) as stored:
         placed = executable.place([stored[f"arr_{at}"] for at in range(len(stored.files))])
     jax.block_until_ready(executable(placed))
     with _marked():
