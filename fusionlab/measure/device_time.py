@@ -8,6 +8,7 @@ intervals, in which what overlaps counts once.
 from __future__ import annotations
 
 import dataclasses
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -101,11 +102,13 @@ def union_us(events: Iterable[Event]) -> float:
 def join(rows: Sequence[LaunchRow], runs: Sequence[Sequence[Event]]) -> list[MeasuredKernel]:
     """Ledger and trace by the name of the HLO instruction, the slowest first; what is in one of them only is kept too.
 
+    A kernel whose event does not name its instruction is found by its own name, which XLA makes of the instruction's.
     Rows of one name (an instruction that is reached from two loops) share its time by their launches.
     """
     spent, counted, containers = defaultdict[str, float](float), Counter[str](), set[str]()
+    of_kernel = {re.sub(r"[.-]", "_", row.name): row.name for row in rows}
     for event in (event for run in runs for event in run):
-        label = event.hlo_op or event.name
+        label = event.hlo_op or of_kernel.get(event.name, event.name)
         spent[label] += event.self_us / len(runs)
         counted[label] += 1
         if event.is_container:

@@ -87,8 +87,8 @@ class Session:
         for stage in dict.fromkeys(job.stage for job in every):
             pending = [job for job in every if job.stage == stage and not self._is_done(job)]
             for job, checked in self._check_all(pending):
-                if checked.problem:
-                    self._fail(job, f"check: {checked.problem}", checked)
+                if not _gave(checked, "checked"):
+                    self._fail(job, f"check: {checked.problem or 'nothing was shown equal'}", checked)
             for job in pending:
                 if self._is_done(job) or job.name in self._failed_now:
                     continue
@@ -120,7 +120,7 @@ class Session:
 
     def _checked(self, job: Job, child: Child) -> tuple[Job, Finished]:
         finished = child.wait()
-        if finished.problem:
+        if not _gave(finished, "checked"):
             self._failed_now.add(job.name)
         return job, finished
 
@@ -128,11 +128,10 @@ class Session:
         self._say(f"measure: {job.name} ({self.left_s() / 60:.0f} min left)")
         log = self._out / "logs" / f"{job.name}.log"
         finished = Child(self._arguments(job), log, self._limit_s()).wait()
-        measured = (finished.document or {}).get("variants")
-        if finished.problem or not measured:
-            self._fail(job, finished.problem or "nothing was measured", finished)
+        if _gave(finished, "variants"):
+            self._note(job, "done", finished.problem, finished)
         else:
-            self._note(job, "done", "", finished)
+            self._fail(job, finished.problem or "nothing was measured", finished)
 
     def _fail(self, job: Job, reason: str, finished: Finished) -> None:
         """Note a failure; a job that the session's limit cut short has not failed and stays open."""
@@ -187,6 +186,11 @@ class Session:
     @staticmethod
     def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
+
+
+def _gave(finished: Finished, what: str) -> bool:
+    """Whether there is something to go on with. Exit code 1 says that the rewriting was left out: the others count."""
+    return not finished.timed_out and bool((finished.document or {}).get(what))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

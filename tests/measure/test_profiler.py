@@ -154,6 +154,13 @@ def test_condensed_kernels_keep_the_sums_of_every_family(traced):
         assert of[0] == pytest.approx(of[1])
 
 
+def test_a_kernel_that_names_no_instruction_is_found_by_its_own_name(traced):
+    compiled, _ = traced
+    row = next(row for row in launch_rows(compiled) if row.dynamic_launches and "." in row.name)
+    events = [Event("", row.name.replace(".", "_"), 0.0, 2.0, 2.0)]
+    assert join([row], [events])[0].measured_us == 2.0
+
+
 def test_what_ran_and_is_in_no_ledger_is_kept_as_unknown():
     (found,) = join([], [[Event("", "mystery_kernel", 0.0, 3.0, 3.0)]])
     assert (found.name, found.family, found.measured_us, found.dynamic_launches) == (

@@ -1,5 +1,6 @@
 """The session: its order, its limits, what it does after a failure, and one of a tiny size end to end."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -58,7 +59,8 @@ def run(tmp_path, monkeypatch):
 
 
 def measured(path="records/x.json"):
-    return Finished({"variants": [{"name": "replay"}], "failures": [], "path": path}, "", 1.0)
+    variants = [{"name": "replay"}]
+    return Finished({"checked": variants, "variants": variants, "failures": [], "path": path}, "", 1.0)
 
 
 def test_checks_come_before_measurements_and_nothing_is_done_twice(run, tmp_path):
@@ -89,6 +91,15 @@ def test_what_cannot_be_shown_equal_is_not_measured(run):
         return Finished(None, "exit 1: different", 1.0) if "ferminet" in words else measured()
 
     assert run(answer) == ["check ferminet", "check paulinet", "measure paulinet"]
+
+
+def test_peers_are_measured_where_the_rewriting_is_left_out(run, tmp_path):
+    def answer(words):
+        return dataclasses.replace(measured(), problem="exit 1: fused, check: different")
+
+    assert run(answer, models="ferminet") == ["check ferminet", "measure ferminet"]
+    (job,) = json.loads((tmp_path / "session.json").read_text())["jobs"].values()
+    assert (job["state"], job["reason"]) == ("done", "exit 1: fused, check: different")
 
 
 def test_a_job_that_the_limit_cut_short_stays_open(run, tmp_path):
