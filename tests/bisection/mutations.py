@@ -20,6 +20,7 @@ from fusionlab.passes import (
     batch_replay,
     hoist_loop_invariants,
     laplacian_entry,
+    laplacian_extremes,
     laplacian_rewrite,
     laplacian_trial,
     loop_rewrite,
@@ -203,6 +204,13 @@ MUTATIONS = (
         in_the_rewrite(extremes, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3)),
     ),
     Mutation(
+        "a maximum taken for a constant",
+        "largest",
+        _SPARSE,
+        _SPARSE,
+        instead(laplacian_extremes, "_drop_out", lambda right, *given: True),
+    ),
+    Mutation(
         "slots of different electrons taken for one",
         "pairs",
         _SPARSE,
@@ -246,6 +254,6 @@ MUTATIONS = (
         "of-another",
         _SPARSE,
         _SPARSE,
-        instead(laplacian_trial, "_common_factor", lambda right, *given: 1.0 if right(*given) is None else None),
+        instead(laplacian_trial, "common_factor", lambda right, *given: 1.0 if right(*given) is None else None),
     ),
 )
