@@ -50,7 +50,8 @@ def run_bench(
     with the source (its rewriting) is not among what was measured."""
     against = options.against
     if against is None:
-        against = "" if isinstance(source, Program) else ",".join(DEFAULT_PEERS)
+        has_peers = isinstance(source, Workload) and source.laplacian != "none"
+        against = ",".join(DEFAULT_PEERS) if has_peers else ""
     if options.runs < 2 or options.repeats < 1:
         raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
     if options.records:

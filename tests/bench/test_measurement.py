@@ -1,6 +1,7 @@
 """What is done on the device, with a CPU in a GPU's place where there is only a CPU."""
 
 import json
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,6 +42,18 @@ def test_a_difference_at_full_size_on_the_device_takes_a_variant_out(measured):
     kept = check_on_device(source, found, sample, failures)
     assert [one.variant.name for one in kept] == ["original"]
     assert [(one.name, one.step) for one in failures] == [("fused", "check on the device")]
+
+
+@pytest.mark.parametrize(("program", "kept"), [("local-energy", 1), ("inference-step", 2)])
+def test_where_walkers_are_sampled_a_difference_on_the_device_is_said_and_takes_nothing_out(measured, program, kept):
+    found, sample, failures, source = measured(lambda x: jnp.sin(x) * 2, lambda x: jnp.sin(x) * 2.001)
+    truth = measurement._truth(source, found[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurement, "_truth", lambda *_: truth)
+        left = check_on_device(SimpleNamespace(program=program), found, sample, failures)
+    assert len(left) == kept
+    assert found[1].device_check.verdict == "different"
+    assert [one.step for one in failures] == ["check on the device"]
 
 
 def test_truth_that_cannot_be_computed_is_said_and_takes_nothing_out(measured, monkeypatch):
