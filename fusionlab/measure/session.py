@@ -32,6 +32,8 @@ MOLECULES = ("CH4", "LiH", "C2H6", "C4H4")
 STAGES = ("energies", "inference", "molecules", "walkers")
 SWEEP = (0.25, 0.5, 2, 4)
 """Numbers of walkers beside the chosen one, as factors of it: 256, 512, 2048 and 4096 beside 1024."""
+LATER_PEERS = "folx,folx-sparse"
+"""The peers of all stages but the first, which has all of them: these are the ones to beat."""
 _LEAST_S = 20.0
 
 
@@ -154,7 +156,8 @@ class Session:
         ]
         words += ["--records", str(self._out / "records"), "--verdicts", str(self._out / "verdicts"), "--json"]
         words += ["--device", given.device] if given.device else []
-        words += ["--against", given.against] if given.against else []
+        against = given.against or ("" if job.stage == "energies" else LATER_PEERS)
+        words += ["--against", against] if against else []
         words += ["--pipeline", given.pipeline] if given.pipeline else []
         return words
 

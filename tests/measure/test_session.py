@@ -73,6 +73,18 @@ def test_checks_come_before_measurements_and_nothing_is_done_twice(run, tmp_path
     assert run(lambda words: measured()) == []
 
 
+def test_all_peers_are_asked_in_the_first_stage_only(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(session, "Child", lambda arguments, *_: FakeChild(calls, lambda words: measured(), arguments))
+    monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
+    assert session.main(["--out", str(tmp_path), "--models", "ferminet", "--molecules", "CH4,LiH"]) == 0
+    against = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in calls if "--check-only" not in c}
+    assert "folx,folx-sparse" in against["LiH", "local-energy"]
+    assert "folx,folx-sparse" in against["CH4", "inference-step"]
+    first = next(call for call in calls if "--check-only" not in call)
+    assert "--against" not in first
+
+
 def test_a_failure_is_noted_and_the_next_one_goes_on(run, tmp_path):
     def answer(words):
         if "--check-only" not in words and "ferminet" in words:
