@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fusionlab import __version__, cli_facts, cli_trust
+from fusionlab import __version__, cli_bench, cli_facts, cli_trust
 from fusionlab.cli_options import (
     cache_option,
     checking,
@@ -25,7 +25,7 @@ from fusionlab.cli_options import (
     start,
     target_option,
 )
-from fusionlab.errors import CompileError, InputError
+from fusionlab.errors import CompileError, InputError, missing_package
 
 
 class _Group(click.Group):
@@ -36,6 +36,10 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except (InputError, CompileError) as error:
             raise click.exceptions.Exit(_fail(str(error), 2)) from None
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] in ("fusionlab", "workloads"):
+                raise
+            raise click.exceptions.Exit(_fail(missing_package(error), 2)) from None
         except BrokenPipeError:
             raise click.exceptions.Exit(1) from None
 
@@ -161,6 +165,7 @@ def models(as_json: bool, quiet: bool, **options: Any) -> None:
 
 cli_facts.add_to(main)
 cli_trust.add_to(main)
+cli_bench.add_to(main)
 
 if __name__ == "__main__":
     main()

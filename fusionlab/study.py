@@ -173,23 +173,35 @@ def check(
         given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
         limit_s = given.check_time_limit_s
         return check_files(original, result.program, inputs=inputs, oracles=oracles, time_limit_s=limit_s)
+    given.progress(f"check: {given.check_walkers} walkers in {source.dtype} and float64")
+    again = rewrite_small(source, original.platform, result, given.check_walkers)
+    if isinstance(again, Verdict):
+        return again
+    samples = None if inputs is None else [sample_of(inputs)]
     small = source.rebuild(walkers=given.check_walkers)
-    given.progress(f"check: {given.check_walkers} walkers in {small.dtype} and float64")
+    return check_workload(small, *again, samples, oracles=oracles)
+
+
+def rewrite_small(source: Workload, platform: str, result: Result, walkers: int) -> tuple[Program, Program] | Verdict:
+    """The workload lowered at few walkers in its own dtype and in float64, rewritten by the choices of ``result``.
+
+    A verdict, ``different``, where the passes take other decisions there.
+    """
+    small = source.rebuild(walkers=walkers)
     passes = parse_pipeline(resolved_pipeline(result.events))
     rewritten = []
     for dtype in (small.dtype, "float64"):
-        program = lowering.lower(small.rebuild(dtype=dtype), original.platform)
-        again = run_pipeline(program, passes, Setting(platform=original.platform))
+        program = lowering.lower(small.rebuild(dtype=dtype), platform)
+        again = run_pipeline(program, passes, Setting(platform=platform))
         if _signature(again) != _signature(result):
             return Verdict(
                 "different",
-                walkers=given.check_walkers,
+                walkers=walkers,
                 worst="none: the passes took other decisions",
-                reason=f"at {given.check_walkers} walkers in {dtype} the events differ: {_signature(again)}",
+                reason=f"at {walkers} walkers in {dtype} the events differ: {_signature(again)}",
             )
         rewritten.append(again.program)
-    samples = None if inputs is None else [sample_of(inputs)]
-    return check_workload(small, rewritten[0], rewritten[1], samples, oracles=oracles)
+    return rewritten[0], rewritten[1]
 
 
 def _signature(result: Result) -> list[tuple[str, str, str]]:

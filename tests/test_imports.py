@@ -27,6 +27,10 @@ BELOW = {
         "fusionlab.report", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
         "fusionlab.codegen", "fusionlab.hlo",
     },
+    "fusionlab.bench": {
+        "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
+        "fusionlab.codegen", "fusionlab.hlo",
+    },
     "fusionlab.study": {
         "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
