@@ -86,6 +86,8 @@ def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, qui
 )
 @click.option("--unchecked", is_flag=True, help="Go on when the check cannot be done within its limits.")
 @click.option("--require-applied", is_flag=True, help="Exit 1 when no pass applied.")
+@click.option("--diff", is_flag=True, help="Show which ops each pass removed, added, moved and rewired.")
+@click.option("--diff-lines", type=click.IntRange(min=0), help="Lines of --diff per pass; 0: all.  [default: 60]")
 @cache_option
 @output_options
 def apply(
@@ -98,6 +100,8 @@ def apply(
     check_time_limit: float,
     unchecked: bool,
     require_applied: bool,
+    diff: bool,
+    diff_lines: int | None,
     no_cache: bool,
     as_json: bool,
     quiet: bool,
@@ -108,7 +112,16 @@ def apply(
     start()
     from fusionlab.commands import apply as command
 
-    options = command.ApplyOptions(passes, pipeline, memory_budget, out, unchecked, require_applied)
+    options = command.ApplyOptions(
+        passes,
+        pipeline,
+        memory_budget,
+        out,
+        unchecked,
+        require_applied,
+        diff or diff_lines is not None,
+        60 if diff_lines is None else diff_lines,
+    )
     loaded = load_source_of(source)
     given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
     document, code = command.apply(loaded, options, given, console_for(as_json))

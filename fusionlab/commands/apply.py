@@ -13,10 +13,12 @@ from rich.console import Console
 from fusionlab.bytesize import ByteSize
 from fusionlab.commands.source import load_program
 from fusionlab.errors import InputError
+from fusionlab.hlo.diff.hunks import diff_programs
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
 from fusionlab.passes.contract import Pass
 from fusionlab.passes.pipeline import parse_pipeline
+from fusionlab.report.diff_view import print_diffs
 from fusionlab.report.tables import print_outcome
 from fusionlab.study import Circumstances, Outcome, study, with_memory_budget
 from fusionlab.workload import Workload
@@ -32,6 +34,9 @@ class ApplyOptions:
     out: str | None = None
     unchecked: bool = False
     require_applied: bool = False
+    diff: bool = False
+    diff_lines: int = 0
+    """About how many lines of each pass's diff are printed; 0: all."""
 
 
 def apply(
@@ -42,8 +47,19 @@ def apply(
     if options.out:
         require_file_name(options.out, "--out")
     outcome = study(source, passes, given, unchecked=options.unchecked)
+    document = outcome.to_json()
+    if options.diff:
+        document["diff"] = _diff(outcome, options.diff_lines, console)
     print_outcome(outcome, console)
-    return outcome.to_json(), _finish(source, options, outcome)
+    return document, _finish(source, options, outcome)
+
+
+def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:
+    """Print what each pass changed, and give the whole of it as data."""
+    names = [step.by for step in outcome.steps]
+    diffs = diff_programs([outcome.original, *(step.program for step in outcome.steps)])
+    print_diffs(names, diffs, console, most_lines=most_lines)
+    return [{"pass": name, **diff.to_json()} for name, diff in zip(names, diffs, strict=True)]
 
 
 def require_file_name(name: str, option: str) -> None:
