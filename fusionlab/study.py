@@ -84,12 +84,20 @@ class Outcome:
         }
 
 
-def study(source: Workload | Program, passes: Sequence[Pass], given: Circumstances, *, unchecked: bool) -> Outcome:
+def study(
+    source: Workload | Program,
+    passes: Sequence[Pass],
+    given: Circumstances,
+    *,
+    unchecked: bool,
+    original: Program | None = None,
+) -> Outcome:
     """Lower, measure, rewrite, check and measure again. ``unchecked`` measures what could not be checked all the same.
 
-    A program that the check found different is never measured.
+    ``original`` is what ``lower`` gave for ``source``, where that is there already. A program that the check found
+    different is never measured.
     """
-    original = lower(source, given)
+    original = lower(source, given) if original is None else original
     before = measure(source, original, given)
     steps: list[Rewriting] = []
     result, pass_s = rewrite(
