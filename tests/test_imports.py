@@ -20,9 +20,13 @@ BELOW = {
         "fusionlab.bisection", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.measure": {"fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo"},
-    "fusionlab.report": {
-        "fusionlab.report", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
+    "fusionlab.search": {
+        "fusionlab.search", "fusionlab.measure", "fusionlab.equivalence.own_process", "fusionlab.passes",
         "fusionlab.codegen", "fusionlab.hlo",
+    },
+    "fusionlab.report": {
+        "fusionlab.report", "fusionlab.study", "fusionlab.search", "fusionlab.measure", "fusionlab.equivalence",
+        "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.study": {
         "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import fusionlab
 from fusionlab.codegen.compile import versions
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import InputError
@@ -96,7 +95,7 @@ class TrialStore:
 @functools.cache
 def _own_code() -> str:
     """A digest of the sources that decide what a pipeline gives: a changed pass is another pass."""
-    root = Path(fusionlab.__file__).parent
+    root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for path in sorted(path for folder in _DECIDING for path in (root / folder).rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
