@@ -158,3 +158,14 @@ def test_the_diff_of_each_pass(cli, replay_file):
     first, second = document["diff"]
     assert first["hunks"] == []
     assert second["removed"] == sum(len(hunk["removed"]) for hunk in second["hunks"]) > 0
+
+
+def test_passes_compose_one_by_one_or_as_a_pipeline(cli, replay_file):
+    one_by_one = ("--pass", "hoist-loop-invariants", "--pass", "batch-replay{chunk=2}")
+    at_once = ("--pipeline", "hoist-loop-invariants,batch-replay{chunk=2}")
+    both = ("--pass", "hoist-loop-invariants", "--pipeline", "batch-replay{chunk=2}")
+    documents = [
+        json.loads(cli("apply", replay_file, *given, "--json", *ON_CPU).stdout) for given in (one_by_one, at_once, both)
+    ]
+    assert {document["pipeline"] for document in documents} == {at_once[1]}
+    assert documents[0]["events"] == documents[1]["events"] == documents[2]["events"]
