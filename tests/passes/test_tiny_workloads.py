@@ -1,6 +1,7 @@
 """Every pass on the tiny form of all four ansätze: a second run changes nothing, and the numbers stay.
 
-Adding a pass adds no line here.
+Adding a pass adds no line here. Two of the four, and the numbers (a compile on the CPU for each pass), take minutes and
+belong to the slow tier.
 """
 
 import jax
@@ -59,7 +60,10 @@ def expected(workload, run_directly):
     return get
 
 
-@pytest.mark.parametrize("name", ANSATZE)
+@pytest.mark.parametrize(
+    "name",
+    ["ferminet", "psiformer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "orbformer"))],
+)
 @pytest.mark.parametrize("pass_name", PASSES)
 def test_a_second_run_changes_nothing(pass_name, name, rewritten):
     result = rewritten(name, pass_name)
@@ -68,6 +72,7 @@ def test_a_second_run_changes_nothing(pass_name, name, rewritten):
     assert again.program is result.program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pass_name", PASSES)
 def test_the_numbers_stay(pass_name, rewritten, expected, run_raised):
     """On the first ansatz to which it applies; there is one for every pass."""
