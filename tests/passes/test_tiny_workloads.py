@@ -13,6 +13,7 @@ from fusionlab.passes.catalogue import PASSES, find_pass
 from fusionlab.passes.contract import Setting
 from workloads.catalogue import build
 
+LONG = ("transpose-replay", "collapse-replay")
 ANSATZE = ("ferminet", "psiformer", "paulinet", "orbformer")
 
 
@@ -64,7 +65,7 @@ def expected(workload, run_directly):
     "name",
     ["ferminet", "psiformer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "orbformer"))],
 )
-@pytest.mark.parametrize("pass_name", PASSES)
+@pytest.mark.parametrize("pass_name", [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in PASSES])
 def test_a_second_run_changes_nothing(pass_name, name, rewritten):
     result = rewritten(name, pass_name)
     again = find_pass(pass_name)().run(result.program, Setting(platform="cuda"))
