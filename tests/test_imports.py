@@ -23,9 +23,12 @@ BELOW = {
         "fusionlab.bisection", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.measure": {"fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.search": {
+        "fusionlab.search", "fusionlab.measure", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+    },
     "fusionlab.report": {
-        "fusionlab.report", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
-        "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.report", "fusionlab.study", "fusionlab.search", "fusionlab.measure", "fusionlab.equivalence",
+        "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.bench": {
         "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",

@@ -28,6 +28,9 @@ PIPELINES: dict[str, str] = {
 """Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
 it was measured (docs/layout.md)."""
 
+SEARCHED = "best"
+"""What ``apply`` searches pipelines for, in place of a preset (fusionlab.search)."""
+
 
 def find_pass(name: str) -> type[Pass]:
     """The pass class called ``name``; InputError with the nearest names when there is none."""
