@@ -16,6 +16,7 @@ import numpy as np
 
 from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising import Raising, live_nodes
+from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.loops import Invariant
 from fusionlab.hlo.replay import CONTROL_FLOW, Replay
@@ -48,7 +49,9 @@ def comparisons(nodes: Sequence[Node]) -> list[Node]:
                 found.append(node)
                 answers.update(node.results)
         elif node.name in _SIDES and is_float(node.operands[0]):
-            found.append(node)
+            name = node.name.removeprefix("stablehlo.")
+            if not any(least_of(name, value) for value in node.operands):
+                found.append(node)
     return found
 
 

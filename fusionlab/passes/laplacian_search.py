@@ -18,7 +18,7 @@ from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.passes.laplacian_extremes import without_extremes
+from fusionlab.passes.laplacian_extremes import shifts
 from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
@@ -75,7 +75,7 @@ def _search(question: DirectionSum) -> Laplacian:
                 refused.append(reason)
                 continue
             if found is not None:
-                return found
+                return replace(found, still=shifts(question.flat, found))
     if refused:
         raise next((reason for reason in refused if isinstance(reason, NotSeen)), refused[0])
     where = "before the loop" if question.replay else "without directions"
@@ -87,14 +87,12 @@ def _tried(
 ) -> Laplacian | None:
     trial = Trial(question, numbers, x, walkers, outputs)
     try:
-        found = trial.run()
+        return trial.run()
     except RaiseError:
         # Where walkers are as many as something else is, axes are mistaken for one another.
         if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
             raise
-        trial = Trial(question, numbers, x, walkers, outputs, resize=False)
-        found = trial.run()
-    return None if found is None else without_extremes(trial, found)
+        return Trial(question, numbers, x, walkers, outputs, resize=False).run()
 
 
 def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]]]:

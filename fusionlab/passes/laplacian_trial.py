@@ -36,7 +36,7 @@ _TYPICAL = 1e-10
 """Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
 _CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
 """What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
-OPTIONS: dict[str, str | int | bool] = {
+_OPTIONS: dict[str, str | int | bool] = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
@@ -63,17 +63,6 @@ class Laplacian:
     still: tuple[Value, ...] = ()
 
 
-@dataclass(frozen=True)
-class Point:
-    """Values of the inputs, with comparisons turned or not, and what the differentiated value's Laplacian [walkers]
-    and derivatives [K, walkers] were there."""
-
-    turn: np.ndarray
-    inputs: Sequence[np.ndarray]
-    laplacian: np.ndarray
-    derivatives: np.ndarray
-
-
 def subject(question: DirectionSum) -> str:
     return "the loop" if question.replay else "the sum over directions"
 
@@ -92,7 +81,6 @@ class Trial:
     ) -> None:
         self.question, self.flat, self.x = question, question.flat, x
         self.walkers, self.outputs = walkers, list(outputs)
-        self.points: list[Point] = []  # at which the value that was found was seen
         self.targets = [t for t in question.targets if t.type == question.targets[0].type]
         inner = x.type.shape[walkers:]
         each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
@@ -164,9 +152,11 @@ class Trial:
             return sums, [environment[value] for value in self.gradients], laps, [jet.rows for jet in jets], covered
 
         with jax.enable_x64(True):
-            draws = [self.draw(seed, scale) for seed, scale in DRAWS]
+            draws = [self._draw(seed, scale) for seed, scale in DRAWS]
             try:
-                compiled = jax.jit(evaluate, compiler_options=OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
+                compiled = (
+                    jax.jit(evaluate, compiler_options=_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
+                )
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
                 raise RaiseError(
                     f"{subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}"
@@ -175,20 +165,15 @@ class Trial:
             def results(turn: np.ndarray, draws: Sequence[Sequence[np.ndarray]]) -> list[Any]:
                 return [jax.tree.map(np.asarray, compiled(turn, *draw)) for draw in draws]
 
-            straight = self.cover.turn(None)
-            plain = results(straight, draws)
+            plain = results(self.cover.turn(None), draws)
             for which, at, scale in self._equal(plain):
                 turn = self.cover.turn(self.outputs[at])
-                others = [self.draw(*how) for how in TURNED_DRAWS] if turn.any() else []
-                turned = results(turn, others)
+                turned = results(turn, [self._draw(*how) for how in TURNED_DRAWS]) if turn.any() else []
                 if all(_equal_where_finite(result[0][which], scale * result[2][at]) for result in turned):
-                    points = [*((straight, draw) for draw in draws), *((turn, draw) for draw in others)]
-                    seen = [(result[2][at], result[3][at]) for result in (*plain, *turned)]
-                    self.points = [Point(*where, *what) for where, what in zip(points, seen, strict=True)]
                     return self._found(which, at, scale, plain)
         return None
 
-    def draw(self, seed: int, scale: float) -> list[np.ndarray]:
+    def _draw(self, seed: int, scale: float) -> list[np.ndarray]:
         """Random values of the inputs; the last walker is the first with two electrons exchanged."""
         random = np.random.default_rng(seed)
         arrays = []
@@ -213,7 +198,7 @@ class Trial:
         for which in range(len(self.targets)):
             for at in range(len(self.outputs)):
                 sums, laps = (np.stack([result[part][i] for result in results]) for part, i in ((0, which), (2, at)))
-                if (scale := common_factor(sums, laps)) is not None:
+                if (scale := _common_factor(sums, laps)) is not None:
                     yield which, at, scale
 
     def _found(self, which: int, at: int, scale: float, results: Sequence[Any]) -> Laplacian:
@@ -254,7 +239,10 @@ class Trial:
             if given.size != rows.size:  # as many as walkers and coordinates, but of something else
                 return False
             expected = np.moveaxis(rows, 0, -1).reshape(given.shape)
-            if not nearly_equal(expected, given):
+            size = np.abs(expected).max()
+            if not np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * size):
+                return False
+            if not np.median(np.abs(given - expected)) <= _TYPICAL * size:
                 return False
         return True
 
@@ -266,19 +254,12 @@ def _chosen(value: Value) -> bool:
     return node is not None and node.name in _CHOOSING
 
 
-def nearly_equal(expected: np.ndarray, given: np.ndarray) -> bool:
-    """Whether arrays of float64 are equal but for rounding, by the size of the largest element."""
-    size = np.abs(expected).max()
-    close = np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * size)
-    return bool(close and np.median(np.abs(given - expected)) <= _TYPICAL * size)
-
-
 def _equal_where_finite(first: np.ndarray, second: np.ndarray) -> bool:
     finite = np.isfinite(first) & np.isfinite(second)
     return bool(np.allclose(first[finite], second[finite], rtol=_TOLERANCE, atol=0))
 
 
-def common_factor(targets: np.ndarray, laps: np.ndarray) -> float | None:
+def _common_factor(targets: np.ndarray, laps: np.ndarray) -> float | None:
     """The one c with ``targets`` = c ``laps`` everywhere; None when there is none, or nothing to compare."""
     finite = np.isfinite(targets)
     if not (np.isfinite(laps) == finite).all() or finite.mean() < 0.5:
