@@ -1,11 +1,17 @@
 """Random programs and random replays keep their numbers through raising and every pass; ``make fuzz`` runs more."""
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.fuzzing import programs, properties, replays
 
-quick = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+# Without shrinking: an example takes seconds, and the seed makes it again.
+quick = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+    "phases": [Phase.explicit, Phase.generate],
+}
 
 
 @settings(max_examples=20, derandomize=True, **quick)

@@ -14,6 +14,7 @@ from fusionlab.codegen.forward_laplacian import extremes, products
 from fusionlab.codegen.forward_laplacian.families import AFFINE, CHEAP, PIECEWISE_LINEAR
 from fusionlab.codegen.forward_laplacian.generic import Generic
 from fusionlab.codegen.forward_laplacian.jet import Jet, row_products, scaled_stack
+from fusionlab.codegen.forward_laplacian.logistics import logistic_argument
 from fusionlab.hlo.flat import Node, Value
 
 
@@ -94,6 +95,8 @@ class Elementwise(Generic):
         """The result of an elementwise ``node``, with a derivative that survives fusion."""
         if node.name in extremes.RULES:
             return extremes.RULES[node.name](*(environment[value] for value in node.operands))
+        if (argument := logistic_argument(node)) is not None and argument in environment:
+            return jax.lax.logistic(environment[argument])
         return self.raising.node(node, environment)[0]
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
