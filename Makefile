@@ -1,5 +1,5 @@
 # The two commands of a newcomer are `make study` and `make test`; both set up .venv first.
-.PHONY: study test test-slow check help clean
+.PHONY: study test test-slow fuzz check help clean
 
 # The first interpreter that runs and is 3.11 or 3.12; override with `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3 python; do \
@@ -11,6 +11,8 @@ help:
 	@echo "make study      the main job: PauliNet's replay, rewritten, checked and counted"
 	@echo "make test       lint, types and tests (but the slow ones)"
 	@echo "make test-slow  the slow tests"
+	@echo "make fuzz       random programs, replays and damaged files, into studies/fuzzing.json; about an hour:"
+	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 MINUTES=60"
 	@echo "make check      lint and types only"
 
 study: .venv/.study-installed
@@ -22,6 +24,16 @@ test: check
 
 test-slow: .venv/.test-installed
 	$(BIN)/python -m pytest -m slow
+
+SEED ?= 0
+FILES ?= 20000
+PROGRAMS ?= 400
+REPLAYS ?= 80
+MINUTES ?= 60
+
+fuzz: .venv/.test-installed
+	$(BIN)/python -m tests.fuzzing --seed $(SEED) --files $(FILES) --programs $(PROGRAMS) --replays $(REPLAYS) \
+	  --minutes $(MINUTES)
 
 check: .venv/.test-installed
 	$(BIN)/ruff check .

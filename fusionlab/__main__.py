@@ -1,5 +1,13 @@
-"""``python -m fusionlab``."""
+"""``python -m fusionlab``: also from a source checkout, without installation."""
 
-from fusionlab.cli import main
+import sys
+
+try:
+    from fusionlab.cli import main
+except ModuleNotFoundError as error:
+    from fusionlab.errors import missing_package
+
+    print(f"fusionlab: {missing_package(error)}", file=sys.stderr)
+    sys.exit(2)
 
 main(prog_name="fusionlab")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fusionlab import __version__, cli_facts, cli_trust
+from fusionlab import __version__, cli_bench, cli_facts, cli_trust
 from fusionlab.cli_options import (
     cache_option,
     checking,
@@ -25,7 +25,7 @@ from fusionlab.cli_options import (
     start,
     target_option,
 )
-from fusionlab.errors import CompileError, InputError
+from fusionlab.errors import CompileError, InputError, missing_package
 
 
 class _Group(click.Group):
@@ -36,6 +36,10 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except (InputError, CompileError) as error:
             raise click.exceptions.Exit(_fail(str(error), 2)) from None
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] in ("fusionlab", "workloads"):
+                raise
+            raise click.exceptions.Exit(_fail(missing_package(error), 2)) from None
         except BrokenPipeError:
             raise click.exceptions.Exit(1) from None
 
@@ -77,8 +81,11 @@ def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, qui
 @source_options
 @target_option
 @click.option("--pass", "passes", multiple=True, help="A pass, name or name{option=value}; repeatable.")
-@click.option("--pipeline", help="Passes in order: 'a,b{x=1}'.")
-@click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option.")
+@click.option("--pipeline", help="Passes in order: 'a,b{x=1}'; a preset: layout; or searched: best.")
+@click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option, and for best.")
+@click.option("--objective", help="What best is to make small: time, launches, bytes or temp.  [default: time]")
+@click.option("--time-limit", type=float, help="Seconds that best may search; it goes on next time.  [default: 600]")
+@click.option("--seed", type=int, help="Decides in which order best tries passes.  [default: 0]")
 @click.option("--out", help="Write the rewritten StableHLO here.")
 @click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of the equivalence check.")
 @click.option(
@@ -86,6 +93,8 @@ def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, qui
 )
 @click.option("--unchecked", is_flag=True, help="Go on when the check cannot be done within its limits.")
 @click.option("--require-applied", is_flag=True, help="Exit 1 when no pass applied.")
+@click.option("--diff", is_flag=True, help="Show which ops each pass removed, added, moved and rewired.")
+@click.option("--diff-lines", type=click.IntRange(min=0), help="Lines of --diff per pass; 0: all.  [default: 60]")
 @cache_option
 @output_options
 def apply(
@@ -93,11 +102,16 @@ def apply(
     passes: tuple[str, ...],
     pipeline: str | None,
     memory_budget: str | None,
+    objective: str | None,
+    time_limit: float | None,
+    seed: int | None,
     out: str | None,
     check_walkers: int,
     check_time_limit: float,
     unchecked: bool,
     require_applied: bool,
+    diff: bool,
+    diff_lines: int | None,
     no_cache: bool,
     as_json: bool,
     quiet: bool,
@@ -107,8 +121,12 @@ def apply(
     require_limits(check_walkers, check_time_limit)
     start()
     from fusionlab.commands import apply as command
+    from fusionlab.commands.best import SearchOptions
 
-    options = command.ApplyOptions(passes, pipeline, memory_budget, out, unchecked, require_applied)
+    if diff and diff_lines is None:
+        diff_lines = command.DIFF_LINES
+    search = SearchOptions(objective, time_limit, seed)
+    options = command.ApplyOptions(passes, pipeline, memory_budget, out, unchecked, require_applied, diff_lines, search)
     loaded = load_source_of(source)
     given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
     document, code = command.apply(loaded, options, given, console_for(as_json))
@@ -161,6 +179,7 @@ def models(as_json: bool, quiet: bool, **options: Any) -> None:
 
 cli_facts.add_to(main)
 cli_trust.add_to(main)
+cli_bench.add_to(main)
 
 if __name__ == "__main__":
     main()

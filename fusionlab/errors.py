@@ -24,3 +24,9 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
     if not near:
         near = names if len(names) <= _SHORT_LIST else difflib.get_close_matches(given, names, n=3, cutoff=0.0)
     return InputError(f"unknown {kind} {given!r}; did you mean: {', '.join(near)}?")
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """One line for a package that is not installed, as when fusionlab is run from a source checkout."""
+    package = (error.name or "").partition(".")[0]
+    return f"the Python package {package!r} is needed and not installed: pip install {package} (or pip install .)"

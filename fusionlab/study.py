@@ -28,7 +28,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.footprint import Footprint, footprint
 from fusionlab.measure.model_time import roofline_us
 from fusionlab.passes.contract import Applied, Event, Figures, Pass, Result, Setting
-from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
+from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.workload import Workload
 
 Progress = Callable[[str], None]
@@ -46,6 +46,14 @@ class Circumstances:
 
 
 @dataclass(frozen=True)
+class Rewriting:
+    """A pass of the pipeline, as text, and the program that it left."""
+
+    by: str
+    program: Program
+
+
+@dataclass(frozen=True)
 class Outcome:
     """``after`` is None when the rewritten program was not shown equivalent: then it has no figures."""
 
@@ -57,6 +65,7 @@ class Outcome:
     before: Footprint
     after: Footprint | None
     equivalence: Verdict
+    steps: tuple[Rewriting, ...] = ()
 
     @property
     def applied(self) -> bool:
@@ -75,18 +84,30 @@ class Outcome:
         }
 
 
-def study(source: Workload | Program, passes: Sequence[Pass], given: Circumstances, *, unchecked: bool) -> Outcome:
+def study(
+    source: Workload | Program,
+    passes: Sequence[Pass],
+    given: Circumstances,
+    *,
+    unchecked: bool,
+    original: Program | None = None,
+) -> Outcome:
     """Lower, measure, rewrite, check and measure again. ``unchecked`` measures what could not be checked all the same.
 
-    A program that the check found different is never measured.
+    ``original`` is what ``lower`` gave for ``source``, where that is there already. A program that the check found
+    different is never measured.
     """
-    original = lower(source, given)
+    original = lower(source, given) if original is None else original
     before = measure(source, original, given)
-    result, pass_s = rewrite(original, passes, given)
+    steps: list[Rewriting] = []
+    result, pass_s = rewrite(
+        original, passes, given, lambda by, made, _: steps.append(Rewriting(str(by), made.program))
+    )
     verdict = check(source, original, result, given)
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
     after = measure(source, result.program, given) if trusted else None
-    return Outcome(original, result.program, print_pipeline(passes), result.events, pass_s, before, after, verdict)
+    pipeline = print_pipeline(passes)
+    return Outcome(original, result.program, pipeline, result.events, pass_s, before, after, verdict, tuple(steps))
 
 
 def lower(source: Workload | Program, given: Circumstances) -> Program:
@@ -114,7 +135,9 @@ def measure(source: Workload | Program, program: Program, given: Circumstances) 
     return footprint(program, compiled(program, given), flops=program_cost(program).flops, walkers=walkers)
 
 
-def rewrite(program: Program, passes: Sequence[Pass], given: Circumstances) -> tuple[Result, float]:
+def rewrite(
+    program: Program, passes: Sequence[Pass], given: Circumstances, observer: Observer | None = None
+) -> tuple[Result, float]:
     """Run the passes; the result, and the seconds they took without XLA's compiles (for memory budgets)."""
     compile_s = 0.0
 
@@ -136,7 +159,7 @@ def rewrite(program: Program, passes: Sequence[Pass], given: Circumstances) -> t
 
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
-    result = run_pipeline(program, passes, Setting(temp_bytes, given.target.kind, figures))
+    result = run_pipeline(program, passes, Setting(temp_bytes, given.target.kind, figures), observer)
     return result, time.perf_counter() - started - compile_s
 
 
@@ -173,23 +196,35 @@ def check(
         given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
         limit_s = given.check_time_limit_s
         return check_files(original, result.program, inputs=inputs, oracles=oracles, time_limit_s=limit_s)
+    given.progress(f"check: {given.check_walkers} walkers in {source.dtype} and float64")
+    again = rewrite_small(source, original.platform, result, given.check_walkers)
+    if isinstance(again, Verdict):
+        return again
+    samples = None if inputs is None else [sample_of(inputs)]
     small = source.rebuild(walkers=given.check_walkers)
-    given.progress(f"check: {given.check_walkers} walkers in {small.dtype} and float64")
+    return check_workload(small, *again, samples, oracles=oracles)
+
+
+def rewrite_small(source: Workload, platform: str, result: Result, walkers: int) -> tuple[Program, Program] | Verdict:
+    """The workload lowered at few walkers in its own dtype and in float64, rewritten by the choices of ``result``.
+
+    A verdict, ``different``, where the passes take other decisions there.
+    """
+    small = source.rebuild(walkers=walkers)
     passes = parse_pipeline(resolved_pipeline(result.events))
     rewritten = []
     for dtype in (small.dtype, "float64"):
-        program = lowering.lower(small.rebuild(dtype=dtype), original.platform)
-        again = run_pipeline(program, passes, Setting(platform=original.platform))
+        program = lowering.lower(small.rebuild(dtype=dtype), platform)
+        again = run_pipeline(program, passes, Setting(platform=platform))
         if _signature(again) != _signature(result):
             return Verdict(
                 "different",
-                walkers=given.check_walkers,
+                walkers=walkers,
                 worst="none: the passes took other decisions",
-                reason=f"at {given.check_walkers} walkers in {dtype} the events differ: {_signature(again)}",
+                reason=f"at {walkers} walkers in {dtype} the events differ: {_signature(again)}",
             )
         rewritten.append(again.program)
-    samples = None if inputs is None else [sample_of(inputs)]
-    return check_workload(small, rewritten[0], rewritten[1], samples, oracles=oracles)
+    return rewritten[0], rewritten[1]
 
 
 def _signature(result: Result) -> list[tuple[str, str, str]]:

@@ -9,7 +9,10 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*(ROOT / "fusionlab").rglob("*.py"), *(ROOT / "workloads").rglob("*.py")])
 ids = [str(path.relative_to(ROOT)) for path in SOURCES]
 
-LEAVES = {"fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output"}
+LEAVES = {
+    "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output",
+    "fusionlab.own_process",
+}  # fmt: skip
 BELOW = {
     "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},
     "fusionlab.hlo": {"fusionlab.hlo"},
@@ -20,8 +23,15 @@ BELOW = {
         "fusionlab.bisection", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.measure": {"fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.search": {
+        "fusionlab.search", "fusionlab.measure", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+    },
     "fusionlab.report": {
-        "fusionlab.report", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
+        "fusionlab.report", "fusionlab.study", "fusionlab.search", "fusionlab.measure", "fusionlab.equivalence",
+        "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+    },
+    "fusionlab.bench": {
+        "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
         "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.study": {

@@ -23,10 +23,10 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.oracle import Runner
-from fusionlab.equivalence.own_process import ProcessFailed, run_module
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
+from fusionlab.own_process import ProcessFailed, run_module
 
 _TIME_LIMIT_S = 300.0
 _NOT_PASSES = ("pipeline-start", "pipeline-end")
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> None:
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
-    program, inputs = Program.from_file(arguments[0]), Counterexample.load(Path(arguments[1]))
+    program, inputs = Program.from_own_file(arguments[0]), Counterexample.load(Path(arguments[1]))
     compiled = compile_program(program, load_target("cpu"), options={"xla_disable_hlo_passes": arguments[3]})
     count = len(program.inputs)
     given = [inputs.arrays[at : at + count] for at in range(0, len(inputs.arrays), count)] if count else [()]

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from fusionlab.bytesize import ByteSize
+from fusionlab.commands.best import SearchOptions, fixed_part, searched
 from fusionlab.commands.source import load_program
 from fusionlab.errors import InputError
+from fusionlab.hlo.diff.hunks import diff_programs
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
 from fusionlab.passes.contract import Pass
 from fusionlab.passes.pipeline import parse_pipeline
+from fusionlab.report.diff_view import print_diffs
 from fusionlab.report.tables import print_outcome
-from fusionlab.study import Circumstances, Outcome, study, with_memory_budget
+from fusionlab.study import Circumstances, Outcome, lower, study, with_memory_budget
 from fusionlab.workload import Workload
+
+DIFF_LINES = 60
+"""About how many lines ``--diff`` prints for each pass."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +38,41 @@ class ApplyOptions:
     out: str | None = None
     unchecked: bool = False
     require_applied: bool = False
+    diff_lines: int | None = None
+    """About how many lines of each pass's diff are printed; 0: all; None: no diff is made."""
+    search: SearchOptions = field(default_factory=SearchOptions)
 
 
 def apply(
     source: Workload | Program, options: ApplyOptions, given: Circumstances, console: Console
 ) -> tuple[dict[str, Any], int]:
     """Run the study; print the table; write ``out`` if the result may be trusted. Gives the document and exit code."""
-    passes = passes_of(options)
+    fixed = fixed_part(_pipeline_text(options))
+    if fixed is None and options.search.given:
+        raise InputError("--objective, --time-limit and --seed are for --pipeline best")
+    passes = passes_of(options) if fixed is None else fixed
     if options.out:
         require_file_name(options.out, "--out")
-    outcome = study(source, passes, given, unchecked=options.unchecked)
+    original, found = None, None
+    if fixed is not None:
+        original = lower(source, given)
+        passes, found = searched(original, fixed, options.search, options.memory_budget, given, console)
+    outcome = study(source, passes, given, unchecked=options.unchecked, original=original)
+    document = outcome.to_json()
+    if found is not None:
+        document["search"] = found.to_json()
+    if options.diff_lines is not None:
+        document["diff"] = _diff(outcome, options.diff_lines, console)
     print_outcome(outcome, console)
-    return outcome.to_json(), _finish(source, options, outcome)
+    return document, _finish(source, options, outcome)
+
+
+def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:
+    """Print what each pass changed, and give the whole of it as data."""
+    names = [step.by for step in outcome.steps]
+    diffs = diff_programs([outcome.original, *(step.program for step in outcome.steps)])
+    print_diffs(names, diffs, console, most_lines=most_lines)
+    return [{"pass": name, **diff.to_json()} for name, diff in zip(names, diffs, strict=True)]
 
 
 def require_file_name(name: str, option: str) -> None:
@@ -55,11 +84,15 @@ def require_file_name(name: str, option: str) -> None:
 
 def passes_of(options: ApplyOptions) -> tuple[Pass, ...]:
     """The passes that the options name, in order; InputError when they name none."""
-    text = ",".join([*options.passes, *([options.pipeline] if options.pipeline else [])])
+    text = _pipeline_text(options)
     if not text:
         raise InputError("name what to apply: --pass NAME (repeatable) or --pipeline 'a,b{x=1}'")
     passes = parse_pipeline(text)
     return with_memory_budget(passes, ByteSize.parse(options.memory_budget)) if options.memory_budget else passes
+
+
+def _pipeline_text(options: ApplyOptions) -> str:
+    return ",".join([*options.passes, *([options.pipeline] if options.pipeline else [])])
 
 
 def _finish(source: Workload | Program, options: ApplyOptions, outcome: Outcome) -> int:

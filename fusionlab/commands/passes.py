@@ -13,15 +13,16 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fusionlab.errors import unknown
-from fusionlab.passes.catalogue import PASSES, PIPELINES, find_pass
+from fusionlab.passes.catalogue import PASSES, PIPELINES, SEARCHED, find_pass
+from fusionlab.search.space import moves
 
 _PART = re.compile(r"^(rewrite|requires|exact|hopes):[ \n]", re.MULTILINE)
 
 
 def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
     """All passes, or the one (or the preset) called ``name`` with its whole text. InputError for an unknown name."""
-    if name is not None and name not in PASSES and name not in PIPELINES:
-        raise unknown("pass", name, [*PASSES, *PIPELINES])
+    if name is not None and name not in (*PASSES, *PIPELINES, SEARCHED):
+        raise unknown("pass", name, [*PASSES, *PIPELINES, SEARCHED])
     chosen = [one for one in sorted(PASSES) if name in (None, one)]
     listed = [_described(one) for one in chosen]
     presets = [
@@ -29,6 +30,8 @@ def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
         for preset, text in PIPELINES.items()
         if name in (None, preset)
     ]
+    searched = [{"name": SEARCHED, "does": f"searched by apply, among {len(moves())} passes and options"}]
+    searched = searched if name in (None, SEARCHED) else []
     if name in PASSES:
         console.print(inspect.getdoc(_module(name)), markup=False, highlight=False, soft_wrap=True)
     else:
@@ -39,7 +42,9 @@ def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
                 console.print(Padding(Text(line), (0, 0, 0, 4)))
     for preset in presets:
         console.print(f"preset {preset['name']}: {preset['pipeline']}", highlight=False, soft_wrap=True)
-    return [*listed, *presets]
+    for one in searched:
+        console.print(f"{one['name']}: {one['does']} (apply --pipeline {SEARCHED})", highlight=False, soft_wrap=True)
+    return [*listed, *presets, *searched]
 
 
 def _described(name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from fusionlab.equivalence.brute_force import ask_brute_force
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.interpreter import ask_interpreter
-from fusionlab.equivalence.oracle import Runner, program_runner, workload_runner, xla_runner
+from fusionlab.equivalence.oracle import References, Runner, program_runner, xla_runner
 from fusionlab.equivalence.output_errors import Columns, Found, agrees, compare_output, needs_more_roundings
 from fusionlab.equivalence.samples import Sample, roundings_of, signature_samples, workload_samples
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
@@ -29,18 +29,20 @@ def check_workload(
     samples: Iterable[Sample] | None = None,
     *,
     oracles: bool = False,
+    references: References | None = None,
 ) -> Verdict:
     """Compare rewritings of ``workload`` (as it stands: walkers, dtype) with the workload's own function.
 
     ``rewritten`` comes from the workload lowered in its own dtype, ``rewritten_float64`` from the same workload
     lowered in float64 (widening the float32 program instead would keep its rounded constants). The reference runs
     under plain ``jax.jit`` and shares no code with raising or passes. With ``oracles``, brute force is asked what it
-    says of the reference.
+    says of the reference. ``references`` of this workload are given where several rewritings are compared with them.
     """
+    references = references or References.of(workload)
     return compare(
         workload_samples(workload) if samples is None else samples,
-        truth=workload_runner(workload, "float64"),
-        original=workload_runner(workload, workload.dtype),
+        truth=references.truth,
+        original=references.original,
         rewritten=program_runner(rewritten),
         rewritten_float64=program_runner(rewritten_float64, dtype="float64"),
         walkers=workload.walkers,
@@ -120,7 +122,7 @@ def compare(
     outputs = tuple(_of_all_samples(index, found) for index in sorted({entry.output for entry in found}))
     failed = [entry for entry in found if not entry.found.error.passed]
     if failed:
-        worst = max(failed, key=_severity)
+        worst = max(failed, key=lambda entry: entry.found.error.used)
         return Verdict(
             "different",
             outputs,
@@ -151,7 +153,7 @@ class _Entry:
 def _of_all_samples(index: int, found: Sequence[_Entry]) -> OutputError:
     """The errors of the worst sample, the mean that is furthest off, and histograms over all samples."""
     entries = [entry for entry in found if entry.output == index]
-    worst = max(entries, key=_severity).found.error
+    worst = max(entries, key=lambda entry: entry.found.error.used).found.error
     if worst.max_ulp is None:
         return worst
     ulps = np.sum([entry.found.ulps for entry in entries], axis=0)
@@ -167,16 +169,6 @@ def _of_all_samples(index: int, found: Sequence[_Entry]) -> OutputError:
         standard_error=shifted.standard_error,
         mean_tolerance=shifted.mean_tolerance,
     )
-
-
-def _severity(entry: _Entry) -> float:
-    error = entry.found.error
-    pairs = (
-        (error.max_abs_error, error.tolerance),
-        (error.max_abs_error_float64, error.tolerance_float64),
-        (abs(error.mean_shift or 0.0), error.mean_tolerance or np.inf),
-    )
-    return max(e / t if t else (np.inf if e else 0.0) for e, t in pairs)
 
 
 def _describe(entry: _Entry) -> str:

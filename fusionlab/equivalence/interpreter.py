@@ -17,12 +17,12 @@ from jaxlib.mlir import ir
 
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.output_errors import errors_of, tolerance_of
-from fusionlab.equivalence.own_process import ProcessFailed, run_module
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
+from fusionlab.own_process import ProcessFailed, run_module
 
 NAME = "StableHLO reference interpreter"
 MOST_FLOPS = 3e6
@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> None:
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
-    program, inputs = Program.from_file(arguments[0]), Counterexample.load(Path(arguments[1]))
+    program, inputs = Program.from_own_file(arguments[0]), Counterexample.load(Path(arguments[1]))
     results = evaluate(program, inputs.arrays)
     Path(arguments[2]).write_bytes(_as_file(inputs.label, tuple(results)))
 

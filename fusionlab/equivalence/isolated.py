@@ -10,17 +10,15 @@ that process, it gives a verdict.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from fusionlab.equivalence.counterexample import Counterexample
-from fusionlab.equivalence.own_process import ProcessFailed, run_module
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
+from fusionlab.own_process import ProcessFailed, limit_memory, run_module
 
 TIME_LIMIT_S = 300.0
 
@@ -60,22 +58,16 @@ def check_files(
     return replace(verdict, counterexample=counterexample)
 
 
-def _limit_memory() -> None:
-    """Three quarters of the machine's memory for this process's data."""
-    limit_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
-    resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
-
-
 def main(arguments: list[str]) -> None:
     """Read the two programs named by ``arguments``, check, print the verdict and write the worst walker's inputs."""
-    _limit_memory()
+    limit_memory()
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
     from fusionlab.equivalence.check import check_programs
     from fusionlab.equivalence.samples import sample_of
 
-    original, rewritten = (Program.from_file(path) for path in arguments[:2])
+    original, rewritten = (Program.from_own_file(path) for path in arguments[:2])
     try:
         samples = [sample_of(Counterexample.load(Path(arguments[4])))] if len(arguments) > 4 else None
         verdict = check_programs(original, rewritten, samples, oracles=arguments[3] == "1")

@@ -8,7 +8,9 @@ cost, and little optimisation halves it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -27,14 +29,49 @@ CPU_OPTIONS: dict[str, str | int | bool] = {
 if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
     CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
+Options = Mapping[str, str | int | bool]
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 
-def workload_runner(workload: Workload, dtype: str) -> Runner:
-    """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes."""
+@dataclass(frozen=True)
+class References:
+    """What every rewriting of a workload is compared with: its own function in float64 and in its own dtype."""
+
+    truth: Runner
+    original: Runner
+
+    @staticmethod
+    def of(workload: Workload, *, remember: bool = False) -> References:
+        """Both runners of ``workload``; with ``remember`` each runs once per input, for several rewritings of it."""
+        runners = workload_runner(workload, "float64"), workload_runner(workload, workload.dtype)
+        return References(*(map(remembered, runners) if remember else runners))
+
+
+def remembered(run: Runner) -> Runner:
+    """``run``, which gives what it gave before where the inputs are the same."""
+    known: dict[bytes, list[np.ndarray]] = {}
+
+    def once(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        digest = hashlib.sha256()
+        for array in arrays:
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        key = digest.digest()
+        if key not in known:
+            known[key] = run(arrays)
+        return known[key]
+
+    return once
+
+
+def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIONS) -> Runner:
+    """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes.
+
+    ``options`` are of XLA; others than the CPU's are for running it on another device.
+    """
     same = workload if workload.dtype == dtype else workload.rebuild(dtype=dtype)
     structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
-    compiled = jax.jit(same.function, compiler_options=CPU_OPTIONS)
+    compiled = jax.jit(same.function, compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(dtype == "float64"):
@@ -44,13 +81,15 @@ def workload_runner(workload: Workload, dtype: str) -> Runner:
     return run
 
 
-def program_runner(program: Program, *, widen: bool = False, dtype: str | None = None) -> Runner:
+def program_runner(
+    program: Program, *, widen: bool = False, dtype: str | None = None, options: Options = CPU_OPTIONS
+) -> Runner:
     """The raised program (it may have been lowered for a GPU) on the CPU.
 
     ``widen`` computes a float32 program in float64; ``dtype`` says what floating inputs are to be converted to.
     """
     dtype = "float64" if widen else dtype
-    compiled = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=CPU_OPTIONS)
+    compiled = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):
@@ -59,15 +98,16 @@ def program_runner(program: Program, *, widen: bool = False, dtype: str | None =
     return run
 
 
-def xla_runner(program: Program) -> Runner:
+def xla_runner(program: Program, dtype: str | None = None) -> Runner:
     """The program itself, in its own dtype, compiled by XLA for the CPU: nothing of it is raised.
 
-    ``program`` is not lowered for CUDA. The first run compiles it, and raises CompileError when XLA cannot. RaiseError
-    for a custom call that is not in the table of those that raise: what a file names is not run for that alone.
+    ``program`` is not lowered for CUDA; ``dtype`` says what floating inputs are to be converted to. The
+    first run compiles it, and raises CompileError when XLA cannot. RaiseError for a custom call that is not in the
+    table of those that raise: what a file names is not run for that alone.
     """
     require_known_calls(program)
     compiled = functools.cache(lambda: compile_program(program, load_target("cpu"), options=CPU_OPTIONS))
-    return lambda arrays: compiled().run(*arrays)
+    return lambda arrays: compiled().run(*(_as(array, dtype) if dtype else array for array in arrays))
 
 
 def _as(array: np.ndarray, dtype: str) -> Any:

@@ -47,6 +47,15 @@ class OutputError:
         return errors and not self.mean_shifted
 
     @property
+    def used(self) -> float:
+        """The largest part of a tolerance that an error takes; infinite where nothing is allowed, and for NaN."""
+        pairs = [(self.max_abs_error, self.tolerance), (self.max_abs_error_float64, self.tolerance_float64)]
+        if self.mean_shift is not None and self.mean_tolerance is not None:
+            pairs.append((abs(self.mean_shift), self.mean_tolerance))
+        parts = [error / allowed if allowed else math.inf if error else 0.0 for error, allowed in pairs]
+        return max(math.inf if math.isnan(part) else part for part in parts)
+
+    @property
     def mean_shifted(self) -> bool:
         """Whether the mean is further off than its Monte-Carlo error and than what the original itself loses."""
         if self.mean_shift is None or self.mean_tolerance is None:

@@ -11,11 +11,10 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo.call_graph import cyclic, too_much
+
 MOST_REGIONS = 64
-MOST_CALLS = 200
-MOST_OPERATIONS = 5_000_000
-"""Regions within regions, calls within calls, operations once calls are inlined: beyond these, XLA or Python end the
-process. What JAX lowers has under ten of the first two."""
+"""Regions within regions; beyond it XLA or Python end the process. What JAX lowers has under ten."""
 
 _DIALECTS = ("stablehlo", "chlo", "mhlo", "sdy")
 _OPERATIONS = ("builtin.module", "func.func", "func.call", "func.return")
@@ -44,10 +43,10 @@ def why_refused(module: ir.Module) -> str | None:
         bodiless = next((callee for callee in calls[name] if not functions[callee[1:]].body.blocks), None)
         if bodiless is not None:
             return f"{name} calls {bodiless}, which has no body"
-    cyclic = _cyclic(calls)
-    if cyclic is not None:
-        return f"{cyclic} calls itself, directly or through other functions"
-    return _too_much(sizes, every_call)
+    looping = cyclic(calls)
+    if looping is not None:
+        return f"{looping} calls itself, directly or through other functions"
+    return too_much(sizes, every_call)
 
 
 def _why_refused(operation: Any) -> str | None:
@@ -82,46 +81,3 @@ def _depth(operation: Any) -> int:
             break
         depth += 1
     return depth
-
-
-def _too_much(sizes: dict[str, int], calls: dict[str, Counter[str]]) -> str | None:
-    """Whether calls nest too deeply, or give too many operations once inlined (each of forty functions calling the
-    next one twice gives 2^40); ``calls`` has no cycle."""
-    inlined: dict[str, int] = {}
-    depths: dict[str, int] = {}
-    for start in calls:
-        stack = [start]
-        while stack:
-            name = stack[-1]
-            open_ = [callee for callee in calls[name] if callee not in inlined]
-            if open_:
-                stack += open_
-                continue
-            stack.pop()
-            inlined[name] = sizes[name] + sum(count * inlined[callee] for callee, count in calls[name].items())
-            depths[name] = 1 + max((depths[callee] for callee in calls[name]), default=0)
-            if depths[name] > MOST_CALLS:
-                return f"calls nest deeper than {MOST_CALLS} in {name}"
-            if inlined[name] > MOST_OPERATIONS:
-                return f"{name} with its calls inlined has over {MOST_OPERATIONS:,} operations"
-    return None
-
-
-def _cyclic(calls: dict[str, list[str]]) -> str | None:
-    """A function that reaches itself; each function is entered once."""
-    done: set[str] = set()
-    for start in calls:
-        if start in done:
-            continue
-        path = {start: iter(calls[start])}
-        while path:
-            name = next(reversed(path))
-            callee = next(path[name], None)
-            if callee is None:
-                done.add(name)
-                del path[name]
-            elif callee in path:
-                return callee
-            elif callee not in done:
-                path[callee] = iter(calls[callee])
-    return None

@@ -30,6 +30,7 @@ _COMPARE: dict[str, Callable[..., Any]] = {
     "EQ": np.equal,
     "NE": np.not_equal,
 }
+_LEAST = {"maximum": -np.inf, "minimum": np.inf}
 _NUMPY = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8", "ui32": "uint32"}
 
 
@@ -56,6 +57,19 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
         else:
             found[current] = array
     return found.get(value)
+
+
+def filling(value: Value) -> np.ndarray | None:
+    """The array of a constant, before it was repeated; None for what is not one."""
+    while (node := value.producer) is not None and node.name == "stablehlo.broadcast_in_dim":
+        value = node.operands[0]
+    return constant_array(node) if node is not None and node.name == "stablehlo.constant" else None
+
+
+def least_of(name: str, value: Value) -> bool:
+    """Whether a ``maximum`` (or ``minimum``, by ``name``) of ``value`` and anything else is always the other one."""
+    array = filling(value)
+    return name in _LEAST and array is not None and bool((array == _LEAST[name]).all())
 
 
 def taken_branch(node: Node) -> Region | None:

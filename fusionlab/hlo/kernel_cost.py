@@ -46,10 +46,12 @@ def work_of(module: HloModule, computation: Computation, instruction: Instructio
         return sum((work_of(module, part, member) for part in inside for member in part.instructions), Work())
     if any(_COMPLEX.match(shape.dtype) for shape in _arrays(one.shape)) and not _is_free(one):
         return Work(unmodelled=(one.opcode,))
-    if one.opcode == "custom-call":
-        return _of_call(computation, one)
-    if one.opcode in _RULES:
-        return Work(_RULES[one.opcode](module, computation, one))
+    if one.opcode == "custom-call" or one.opcode in _RULES:
+        try:
+            is_call = one.opcode == "custom-call"
+            return _of_call(computation, one) if is_call else Work(_RULES[one.opcode](module, computation, one))
+        except (IndexError, KeyError, TypeError, ValueError):  # axes, operands or numbers that it does not have
+            return Work(unmodelled=(one.opcode,))
     if family_of_kernel(one.name, one.opcode) == "elementwise" and one.opcode != "map":
         shapes = [one.shape, *(shape for shape in _operands(computation, one))]
         return Work(one.shape.size if any(_FLOAT.match(shape.dtype) for shape in shapes) else 0)

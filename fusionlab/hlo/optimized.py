@@ -75,9 +75,13 @@ class Instruction:
 
     @property
     def known_trip_count(self) -> int | None:
-        """Trips of a ``while`` that XLA knows; None when it does not."""
+        """Trips of a ``while`` that XLA knows; None when it does not. ValueError for what is no number of trips."""
         count = self.backend_config.get("known_trip_count")
-        return int(count["n"]) if isinstance(count, dict) and "n" in count else None
+        if not isinstance(count, dict) or "n" not in count:
+            return None
+        if re.fullmatch(r"\d{1,18}", str(count["n"]), re.ASCII) is None:
+            raise ValueError(f"a known_trip_count of {str(count['n'])[:40]!r}")
+        return int(count["n"])
 
     @property
     def custom_call_target(self) -> str:

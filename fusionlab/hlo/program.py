@@ -17,13 +17,10 @@ from typing import Any
 
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.errors import InputError
-from fusionlab.hlo.accepted_modules import why_refused
-from fusionlab.hlo.accepted_text import why_text_refused
+from fusionlab.hlo.foreign import Unreadable, read_apart
 
-_PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
 _MOST_ELEMENTS = 2**48
 _CPU_CALLS = re.compile(rb"lapack_|__custom_call_cpu|ducc_fft|eigen_")
 _CUDA_CALLS = re.compile(rb"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
@@ -73,20 +70,32 @@ class Program:
             raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
         if not content.strip():
             raise InputError(f"{path}: the file is empty; expected a StableHLO module")
-        is_bytecode = content.startswith(b"ML\xefR")
-        if not is_bytecode and (cause := why_text_refused(content)) is not None:
-            raise InputError(f"{path}: {cause}")
-        with make_ir_context() as context:
-            context.allow_unregistered_dialects = False
-            try:
-                module = _parsed(content, context) if is_bytecode else ir.Module.parse(content.decode("utf-8"))
-                module.operation.verify()
-            except UnicodeDecodeError:
-                raise InputError(f"{path}: neither StableHLO text nor MLIR bytecode") from None
-            except (ir.MLIRError, ValueError) as error:
-                raise InputError(f"{path}: not a valid StableHLO module: {_first_line(error)}") from None
-            require_studyable(module, path)
-            return Program.from_module(module, name=path.stem, provenance=str(path))
+        return Program.of_foreign_bytes(content, path)
+
+    @staticmethod
+    def of_foreign_bytes(content: bytes, path: Path, *, name: str = "", platform: str | None = None) -> Program:
+        """The program that ``content`` of the file ``path`` is; InputError names the file and what is wrong.
+
+        MLIR reads it in another process first: what this one reads is what MLIR has written there.
+        """
+        try:
+            bytecode = read_apart(content)
+        except Unreadable as error:
+            raise InputError(f"{path}: {error}") from None
+        program = Program(name or path.stem, bytecode, platform or _platform_of(bytecode), str(path))
+        try:
+            module = program.parse()
+        except ir.MLIRError as error:  # a dialect that is registered there and not here
+            cause = str(error).splitlines()[-1].strip()
+            raise InputError(f"{path}: not a valid StableHLO module: {cause}") from None
+        _require_static_tensors(module, path)
+        return program
+
+    @staticmethod
+    def from_own_file(path: str | Path) -> Program:
+        """Read the bytecode of a Program that fusionlab itself has written, for another process of its own."""
+        bytecode = Path(path).read_bytes()
+        return Program(Path(path).stem, bytecode, _platform_of(bytecode), str(path))
 
     def parse(self) -> ir.Module:
         """A fresh copy of the module in a fresh context (``module.context``)."""
@@ -119,13 +128,6 @@ class Program:
         return len(re.findall(r'"?\b(?:stablehlo|chlo)\.(?!return\b)[a-z_]+"?[ (]', str(self.parse())))
 
 
-def _parsed(bytecode: bytes, context: ir.Context) -> ir.Module:
-    """The module of MLIR bytecode, or of a portable artifact of any version that this StableHLO reads (VHLO)."""
-    if _PORTABLE.match(bytecode):
-        return stablehlo.deserialize_portable_artifact(context, bytecode)
-    return ir.Module.parse(bytecode)
-
-
 def bytecode_of(module: ir.Module) -> bytes:
     """``module`` as MLIR bytecode."""
     buffer = io.BytesIO()
@@ -152,16 +154,10 @@ def _public_function(module: ir.Module) -> Any:
     return next((f for f in public if f.name.value == "main"), public[0] if public else None)
 
 
-def require_studyable(module: ir.Module, path: Path) -> None:
-    """InputError naming the file, unless ``module`` has an entry, static tensors and only calls that can be known."""
+def _require_static_tensors(module: ir.Module, path: Path) -> None:
+    """InputError naming the file, unless ``module`` has an entry, and only tensors of static and possible shape."""
     if (entry := _public_function(module)) is None:
         raise InputError(f"{path}: the module has no public function; expected one named main")
-    if (cause := why_refused(module)) is not None:
-        raise InputError(f"{path}: {cause}")
-    _require_static_tensors(module, entry, path)
-
-
-def _require_static_tensors(module: ir.Module, entry: Any, path: Path) -> None:
     for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
         for index, type_ in enumerate(types):
             try:
@@ -181,9 +177,3 @@ def _platform_of(bytecode: bytes) -> str:
     if _CUDA_CALLS.search(bytecode):
         return "cuda"
     return "cpu" if _CPU_CALLS.search(bytecode) else "any"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("Unable to parse")] or lines
-    return re.sub(r"^error: ", "", lines[0]) if lines else type(error).__name__

@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxlib.mlir import ir
-
 from fusionlab.errors import InputError
+from fusionlab.hlo.accepted_hlo import why_hlo_refused
 from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
-from fusionlab.hlo.program import Program, require_studyable
+from fusionlab.hlo.program import Program
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
@@ -49,33 +48,10 @@ def load_saved(path: str | Path) -> HloFile | Program:
             module = parse_optimized(text)
         except HloSyntaxError as error:
             raise InputError(f"{path}: {error}") from None
-        _require_readable(path, module)
-        if (missing := _what_is_missing(module)) is not None:
-            raise InputError(f"{path}: {missing}: the text is not complete")
+        if (cause := why_hlo_refused(module)) is not None:
+            raise InputError(f"{path}: {cause}")
         return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
     return _exported(path, content) or Program.from_file(path)
-
-
-def _require_readable(path: Path, module: HloModule) -> None:
-    """InputError naming the first instruction whose shape or attributes, which are read on demand, are none."""
-    for computation in module.computations.values():
-        for instruction in computation.instructions:
-            try:
-                _ = instruction.shape, instruction.attributes
-            except ValueError as error:
-                raise InputError(f"{path}: %{instruction.name} of %{computation.name}: {error}") from None
-
-
-def _what_is_missing(module: HloModule) -> str | None:
-    """The entry, or the first computation that is called and not there; None when the module is whole."""
-    if not any(computation.is_entry for computation in module.computations.values()):
-        return "there is no ENTRY computation"
-    for computation in module.computations.values():
-        for instruction in computation.instructions:
-            for name in instruction.called:
-                if name not in module.computations:
-                    return f"%{instruction.name} calls %{name}, which is not there"
-    return None
 
 
 def _exported(path: Path, content: bytes) -> Program | None:
@@ -83,7 +59,6 @@ def _exported(path: Path, content: bytes) -> Program | None:
     if content.startswith(b"ML\xefR") or b"\0" not in content[:64]:
         return None
     from jax import export
-    from jax._src.interpreters.mlir import make_ir_context
 
     try:
         exported = export.deserialize(bytearray(content))
@@ -92,9 +67,6 @@ def _exported(path: Path, content: bytes) -> Program | None:
     if len(exported.platforms) != 1:
         named = ", ".join(exported.platforms)
         raise InputError(f"{path}: exported for several platforms ({named}); export it for one of them")
-    with make_ir_context():
-        module = ir.Module.parse(exported.mlir_module())
-        require_studyable(module, path)
-        platform = exported.platforms[0]
-        name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # it becomes part of file names
-        return Program.from_module(module, name=name, provenance=str(path), platform=platform)
+    name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # it becomes part of file names
+    module = exported.mlir_module_serialized
+    return Program.of_foreign_bytes(module, path, name=name, platform=exported.platforms[0])

@@ -14,7 +14,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising import Raising, live_nodes
+from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.loops import Invariant
 from fusionlab.hlo.replay import CONTROL_FLOW, Replay
@@ -22,30 +24,41 @@ from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.passes.sums_over_directions import is_float
 
 _SIDES = ("stablehlo.maximum", "stablehlo.minimum", "stablehlo.sign", "stablehlo.abs", "stablehlo.clamp")
+_TOGETHER = ("stablehlo.and", "stablehlo.or", "stablehlo.xor")
 
 
 def comparisons(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes, those of regions too, whose value is one of two functions of floats: a comparison, a maximum, a sign.
+    """Nodes, those of regions too, whose value is one of two functions of floats: a comparison, a maximum, a sign; and
+    what two comparisons say together.
 
     Equality of floats is left out: where it holds is no more than a surface.
     """
     found = []
+    answers: set[Value] = set()
     for node in nodes:
+        read = answers.intersection(node.operands)
+        if read and node.name in (*_TOGETHER, "stablehlo.not", *REPEATS):
+            answers.update(node.results)
+            if len(read) > 1 and node.name in _TOGETHER:
+                found.append(node)
         if node.name in CONTROL_FLOW:
             found += [inner for region in node.regions for inner in comparisons(region.nodes)]
         if node.name == "stablehlo.compare":
             direction = str(node.attributes["comparison_direction"])
             if is_float(node.operands[0]) and "EQ" not in direction and "NE" not in direction:
                 found.append(node)
+                answers.update(node.results)
         elif node.name in _SIDES and is_float(node.operands[0]):
-            found.append(node)
+            name = node.name.removeprefix("stablehlo.")
+            if not any(least_of(name, value) for value in node.operands):
+                found.append(node)
     return found
 
 
 def outcomes(node: Node, raising: Raising, environment: Mapping[Value, Any]) -> Any:
     """Which way ``node`` went, element by element; 0 or 1, booleans."""
     arrays = [environment[value] for value in node.operands]
-    if node.name == "stablehlo.compare":
+    if node.name == "stablehlo.compare" or node.name in _TOGETHER:
         return raising.node(node, environment)[0]
     if node.name == "stablehlo.clamp":
         return (arrays[1] > arrays[0]) & (arrays[1] < arrays[2])

@@ -26,10 +26,13 @@ PASSES: dict[str, tuple[str, str]] = {
 }
 
 PIPELINES: dict[str, str] = {
-    "layout": "scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants,fuse-layers",
+    "layout": "scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
 }
 """Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
 it was measured (docs/layout.md)."""
+
+SEARCHED = "best"
+"""What ``apply`` searches pipelines for, in place of a preset (fusionlab.search)."""
 
 
 def find_pass(name: str) -> type[Pass]:

@@ -77,7 +77,7 @@ class RewrittenEntry:
     ) -> tuple[ForwardLaplacian, Any, Any]:
         """The engine after its run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers]."""
         found = self.found
-        engine = ForwardLaplacian(found.x, found.coordinates, found.walker_axes, raising, one, self.how)
+        engine = ForwardLaplacian(found.x, found.coordinates, found.walker_axes, raising, one, self.how, found.still)
         cone = [node for node in self.cone if not all(value in environment for value in node.results)]
         [jet] = engine.run(cone, {**environment, found.x: x}, [found.output])
         jet = densify(jet, found.coordinates)
@@ -103,6 +103,8 @@ class RewrittenEntry:
                         for step in chain:
                             way[step.results[0]] = raising.node(step, way)[0]
                         inner[value] = way[value]
+                    if value in found.still:
+                        inner[value] = lax.stop_gradient(inner[value])
                     if value in injected:
                         inner[value] = inner[value] + injected[value]
             return inner[found.output]

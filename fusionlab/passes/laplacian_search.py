@@ -18,8 +18,9 @@ from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.passes.laplacian_extremes import shifts
 from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
-from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, is_float
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 _FOUND: dict[tuple[str, int], Laplacian | NoLaplacian] = {}
 
@@ -55,6 +56,7 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
         output=values[known.output.id],
         target=values[known.target.id],
         gradients=tuple(values[value.id] for value in known.gradients),
+        still=tuple(values[value.id] for value in known.still),
         axes=axes,
         one=replace(known.one, shapes=shapes),
     )
@@ -63,21 +65,34 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
 def _search(question: DirectionSum) -> Laplacian:
     numbers = ValueNumbers(question.flat)
     tried: dict[Value, None] = {}
+    refused: list[NoLaplacian | RaiseError] = []
     for x, walkers, outputs in _positions(question):
         for group in _groups(question.before, outputs):
             tried.update(dict.fromkeys(group))
-            trial = Trial(question, numbers, x, walkers, group)
             try:
-                found = trial.run()
-            except RaiseError:
-                # Where walkers are as many as something else is, axes are mistaken for one another.
-                if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
-                    raise
-                found = Trial(question, numbers, x, walkers, group, resize=False).run()
+                found = _tried(question, numbers, x, walkers, group)
+            except (NoLaplacian, RaiseError) as reason:
+                refused.append(reason)
+                continue
             if found is not None:
-                return found
+                return replace(found, still=shifts(question.flat, found))
+    if refused:
+        raise next((reason for reason in refused if isinstance(reason, NotSeen)), refused[0])
     where = "before the loop" if question.replay else "without directions"
     raise NoLaplacian(f"of {len(tried)} values {where}, none has the Laplacian that {subject(question)} computes")
+
+
+def _tried(
+    question: DirectionSum, numbers: ValueNumbers, x: Value, walkers: int, outputs: Sequence[Value]
+) -> Laplacian | None:
+    trial = Trial(question, numbers, x, walkers, outputs)
+    try:
+        return trial.run()
+    except RaiseError:
+        # Where walkers are as many as something else is, axes are mistaken for one another.
+        if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
+            raise
+        return Trial(question, numbers, x, walkers, outputs, resize=False).run()
 
 
 def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]]]:
@@ -90,7 +105,7 @@ def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]
     walkers = target.type.shape
     found = []
     for value in (*question.flat.arguments, *(value for node in question.before for value in node.results)):
-        if not is_float(value) or value.type.dtype != target.type.dtype:
+        if not is_float(value) or value.type.dtype != target.type.dtype or _reshaped(value, walkers):
             continue
         shape = value.type.shape
         coordinates = math.prod(shape[len(walkers) :])
@@ -111,6 +126,15 @@ def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]
         yield value, len(walkers), outputs
 
 
+def _reshaped(value: Value, walkers: tuple[int, ...]) -> bool:
+    """Whether ``value`` is an earlier candidate, with the coordinates of a walker in another shape."""
+    node = value.producer
+    if node is None or node.name != "stablehlo.reshape":
+        return False
+    shape = node.operands[0].type.shape
+    return shape[: len(walkers)] == walkers and len(shape) > len(walkers)
+
+
 def _stands_for(question: DirectionSum, value: Value, positions: Collection[Value]) -> bool:
     """Whether the sum needs none of the arguments in ``positions`` that ``value`` is computed from: it is all of them.
 
@@ -123,14 +147,17 @@ def _stands_for(question: DirectionSum, value: Value, positions: Collection[Valu
 
 
 def _outputs(before: Sequence[Node], x: Value, target: Value) -> list[Value]:
-    """Values of one number per walker that depend on ``x`` and are known before the loop."""
-    dependent = {x}
+    """Values of one number per walker that depend on ``x`` (not by complex numbers) and are known before the loop."""
+    dependent, by_complex = {x}, set[Value]()
     found = []
     for node in before:
-        if dependent.isdisjoint(reads(node)):
+        read = reads(node)
+        if dependent.isdisjoint(read):
             continue
         dependent.update(node.results)
-        found += [v for v in node.results if is_float(v) and v.type == target.type]
+        if not by_complex.isdisjoint(read) or any(v.type.dtype.startswith("complex") for v in node.results):
+            by_complex.update(node.results)
+        found += [v for v in node.results if is_float(v) and v.type == target.type and v not in by_complex]
     return found
 
 

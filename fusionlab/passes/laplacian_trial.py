@@ -47,7 +47,8 @@ class Laplacian:
     """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``.
 
     ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
-    the axes of values that count walkers; ``one`` raises the program with one walker.
+    the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through ``still``
+    cancel.
     """
 
     x: Value
@@ -59,6 +60,7 @@ class Laplacian:
     gradients: tuple[Value, ...]
     axes: dict[Value, set[int]]
     one: Raising
+    still: tuple[Value, ...] = ()
 
 
 def subject(question: DirectionSum) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from fusionlab.bytesize import ByteSize
 from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.program import Program
-from fusionlab.passes.catalogue import PIPELINES, find_pass
+from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
 from fusionlab.passes.contract import Event, Pass, Result, Setting
 
 Observer = Callable[[Pass, Result, float], None]
@@ -65,6 +65,10 @@ def resolved_pipeline(events: Sequence[Event]) -> str:
 
 def _named(name: str, options: str | None) -> tuple[Pass, ...]:
     """The pass called ``name``, or those that the preset of this name stands for."""
+    if name == SEARCHED:
+        raise InputError(
+            f"{SEARCHED} is searched, and stands last and without options: apply --pipeline 'a,{SEARCHED}'"
+        )
     if name not in PIPELINES:
         return (_make(name, options or ""),)
     if options:

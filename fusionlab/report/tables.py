@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from fusionlab.equivalence.verdict import OutputError
 from fusionlab.measure.footprint import Footprint
 from fusionlab.passes.contract import Applied
 from fusionlab.study import Outcome
@@ -23,6 +24,9 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("GiB accessed (model)", "bytes_accessed"),
     ("compile (s)", "compile_s"),
 )
+
+_MOST_OUTPUTS = 4
+"""Outputs that a verdict in one line tells of; ``--json`` has all."""
 
 
 def print_footprint(found: Footprint, console: Console) -> None:
@@ -55,18 +59,29 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
 
 
 def describe_verdict(outcome: Outcome) -> str:
-    """The verdict in one line: the word, the errors against their tolerances, or the reason."""
+    """The verdict in one line: the word, the errors against their tolerances, or the reason.
+
+    Of many outputs those that come nearest to their tolerance.
+    """
     verdict = outcome.equivalence
     if not verdict.outputs:
         return f"{verdict.verdict}: {verdict.reason}"
     parts = [
         f"{output.name}: off truth by {output.max_abs_error:.2g} in float32 (tolerance {output.tolerance:.2g}), "
         f"{output.max_abs_error_float64:.2g} in float64 ({output.tolerance_float64:.2g})"
-        for output in verdict.outputs
+        for output in _nearest(verdict.outputs)
     ]
+    left = len(verdict.outputs) - len(parts)
+    parts += [f"{left} other outputs are further from their tolerance"] if left else []
     where = f" at {verdict.walkers} walkers" if verdict.walkers else ""
     worst = f"; worst: {verdict.worst}" if verdict.worst else ""
     return f"{verdict.verdict}{where}; {'; '.join(parts)}{worst}"
+
+
+def _nearest(outputs: Sequence[OutputError]) -> list[OutputError]:
+    """The outputs that take most of their tolerance, in the program's order."""
+    nearest = sorted(range(len(outputs)), key=lambda i: -outputs[i].used)[:_MOST_OUTPUTS]
+    return [outputs[i] for i in sorted(nearest)]
 
 
 def print_rows(

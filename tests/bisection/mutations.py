@@ -20,6 +20,7 @@ from fusionlab.passes import (
     batch_replay,
     hoist_loop_invariants,
     laplacian_entry,
+    laplacian_extremes,
     laplacian_rewrite,
     laplacian_trial,
     loop_rewrite,
@@ -201,6 +202,13 @@ MUTATIONS = (
         _SPARSE,
         _SPARSE,
         in_the_rewrite(extremes, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3)),
+    ),
+    Mutation(
+        "a maximum taken for a constant",
+        "largest",
+        _SPARSE,
+        _SPARSE,
+        instead(laplacian_extremes, "_drops_out", lambda right, *given: True),
     ),
     Mutation(
         "slots of different electrons taken for one",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.codegen.targets import load_target, target_names
+from fusionlab.codegen.targets import load_target, target_names, target_of_device
 from fusionlab.errors import InputError
 
 
@@ -67,3 +67,24 @@ def test_a_binary_spec_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a text file"):
         load_target(str(path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("NVIDIA H200", "h200"), ("NVIDIA A100-SXM4-80GB", "a100"), ("NVIDIA RTX A5000", "a5000"), ("NVIDIA L4", None)],
+)
+def test_an_attached_gpu_is_one_of_ours_by_its_name(kind, name):
+    found = target_of_device(kind)
+    assert (found and found.name) == name
+
+
+def test_an_attached_gpu_that_is_known_has_its_specs_peaks(monkeypatch):
+    import jax
+
+    class Device:
+        device_kind, compute_capability = "NVIDIA H200", "9.0"
+
+    monkeypatch.setattr(jax, "devices", lambda kind: [Device()])
+    target = load_target("gpu")
+    assert target.attached
+    assert target.peaks == load_target("h200").peaks

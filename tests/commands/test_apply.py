@@ -141,3 +141,31 @@ def test_progress_goes_to_stderr(cli, replay_file):
     json.loads(result.stdout)
     steps = [line.partition(":")[0] for line in result.stderr.splitlines()]
     assert steps == ["measure", "rewrite", "check", "measure"]
+
+
+def test_the_diff_of_each_pass(cli, replay_file):
+    arguments = ("--pipeline", "scatter-to-gather,batch-replay", *ON_CPU)
+    assert "diff " not in cli("apply", replay_file, *arguments).stdout
+    result = cli("apply", replay_file, *arguments, "--diff")
+    assert result.exit_code == 0, result.stderr
+    assert "diff scatter-to-gather: nothing changed" in result.stdout
+    assert "diff batch-replay: ops: " in result.stdout
+    assert "    - " in result.stdout
+    assert "    + " in result.stdout
+    assert "while[" in result.stdout
+    document = json.loads(cli("apply", replay_file, *arguments, "--diff-lines", "0", "--json").stdout)
+    assert [one["pass"] for one in document["diff"]] == ["scatter-to-gather", "batch-replay"]
+    first, second = document["diff"]
+    assert first["hunks"] == []
+    assert second["removed"] == sum(len(hunk["removed"]) for hunk in second["hunks"]) > 0
+
+
+def test_passes_compose_one_by_one_or_as_a_pipeline(cli, replay_file):
+    one_by_one = ("--pass", "hoist-loop-invariants", "--pass", "batch-replay{chunk=2}")
+    at_once = ("--pipeline", "hoist-loop-invariants,batch-replay{chunk=2}")
+    both = ("--pass", "hoist-loop-invariants", "--pipeline", "batch-replay{chunk=2}")
+    documents = [
+        json.loads(cli("apply", replay_file, *given, "--json", *ON_CPU).stdout) for given in (one_by_one, at_once, both)
+    ]
+    assert {document["pipeline"] for document in documents} == {at_once[1]}
+    assert documents[0]["events"] == documents[1]["events"] == documents[2]["events"]

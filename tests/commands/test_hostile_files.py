@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from fusionlab.own_process import module_command
 
 ENTRY = "func.func public @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {{\n{}\n}}\n"
 IDENTITY = ENTRY.format("  return %x : tensor<4xf32>")
@@ -122,6 +125,27 @@ def test_custom_calls_of_a_file_are_not_run(target, cli, tmp_path):
         result = cli("check", first, second, "--quiet")
         assert result.exit_code == 1, result.stderr
         assert f"custom call @{target} is opaque" in result.stdout
+
+
+def test_python_files_beside_a_module_are_not_run(tmp_path):
+    """Where others' files lie there may be others' Python: the processes that fusionlab starts must not import it."""
+    for name in ("struct", "resource", "json", "numpy", "fusionlab"):
+        (tmp_path / f"{name}.py").write_text("open('it-ran', 'w')\n")
+    (tmp_path / "a.mlir").write_text(SINE)
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "fusionlab", "check", "a.mlir", "a.mlir", "--quiet"],
+        capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path, env={**os.environ, "PYTHONPATH": root},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_no_process_of_ours_looks_where_it_is_started(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"/theirs{os.pathsep}")
+    command, environment = module_command("fusionlab.hlo.reader")
+    assert "-P" in command
+    assert environment["PYTHONPATH"].split(os.pathsep)[1:] == ["/theirs"]
 
 
 def in_a_process(command, **options):

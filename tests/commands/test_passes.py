@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from fusionlab.cli import main
-from fusionlab.passes.catalogue import PASSES, PIPELINES
+from fusionlab.passes.catalogue import PASSES, PIPELINES, SEARCHED
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline
 
 
@@ -16,7 +16,7 @@ def run(*arguments):
 
 def test_every_pass_says_what_it_does_to_the_numbers():
     listed = {one["name"]: one for one in json.loads(run("--json").stdout)}
-    assert set(listed) == {*PASSES, *PIPELINES}
+    assert set(listed) == {*PASSES, *PIPELINES, SEARCHED}
     for name in PASSES:
         assert listed[name]["does"]
         assert listed[name]["exact"].startswith(("bitwise", "reassociates", "changes rounding"))

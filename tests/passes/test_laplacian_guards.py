@@ -56,6 +56,12 @@ def of(changed):
             id="equality-of-parameters",
         ),
         pytest.param(
+            lambda y: psi(None, y) + jnp.where((y[0, 0] > 0.9) & (y[1, 1] > 0.9), 1.0, 0.0) * jnp.sin(y).sum(),
+            (),
+            "and at",
+            id="two-rare-answers-together",
+        ),
+        pytest.param(
             lambda y: psi(None, y) + jnp.floor(1e-3 * (y**2).sum()) * jnp.sin(y).sum(),
             (),
             "rounds or tests what its value does not (floor",
@@ -157,3 +163,27 @@ def test_walkers_that_see_each_other_are_not_taken_in_parts(mix, run_raised):
     whole = run_raised(program, [walkers])
     for ours, theirs in zip(run_raised(result.program, [walkers]), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("transitions", [1, 4])
+def test_walkers_that_were_sampled_before(transitions):
+    """Two values read them, log|psi| and what the replay flattens; those that sampling began with are another value."""
+
+    def transition(x, key):
+        key, of_step, of_choice = jax.random.split(key, 3)
+        y = x + 0.1 * jax.random.normal(of_step, x.shape, x.dtype)
+        logs = [jax.vmap(lambda z: psi(None, z))(walkers) for walkers in (x, y)]
+        accepted = jnp.log(jax.random.uniform(of_choice, (len(x),), x.dtype)) < 2 * (logs[1] - logs[0])
+        return jnp.where(accepted[:, None, None], y, x), key
+
+    def function(x, key):
+        if transitions == 1:
+            x, key = transition(x, key)
+        else:
+            x, key = jax.lax.fori_loop(0, transitions, lambda _, carried: transition(*carried), (x, key))
+        return jax.vmap(lambda y: (psi(None, y), fori(psi, None, y)))(x)
+
+    _, result = rewritten(function, MANY, np.array([1, 2], np.uint32))
+    (event,) = result.applied
+    assert "(70x3x3xf64)" in event.what
+    assert "with respect to %0 " not in event.what  # the walkers that sampling began with

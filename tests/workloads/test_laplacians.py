@@ -10,15 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.errors import InputError
 from workloads.ansatz import Ansatz
 from workloads.molecule import Molecule
 from workloads.programs import local_energy
-from workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
+from workloads.programs.laplacians import INCOMPLETE, LAPLACIANS, STOCHASTIC
 from workloads.upstream import UPSTREAM
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC]
+EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
 WITH_FOLX = ("forward", "forward-sparse")
 
 
@@ -50,6 +51,20 @@ def test_log_of_a_determinant_of_nonlinear_orbitals(exact: Callable[..., Any], q
     result = quickly(lambda x: (*exact(f)(x), jnp.trace(jax.hessian(f)(x)), jax.grad(f)(x)), x)(x)
     np.testing.assert_allclose(result[0], result[2], rtol=1e-10)
     np.testing.assert_allclose(result[1], result[3], rtol=1e-10)
+
+
+def test_taylor_mode_where_it_works_and_where_it_does_not(quickly: Callable[..., Any]) -> None:
+    weights = np.random.default_rng(2).normal(size=(6, 5))
+    x = jnp.asarray(np.random.default_rng(3).normal(size=6))
+
+    def f(x: Any) -> Any:
+        return jnp.log((jnp.tanh(x @ weights) ** 2).sum()) - 0.5 * (x * x).sum()
+
+    result = quickly(lambda x: (*LAPLACIANS["jet"](f)(x), jnp.trace(jax.hessian(f)(x)), jax.grad(f)(x)), x)(x)
+    np.testing.assert_allclose(result[0], result[2], rtol=1e-10)
+    np.testing.assert_allclose(result[1], result[3], rtol=1e-10)
+    with pytest.raises(InputError, match="has no rule for scatter"):
+        LAPLACIANS["jet"](lambda x: x.at[0].set(2.0).sum())(x)
 
 
 def helium(laplacian: str) -> Callable[..., Any]:

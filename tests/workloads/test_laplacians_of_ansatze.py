@@ -14,7 +14,7 @@ import pytest
 
 from workloads.catalogue import ANSATZE
 from workloads.molecules import find_molecule
-from workloads.programs.laplacians import LAPLACIANS, PROBES, SPARSITY_THRESHOLDS, STOCHASTIC
+from workloads.programs.laplacians import INCOMPLETE, LAPLACIANS, PROBES, SPARSITY_THRESHOLDS, STOCHASTIC
 from workloads.programs.walkers import initial_walkers
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -25,7 +25,8 @@ OURS = [
     for name in ANSATZE
     if not name.startswith("deepqmc:")
 ]
-EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC]
+EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
+SLOW = ("forward-sparse", "vmap")
 ESTIMATES = 2000
 
 
@@ -53,9 +54,7 @@ def sample(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Itera
         yield Sample(log_psi, x, np.asarray(gradient), np.asarray(hessian))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "forward-sparse" else n for n in EXACT]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXACT])
 def test_exact_ones_are_the_trace_of_the_hessian(name: str, sample: Sample, quickly: Callable[..., Any]) -> None:
     if name in SPARSITY_THRESHOLDS:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")

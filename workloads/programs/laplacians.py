@@ -65,6 +65,39 @@ def jvp_in_loop(f: Function) -> Callable[[Any], tuple[Any, Any]]:
     return laplacian
 
 
+def vmap(f: Function) -> Callable[[Any], tuple[Any, Any]]:
+    """All directions at once: the linear program under ``vmap``, and the trace of what it gives (the whole Hessian)."""
+
+    def laplacian(x: Any) -> tuple[Any, Any]:
+        gradient, hessian_times = jax.linearize(jax.grad(f), x)
+        return jnp.trace(jax.vmap(hessian_times)(jnp.eye(x.shape[0], dtype=x.dtype))), gradient
+
+    return laplacian
+
+
+def jet(f: Function) -> Callable[[Any], tuple[Any, Any]]:
+    """Taylor mode: the second derivative along every direction, from ``jax.experimental.jet`` under ``vmap``.
+
+    InputError when tracing meets an operation that jet cannot do (``INCOMPLETE``); none of the ansätze is without one.
+    """
+    from jax.experimental.jet import jet as taylor
+
+    def laplacian(x: Any) -> tuple[Any, Any]:
+        def derivatives(direction: Any) -> tuple[Any, Any]:
+            _, (first, second) = taylor(f, (x,), ((direction, jnp.zeros_like(direction)),))
+            return first, second
+
+        try:
+            first, second = jax.vmap(derivatives)(jnp.eye(x.shape[0], dtype=x.dtype))
+        except KeyError as error:
+            raise InputError(f"jax.experimental.jet has no rule for {error.args[0]}") from None
+        except jax.errors.UnexpectedTracerError:
+            raise InputError("jax.experimental.jet leaks a tracer out of a nested jax.jit or custom rule") from None
+        return second.sum(), first
+
+    return laplacian
+
+
 def forward(f: Function) -> Callable[[Any], tuple[Any, Any]]:
     """folx's forward Laplacian with dense Jacobians (method: Li et al. 2024, arXiv:2307.08214)."""
     return _folx(f, SPARSITY_THRESHOLDS["forward"])
@@ -103,9 +136,14 @@ LAPLACIANS: dict[str, LaplacianOf] = {
     "replay": replay,
     "scan": scan,
     "jvp-in-loop": jvp_in_loop,
+    "vmap": vmap,
+    "jet": jet,
     "forward": forward,
     "forward-sparse": forward_sparse,
     "hutchinson": hutchinson,
 }
 
 STOCHASTIC = frozenset({"hutchinson"})
+
+INCOMPLETE = frozenset({"jet"})
+"""Those that cannot do every operation: they work on some functions only."""

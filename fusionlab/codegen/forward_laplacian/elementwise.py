@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.forward_laplacian import extremes, products
-from fusionlab.codegen.forward_laplacian.families import AFFINE, PIECEWISE_LINEAR
+from fusionlab.codegen.forward_laplacian.families import AFFINE, CHEAP, PIECEWISE_LINEAR
 from fusionlab.codegen.forward_laplacian.generic import Generic
 from fusionlab.codegen.forward_laplacian.jet import Jet, row_products, scaled_stack
+from fusionlab.codegen.forward_laplacian.logistics import logistic_argument
 from fusionlab.hlo.flat import Node, Value
 
 
@@ -77,7 +78,7 @@ class Elementwise(Generic):
         if self._affine(chain, root):
             result, slope = jax.jvp(function, (jet.value,), (ones,))
             if jet.dense:
-                return scaled_stack(jet, result, slope, None, self.how.lean)
+                return scaled_stack(jet, result, slope, None, self.how.lean, _cheap(chain))
             lap = None if jet.lap is None else slope * jet.lap
             return Jet(result, lap, slope * jet.rows, jet.owners)
         (result, slope), (_, curvature) = jax.jvp(
@@ -85,7 +86,7 @@ class Elementwise(Generic):
         )
         squares = row_products(jet, jet, self.coordinates)
         if jet.dense:
-            return scaled_stack(jet, result, slope, curvature * squares, self.how.lean)
+            return scaled_stack(jet, result, slope, curvature * squares, self.how.lean, _cheap(chain))
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
@@ -94,6 +95,8 @@ class Elementwise(Generic):
         """The result of an elementwise ``node``, with a derivative that survives fusion."""
         if node.name in extremes.RULES:
             return extremes.RULES[node.name](*(environment[value] for value in node.operands))
+        if (argument := logistic_argument(node)) is not None and argument in environment:
+            return jax.lax.logistic(environment[argument])
         return self.raising.node(node, environment)[0]
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
@@ -162,3 +165,7 @@ class Elementwise(Generic):
                 inner[node.results[0]] = self.raising.node(node, inner)[0]
         self.environment.update(inner.maps[0])
         return self.environment[value]
+
+
+def _cheap(chain: Sequence[Node]) -> bool:
+    return all(node.name in CHEAP for node in chain)

@@ -22,6 +22,9 @@ PIECEWISE_LINEAR = _ops("stablehlo", "abs clamp maximum minimum select reduce_pr
 AFFINE = _ops("stablehlo", "add subtract negate convert")
 """Elementwise ops that are affine in all operands together."""
 
+CHEAP = AFFINE | PIECEWISE_LINEAR | _ops("stablehlo", "multiply")
+"""Elementwise ops that cost less than writing their result and reading it again."""
+
 ELEMENTWISE = SMOOTH_UNARY | PIECEWISE_LINEAR | AFFINE | _ops("stablehlo", "multiply divide power atan2")
 """Elementwise ops with a derivative."""
 

@@ -53,7 +53,9 @@ class ForwardLaplacian(Contractions):
         moving = {self.x}
         for node in nodes:
             if node.name not in FLAT and not moving.isdisjoint(_reads(node)):
-                moving.update(value for value in node.results if value.type.dtype.startswith(_DIFFERENTIABLE))
+                moving.update(
+                    v for v in node.results if v.type.dtype.startswith(_DIFFERENTIABLE) and v not in self.still
+                )
         wanted = set(outputs)
         for node in reversed(nodes):
             if wanted.isdisjoint(node.results):

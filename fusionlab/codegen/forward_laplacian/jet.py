@@ -109,11 +109,12 @@ class Jet:
         return Jet(function(self.value), lap, jax.vmap(function)(self.rows), owners)
 
 
-def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any, lean: bool) -> Jet:
+def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any, lean: bool, cheap: bool) -> Jet:
     """The dense jet with ``value``, Laplacian ``slope lap + source`` (None: none) and rows ``slope rows``.
 
-    The small arrays are made first, by one kernel. ``lean``: the rest is elementwise, so that XLA can write it over
-    the stack that it is made from; else the first rows are put in their place, which is less work.
+    The small arrays are made first, by one kernel; those that are ``cheap`` where they are read, but for the Laplacian.
+    ``lean``: the rest is elementwise, so that XLA can write it over the stack that it is made from; else the first rows
+    are put in their place, which is less work.
     """
     has_lap = jet.lap is not None or source is not None
     stack = jet.stack_with(has_lap)
@@ -121,7 +122,10 @@ def scaled_stack(jet: Jet, value: Any, slope: Any, source: Any, lean: bool) -> J
         return Jet.of_stack(with_first(slope * stack, value), False, None)
     laps = ([] if jet.lap is None else [slope * jet.lap]) + ([] if source is None else [source])
     lap = sum(laps[1:], laps[0])
-    value, slope, lap = lax.optimization_barrier((value, slope, lap))
+    if cheap:
+        lap = lax.optimization_barrier(lap)
+    else:
+        value, slope, lap = lax.optimization_barrier((value, slope, lap))
     return Jet.of_stack((select_first if lean else with_first)(slope * stack, value, lap), True, None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -22,13 +22,20 @@ class Known:
 
     ``environment`` holds arrays for what the nodes read from outside, ``x`` included; it is filled in as nodes run.
     ``one`` raises the same nodes with one walker. ``functions`` are the values differentiated as one elementwise
-    function of another, with the nodes of it.
+    function of another, with the nodes of it. ``still`` are values that are taken not to depend on ``x``.
     """
 
     def __init__(
-        self, x: Value, coordinates: Coordinates, walker_axes: int, raising: Raising, one: Raising, how: How = SPARSE
+        self,
+        x: Value,
+        coordinates: Coordinates,
+        walker_axes: int,
+        raising: Raising,
+        one: Raising,
+        how: How = SPARSE,
+        still: Collection[Value] = (),
     ) -> None:
-        self.how = how
+        self.how, self.still = how, frozenset(still)
         self.sources: dict[Value, Any] = {}
         self.x, self.coordinates, self.walker_axes = x, coordinates, walker_axes
         self.raising, self.mover = raising, Mover(one)

@@ -1,5 +1,5 @@
 """Targets: what a program is compiled for. The specs of absent GPUs lie in this folder, one file each."""
 
-from fusionlab.codegen.targets.target import Peaks, Target, load_target, target_names, target_of_clock
+from fusionlab.codegen.targets.target import Peaks, Target, load_target, target_names, target_of_clock, target_of_device
 
-__all__ = ["Peaks", "Target", "load_target", "target_names", "target_of_clock"]
+__all__ = ["Peaks", "Target", "load_target", "target_names", "target_of_clock", "target_of_device"]

@@ -49,7 +49,8 @@ class Target:
     """A device to compile for. ``kind`` is ``cuda`` or ``cpu``, the platform that programs must be lowered for.
 
     ``attached`` says that programs compiled for it can be run here; ``spec`` is the GpuTargetConfigProto text of an
-    absent GPU ("" for attached devices); ``sm`` is the compute capability, e.g. ``"8.6"`` ("" when not known).
+    absent GPU, and of an attached one that is one of ours by its name ("" for the CPU and other cards); ``sm`` is the
+    compute capability, e.g. ``"8.6"`` ("" when not known).
     """
 
     name: str
@@ -61,7 +62,7 @@ class Target:
 
     @cached_property
     def peaks(self) -> Peaks | None:
-        """The spec's peak figures; None for attached devices, which have no spec."""
+        """The spec's peak figures; None without a spec."""
         if not self.spec:
             return None
         fields = _parse(self.spec)
@@ -89,6 +90,13 @@ def target_of_clock(clock_ghz: float) -> str | None:
     """The name of the first spec of this folder with that clock; None when none has it."""
     names = (name for name in target_names() if name not in ("cpu", "gpu"))
     return next((name for name in names if load_target(name).has_clock(clock_ghz)), None)
+
+
+def target_of_device(device_kind: str) -> Target | None:
+    """The absent target whose spec is that of a GPU that calls itself ``device_kind`` (``NVIDIA H200``), or None."""
+    words = re.split(r"[^a-z0-9]+", device_kind.lower())
+    name = next((name for name in target_names() if name not in ("cpu", "gpu") and name in words), None)
+    return load_target(name) if name else None
 
 
 def load_target(name_or_path: str) -> Target:
@@ -171,5 +179,6 @@ def _attached_gpu() -> Target:
             "no GPU is attached that JAX can use; compile for one that is not there instead: "
             + ", ".join(path.stem for path in sorted(_SPECS.glob("*.txtpb")))
         ) from None
-    return Target("gpu", "cuda", attached=True, sm=str(getattr(device, "compute_capability", "")),
-                  source=str(device.device_kind))  # fmt: skip
+    known = target_of_device(str(device.device_kind))
+    return Target("gpu", "cuda", attached=True, spec=known.spec if known else "",
+                  sm=str(getattr(device, "compute_capability", "")), source=str(device.device_kind))  # fmt: skip

@@ -1,0 +1,264 @@
+"""Variants on the device: compiled, checked there at full size, then timed in turn; one ``Measured`` each.
+
+Everything is compiled through one door with the same options, gets the same arrays, and is timed by the same code on
+the CPU and on a GPU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from fusionlab.bench.failures import Failure, attempt
+from fusionlab.bench.once import WITHOUT_GRAPHS, counters_of
+from fusionlab.bench.variants import Variant
+from fusionlab.codegen.compile import Compiled, compile_program
+from fusionlab.codegen.executable import Executable
+from fusionlab.codegen.targets import Target
+from fusionlab.equivalence.check import compare
+from fusionlab.equivalence.oracle import CPU_OPTIONS, Runner, program_runner, remembered, workload_runner
+from fusionlab.equivalence.samples import Sample, signature_samples
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.hlo.program import Program
+from fusionlab.measure.device_time import RUNS, DeviceTime, device_time
+from fusionlab.measure.environment import allocator_bytes
+from fusionlab.measure.memory import peak_bytes
+from fusionlab.measure.ncu import KernelCounters
+from fusionlab.measure.nvml import DeviceState, Nvml
+from fusionlab.measure.profiler import trace_runs
+from fusionlab.measure.wall_time import interleaved
+from fusionlab.study import Progress
+from fusionlab.workload import Workload
+
+_ENERGY_S = 2.0
+_MOST_ENERGY_RUNS = 20_000
+_WITHOUT_SAMPLING = ("log-psi", "local-energy")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved rounds, and
+    with ``counters`` the hardware's, by Nsight Compute."""
+
+    runs: int = RUNS
+    repeats: int = 10
+    seed: int = 1
+    counters: bool = False
+
+
+@dataclass
+class Measured:
+    """One variant: what it is, what XLA made of it, and the raw samples; None where a figure could not be had."""
+
+    variant: Variant
+    compiled: Compiled
+    placed: Sequence[Any]
+    device_check: Verdict | None = None
+    allocator_peak_bytes: int | None = None
+    wall_us: Sequence[float] = ()
+    wall_without_graphs_us: Sequence[float] | None = None
+    device: DeviceTime = dataclasses.field(default_factory=DeviceTime)
+    energy_j: float | None = None
+    counters: Sequence[KernelCounters] | None = None
+    before: DeviceState | None = None
+    after: DeviceState | None = None
+
+    @property
+    def executable(self) -> Executable:
+        """What runs."""
+        assert self.compiled.executable is not None
+        return self.compiled.executable
+
+    def run(self) -> None:
+        """Once, waiting for the device."""
+        jax.block_until_ready(self.executable(self.placed))
+
+
+def _ran(one: Measured) -> bool:
+    one.run()
+    return True
+
+
+def sample_for(source: Workload | Program, seed: int) -> Sample:
+    """The arguments that everything is run on: the workload's own, or random ones of a file's types."""
+    if isinstance(source, Program):
+        return next(signature_samples(source))
+    with jax.enable_x64(source.dtype == "float64"):
+        arrays = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(source.inputs(seed)))
+    return Sample(f"seed {seed}, initial parameters", arrays)
+
+
+def compile_all(
+    variants: Sequence[Variant], target: Target, sample: Sample, failures: list[Failure], progress: Progress
+) -> list[Measured]:
+    """Compile for the attached ``target`` and place the arguments there, once for all."""
+    found: list[Measured] = []
+    for variant in variants:
+        progress(f"compile: {variant.name} ({variant.program.ops:,} ops) for {target.name}")
+        compiled = attempt(variant.name, "compile", partial(compile_program, variant.program, target), failures)
+        if compiled is None:
+            continue
+        assert compiled.executable is not None
+        arrays = found[0].placed if found else sample.arrays
+        found.append(Measured(variant, compiled, compiled.executable.place(arrays)))
+    return found
+
+
+def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Measured]:
+    """Run each once, those that need least memory first, and read the allocator's peak; what cannot run is left out.
+
+    The allocator only knows the most bytes ever in use, so in this order every new peak belongs to the variant that ran
+    last; where there is no new one (compiling needed more), the peak stays unknown. What was in use before counts as
+    the variant's own as far as its arguments.
+    """
+    ready: list[Measured] = []
+    for one in sorted(measured, key=lambda each: peak_bytes(each.compiled.memory)):
+        device = one.executable.device
+        before = allocator_bytes(device)
+        if attempt(one.variant.name, "run", partial(_ran, one), failures) is None:
+            continue
+        after = allocator_bytes(device)
+        if before is not None and after is not None and after[1] > before[1]:
+            one.allocator_peak_bytes = after[1] - before[0] + one.compiled.memory.argument_bytes
+        ready.append(one)
+    order = {id(one): at for at, one in enumerate(measured)}
+    return sorted(ready, key=lambda each: order[id(each)])
+
+
+def check_on_device(
+    source: Workload | Program, measured: Sequence[Measured], sample: Sample, failures: list[Failure]
+) -> list[Measured]:
+    """Only those whose results on the device, at full size, are as near to float64 truth as the reference's are.
+
+    Truth is the source's own function in float64 on the same device. This is the check of the very executables that are
+    timed: XLA's GPU compiler, its autotuner and the libraries take part in it.
+
+    Where the program samples, one rounding can turn a walker's acceptance and everything after it, so among a thousand
+    walkers some differ between two right programs: there the verdict is kept and said, and takes nothing out.
+    """
+    with jax.default_device(measured[0].executable.device):
+        return _checked_on_device(source, measured, sample, failures)
+
+
+def _checked_on_device(
+    source: Workload | Program, measured: Sequence[Measured], sample: Sample, failures: list[Failure]
+) -> list[Measured]:
+    reference = measured[0]
+    truth = _truth(source, reference)
+    if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
+        return list(measured)  # too much memory, say: what few walkers showed has to do, and the record says so
+    original = remembered(_runner(reference))
+    decides = isinstance(source, Program) or source.program in _WITHOUT_SAMPLING
+    kept = []
+    for one in measured:
+        compared = partial(_compared, one, sample, truth, original)
+        verdict = attempt(one.variant.name, "check on the device", compared, failures)
+        if verdict is None:
+            continue
+        one.device_check = verdict
+        if verdict.passed or not decides:
+            kept.append(one)
+        if not verdict.passed:
+            words = f"{verdict.verdict}: {verdict.worst or verdict.reason}"
+            failures.append(Failure(one.variant.name, "check on the device", words))
+    return kept
+
+
+def time_all(
+    measured: Sequence[Measured], target: Target, plan: Plan, nvml: Nvml | None, failures: list[Failure],
+    progress: Progress,
+) -> None:  # fmt: skip
+    """Fill in device time, wall time with and without CUDA graphs, the device's state, and energy."""
+    for one in measured:
+        progress(f"trace: {one.variant.name}, {plan.runs} runs")
+        trace = trace_runs(one.run, plan.runs, one.compiled.module.name)
+        one.device = device_time(trace, one.compiled)
+        if one.device.problem:
+            failures.append(Failure(one.variant.name, "trace", one.device.problem))
+    progress(f"wall time: {plan.repeats} interleaved rounds of {len(measured)}")
+    if nvml:
+        for one in measured:
+            one.before = nvml.state()
+    samples = interleaved({one.variant.name: one.run for one in measured}, plan.repeats)
+    for one in measured:
+        one.wall_us = samples[one.variant.name]
+        one.after = nvml.state() if nvml else None
+    if target.kind == "cuda":
+        _without_graphs(measured, target, plan, failures, progress)
+    if nvml:
+        for one in measured:
+            progress(f"energy: {one.variant.name}")
+            one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
+
+
+def count_all(
+    measured: Sequence[Measured], target: Target, sample: Sample, failures: list[Failure], progress: Progress
+) -> None:
+    """Fill in the hardware's counters, each program in a process of its own under Nsight Compute."""
+    for one in measured:
+        progress(f"counters: {one.variant.name}")
+        ask = partial(counters_of, one.variant.program, sample.arrays, target.name)
+        one.counters = attempt(one.variant.name, "counters", ask, failures)
+
+
+def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float | None = None) -> float | None:
+    """Joules of one run, from the GPU's own counter over runs of ``seconds`` together (two, if not given); None
+    where it has none."""
+    number = min(_MOST_ENERGY_RUNS, max(1, math.ceil((seconds or _ENERGY_S) * 1e6 / run_us)))
+    before = nvml.state().energy_j
+    for _ in range(number):
+        run()
+    after = nvml.state().energy_j
+    return None if before is None or after is None else (after - before) / number
+
+
+def _without_graphs(
+    measured: Sequence[Measured], target: Target, plan: Plan, failures: list[Failure], progress: Progress
+) -> None:
+    """The same, compiled so that every kernel is launched by itself."""
+    progress("wall time without CUDA graphs")
+    runs: dict[str, Callable[[], None]] = {}
+    for one in measured:
+        name = one.variant.name
+        compiled = attempt(
+            name,
+            "compile without CUDA graphs",
+            partial(compile_program, one.variant.program, target, options=WITHOUT_GRAPHS),
+            failures,
+        )
+        if compiled is not None and compiled.executable is not None:
+            runs[name] = dataclasses.replace(one, compiled=compiled).run
+    samples: Mapping[str, list[float]] = interleaved(runs, plan.repeats) if runs else {}
+    for one in measured:
+        one.wall_without_graphs_us = samples.get(one.variant.name)
+
+
+def _truth(source: Workload | Program, reference: Measured) -> Runner:
+    options = CPU_OPTIONS if reference.compiled.target.kind == "cpu" else {}
+    if isinstance(source, Program):
+        return remembered(program_runner(reference.variant.program, widen=True, options=options))
+    return remembered(workload_runner(source, "float64", options))
+
+
+def _compared(one: Measured, sample: Sample, truth: Runner, original: Runner) -> Verdict:
+    return compare(
+        [sample],
+        truth=truth,
+        original=original,
+        rewritten=_runner(one),
+        rewritten_float64=truth,  # the float64 comparison was made at few walkers, where it costs little
+        walkers=None,
+    )
+
+
+def _runner(one: Measured) -> Runner:
+    executable = one.executable
+    return lambda arrays: [np.asarray(result) for result in executable(executable.place(arrays))]

@@ -1,0 +1,222 @@
+"""The variants that are timed: the source as it stands, rewritten by a pipeline, and the peers; each made and checked.
+
+Whatever fails takes its variant out of the run, not the run: it is a ``Failure`` with the step and the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+
+from fusionlab.bench.failures import Failure, attempt
+from fusionlab.equivalence.check import check_workload, compare
+from fusionlab.equivalence.oracle import References, xla_runner
+from fusionlab.equivalence.samples import workload_samples
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.equivalence.verdict_store import VerdictStore
+from fusionlab.hlo import lowering
+from fusionlab.hlo.program import Program
+from fusionlab.measure.peers import PEERS, Peer
+from fusionlab.passes.contract import Pass, Result
+from fusionlab.passes.pipeline import print_pipeline, resolved_pipeline
+from fusionlab.study import Circumstances, check, lower, rewrite, rewrite_small
+from fusionlab.workload import Workload
+
+FUSED = "fused"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One program to time. ``pipeline`` is what the passes resolved to ("" for what is lowered as it stands).
+
+    ``lower_s`` and ``rewrite_s`` are wall seconds without XLA's compiles.
+    """
+
+    name: str
+    what: str
+    program: Program
+    verdict: Verdict
+    pipeline: str = ""
+    lower_s: float = 0.0
+    rewrite_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Made:
+    """The variants that were shown equal to the first, which is the reference, and what failed."""
+
+    variants: tuple[Variant, ...]
+    failures: tuple[Failure, ...]
+
+
+@dataclass
+class _Maker:
+    source: Workload | Program
+    given: Circumstances
+    store: VerdictStore | None
+    failures: list[Failure] = field(default_factory=list)
+    references: References | None = None
+
+    def reference(self, name: str) -> Variant | None:
+        started = time.perf_counter()
+        program = attempt(name, "lower", lambda: lower(self.source, self.given), self.failures)
+        if program is None:
+            return None
+        verdict = Verdict("equal", reason="the reference itself")
+        what = f"laplacian {self.source.laplacian}" if isinstance(self.source, Workload) else "as it stands"
+        return Variant(name, what, program, verdict, lower_s=time.perf_counter() - started)
+
+    def fused(self, reference: Variant, passes: Sequence[Pass]) -> Variant | None:
+        made = attempt(FUSED, "rewrite", lambda: self._rewritten(reference, passes), self.failures)
+        if made is None:
+            return None
+        result, seconds = made
+        if not result.applied:
+            reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in result.events))
+            self.failures.append(Failure(FUSED, "rewrite", f"no pass applied: {reasons or 'nothing to do'}"))
+            return None
+        verdict = attempt(FUSED, "check", lambda: self._fused_verdict(reference.program, result), self.failures)
+        if verdict is None or not self._shown(FUSED, verdict):
+            return None
+        pipeline = resolved_pipeline(result.events)
+        what = print_pipeline(passes)
+        return Variant(FUSED, what, result.program, verdict, pipeline, reference.lower_s, seconds)
+
+    def peer(self, name: str, peer: Peer) -> Variant | None:
+        source = self.source
+        assert isinstance(source, Workload)
+        platform = self.given.target.kind
+        self.given.progress(f"peer: lowering {name}")
+        started = time.perf_counter()
+        program = attempt(name, "lower", lambda: peer.program(source, platform), self.failures)
+        if program is None:
+            return None
+        seconds = time.perf_counter() - started
+        small = source.rebuild(walkers=self.given.check_walkers)
+
+        def pair() -> tuple[Program, Program]:
+            at = "cpu" if peer.rewrite else platform
+            own, wide = (peer.program(small.rebuild(dtype=dtype), at) for dtype in (small.dtype, "float64"))
+            return own, wide
+
+        judge = partial(self._judged, small, f"peer {name}", pair, raised=peer.rewrite is None)
+        verdict = attempt(name, "check", judge, self.failures)
+        if verdict is None or not self._shown(name, verdict):
+            return None
+        return Variant(name, peer.what, program, verdict, lower_s=seconds)
+
+    def _rewritten(self, reference: Variant, passes: Sequence[Pass]) -> tuple[Result, float]:
+        with on_the_cpu():
+            return rewrite(reference.program, passes, self.given)
+
+    def _fused_verdict(self, original: Program, result: Result) -> Verdict:
+        if isinstance(self.source, Program):
+            return check(self.source, original, result, self.given)
+        source, platform, walkers = self.source, original.platform, self.given.check_walkers
+        pair = partial(rewrite_small, source, platform, result, walkers)
+        what = f"{resolved_pipeline(result.events)} at {[event.location for event in result.applied]}"
+        return self._judged(source.rebuild(walkers=walkers), what, pair)
+
+    def _judged(
+        self,
+        small: Workload,
+        what: str,
+        make: Callable[[], tuple[Program, Program] | Verdict],
+        *,
+        raised: bool = True,
+    ) -> Verdict:
+        """The verdict on the programs that ``make`` gives (own dtype, float64) beside the workload; remembered where it
+        was reached before. What another compiler wrote is not ``raised``: XLA runs it on the CPU as it is."""
+        keys: list[str] = []
+        platform = self.given.target.kind
+        if self.store is not None:
+            keys.append(self.store.recipe(small, what, platform))
+            if (known := self.store.load(keys[-1])) is not None:
+                return known
+        with on_the_cpu():
+            pair = make()
+        if isinstance(pair, Verdict):
+            return pair
+        if self.store is not None:
+            keys.append(self.store.key(lowering.lower(small, platform), pair))
+            if (known := self.store.load(keys[-1])) is not None:
+                self.store.store(keys[0], known)
+                return known
+        self.given.progress(f"check: {small.walkers} walkers in {small.dtype} and float64")
+        references = self._references(small)
+        with on_the_cpu():
+            if raised:
+                verdict = check_workload(small, *pair, references=references)
+            else:
+                runners = xla_runner(pair[0]), xla_runner(pair[1], "float64")
+                verdict = compare(
+                    workload_samples(small),
+                    truth=references.truth,
+                    original=references.original,
+                    rewritten=runners[0],
+                    rewritten_float64=runners[1],
+                    walkers=small.walkers,
+                )
+        for key in keys:
+            assert self.store is not None
+            self.store.store(key, verdict)
+        return verdict
+
+    def _references(self, small: Workload) -> References:
+        """One pair of runners for all variants: what they give on the samples is computed once."""
+        if self.references is None:
+            self.references = References.of(small, remember=True)
+        return self.references
+
+    def _shown(self, name: str, verdict: Verdict) -> bool:
+        if not verdict.passed:
+            words = verdict.worst or verdict.reason
+            self.failures.append(Failure(name, "check", f"{verdict.verdict}: {words}"))
+        return verdict.passed
+
+
+def make_variants(
+    source: Workload | Program,
+    passes: Sequence[Pass],
+    peers: Mapping[str, Peer],
+    given: Circumstances,
+    store: VerdictStore | None = None,
+) -> Made:
+    """Make and check the reference, the rewritten program (with ``passes``) and the peers, in this order.
+
+    The reference has the name of the peer that it is, or ``original``; that peer is not made twice.
+    """
+    maker = _Maker(source, given, store)
+    name = reference_name(source)
+    reference = maker.reference(name)
+    if reference is None:
+        return Made((), tuple(maker.failures))
+    variants: list[Variant | None] = [reference]
+    if passes:
+        variants.append(maker.fused(reference, passes))
+    for other, peer in peers.items():
+        if other == name:
+            continue
+        if isinstance(source, Program):
+            maker.failures.append(Failure(other, "lower", "a FILE has no other Laplacian"))
+        else:
+            variants.append(maker.peer(other, peer))
+    return Made(tuple(one for one in variants if one is not None), tuple(maker.failures))
+
+
+def on_the_cpu() -> Any:
+    """Checks and the trials of passes run on the CPU, also where a GPU is measured: it stays free, and truth is one."""
+    return jax.default_device(jax.devices("cpu")[0])
+
+
+def reference_name(source: Workload | Program) -> str:
+    """The peer that ``source`` is as it stands, or ``original``."""
+    if isinstance(source, Program):
+        return "original"
+    same = [name for name, peer in PEERS.items() if peer.laplacian == source.laplacian and peer.rewrite is None]
+    return same[0] if same else "original"

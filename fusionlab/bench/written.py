@@ -1,0 +1,119 @@
+"""One measured variant as it stands in a record: raw samples, and the figures that follow from them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from fusionlab.bench.measurement import Measured
+from fusionlab.codegen.targets import Target
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.hlo.cost import program_cost
+from fusionlab.measure.device_time import condensed, kernel_table, measured_share
+from fusionlab.measure.intervals import median, ratio_of_medians
+from fusionlab.measure.ledger import bytes_accessed, count_launches
+from fusionlab.measure.memory import peak_bytes
+
+_MOST_COUNTERS = 50
+_VERDICT = (
+    "verdict", "max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64", "walkers", "reason"
+)  # fmt: skip
+
+
+def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, Any]:
+    """The record of ``one``; ratios are to ``first``. Unknown figures are None."""
+    counts = count_launches(one.compiled)
+    flops, moved = program_cost(one.variant.program).flops, bytes_accessed(one.compiled)
+    wall = statistics.median(one.wall_us)
+    device_us = one.device.mean_us
+    peaks = target.peaks
+    rates = _rates(flops, moved, device_us)
+    return {
+        "name": one.variant.name,
+        "what": one.variant.what,
+        "pipeline": one.variant.pipeline,
+        "verdict": one.variant.verdict.verdict,
+        "equivalence": _verdict(one.variant.verdict),
+        "device_check": _verdict(one.device_check) if one.device_check else None,
+        "samples_us": _rounded(one.wall_us),
+        "mean_us": statistics.fmean(one.wall_us),
+        "median_us": wall,
+        "median_interval_us": median(one.wall_us).to_json(),
+        "ratio_to_first": wall / statistics.median(first.wall_us),
+        "ratio_interval": ratio_of_medians(one.wall_us, first.wall_us, paired=True).to_json(),
+        "samples_without_graphs_us": _rounded(one.wall_without_graphs_us),
+        "device_time": _device_time(one, first),
+        "overhead_ratio": overhead_ratio(one),
+        "kernels": kernel_table(condensed(one.device.kernels)),
+        "kernels_joined": measured_share(one.device.kernels),
+        "static_launches": counts.static_launches,
+        "dynamic_launches": counts.dynamic_launches,
+        "dynamic_copies": counts.dynamic_copies,
+        "flops": flops,
+        "bytes_accessed": moved,
+        **rates,
+        "flops_of_peak": _share(rates["flops_per_s"], peaks.fp32_flops_per_s if peaks else None),
+        "bandwidth_of_peak": _share(rates["bytes_per_s"], peaks.memory_bytes_per_s if peaks else None),
+        "peak_bytes": one.allocator_peak_bytes,
+        "assigned_bytes": peak_bytes(one.compiled.memory),
+        "temp_bytes": one.compiled.memory.temp_bytes,
+        "compile_s": one.compiled.compile_s,
+        "lower_s": one.variant.lower_s,
+        "rewrite_s": one.variant.rewrite_s,
+        "stablehlo_ops": one.variant.program.ops,
+        "compile_options": dict(one.compiled.options),
+        "counters": None if one.counters is None else [found.to_json() for found in one.counters[:_MOST_COUNTERS]],
+        "energy_j": one.energy_j,
+        "energy_delay_js": None if one.energy_j is None else one.energy_j * wall * 1e-6,
+        "state_before": one.before.to_json() if one.before else None,
+        "state_after": one.after.to_json() if one.after else None,
+    }
+
+
+def overhead_ratio(one: Measured) -> float | None:
+    """1 - kernel time / total time, as the paper has it: the share of the host, copies and waiting.
+
+    Both without CUDA graphs where they can be told apart, because a trace has none; kernel time is the union. None
+    without a trace, and where tracing slowed the kernels down so much that they took longer than an untraced run (the
+    CPU, whose thunks are traced at the cost of one of them).
+    """
+    if not one.device.union_us:
+        return None
+    total = one.wall_without_graphs_us or one.wall_us
+    ratio = 1 - statistics.median(one.device.union_us) / statistics.median(total)
+    return ratio if ratio >= 0 else None
+
+
+def _device_time(one: Measured, first: Measured) -> dict[str, Any]:
+    found, other = one.device, first.device
+    document = found.to_json()
+    for name in ("sum_us", "union_us", "copies_us"):
+        document[name] = _rounded(document[name])
+    ratio = None
+    if found.mean_us is not None and other.mean_us is not None:
+        ratio = found.mean_us / other.mean_us
+    interval = None
+    if found.sum_us and other.sum_us:
+        interval = ratio_of_medians(found.sum_us, other.sum_us, paired=False).to_json()
+    return {**document, "ratio_to_first": ratio, "ratio_interval": interval}
+
+
+def _rates(flops: float, moved: int, device_us: float | None) -> dict[str, float | None]:
+    """Achieved rates over the device's time; FLOPs and bytes are fusionlab's rules."""
+    if not device_us:
+        return {"flops_per_s": None, "bytes_per_s": None}
+    return {"flops_per_s": flops / device_us * 1e6, "bytes_per_s": moved / device_us * 1e6}
+
+
+def _share(value: float | None, peak: float | None) -> float | None:
+    return value / peak if value is not None and peak else None
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    document = verdict.to_json()
+    return {name: document[name] for name in _VERDICT}
+
+
+def _rounded(samples: Sequence[float] | None) -> list[float] | None:
+    return None if samples is None else [round(one, 3) for one in samples]

@@ -1,0 +1,92 @@
+"""Verdicts that were reached before: one JSON file each, below the cache's folder.
+
+A check depends on the programs, the inputs (seeded), the versions and the sources that check; not on the device that
+is measured. So it can be done once, also before a rented device is there. Only equality is kept: what was found
+different, or could not be checked, is tried again.
+
+A verdict is kept under two keys: the programs themselves (``key``), and how they are made (``recipe``), which is known
+before they are lowered and changes with every source of this project.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fusionlab.codegen.compile import versions
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
+from fusionlab.output import require_writable, write_whole
+from fusionlab.workload import Workload
+
+_PACKAGE = Path(__file__).parents[1]
+_CHECKING = ("equivalence", "codegen/raising_rules", "codegen/raising.py", "codegen/trips.py")
+_EVERYTHING = (".", "../workloads")
+_PACKAGES = ("folx", "enzyme-ad", "deepqmc", "numpy")
+
+
+@dataclass(frozen=True)
+class VerdictStore:
+    """The verdicts below ``folder``, which is made when the first one is stored."""
+
+    folder: Path
+
+    def key(self, original: Program, rewritten: Iterable[Program]) -> str:
+        """SHA-256, hexadecimal, of the programs, the versions and the sources of the check.
+
+        Locations do not count: they hold the paths of the sources, which are others on another machine.
+        """
+        parts = [*(str(program.parse()) for program in (original, *rewritten)), versions(), _sources(_CHECKING)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def recipe(self, workload: Workload, what: str, platform: str) -> str:
+        """SHA-256, hexadecimal, of what decides the programs: the workload as it stands, ``what`` is done to it, the
+        versions, and all sources of this project."""
+        fields = {
+            name: str(value) for name, value in vars(workload).items() if name not in ("function", "inputs", "rebuild")
+        }
+        parts = [sorted(fields.items()), what, platform, versions(), _other_versions(), _sources(_EVERYTHING)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def load(self, key: str) -> Verdict | None:
+        """The verdict stored under ``key``; None where there is none that can be read."""
+        try:
+            verdict = Verdict.from_json(json.loads(self._path(key).read_text()))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return verdict if verdict.passed else None
+
+    def store(self, key: str, verdict: Verdict) -> None:
+        """Keep ``verdict`` if the programs were shown equal; a folder that cannot be written to costs a check later."""
+        if verdict.passed:
+            with contextlib.suppress(InputError):
+                require_writable(self.folder)
+                write_whole(self._path(key), json.dumps(verdict.to_json()) + "\n")
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+
+def _other_versions() -> list[str]:
+    found = []
+    for package in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found.append(f"{package} {version(package)}")
+    return found
+
+
+@functools.cache
+def _sources(names: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for name in names:
+        path = _PACKAGE / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,85 @@
+"""Which optimised HLO can be studied: whole, every name defined, every part readable, calls that end.
+
+Shapes and attributes are read on demand, so a damaged text is found here and not in the middle of a table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import accumulate
+
+from fusionlab.hlo.call_graph import cyclic, too_much
+from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+
+_FEWEST_OPERANDS = {
+    "bitcast": 1, "cholesky": 1, "copy": 1, "dot": 2, "dynamic-slice": 1, "dynamic-update-slice": 2, "gather": 2,
+    "get-tuple-element": 1, "reduce": 2, "reduce-window": 2, "reshape": 1, "scatter": 3, "slice": 1,
+    "triangular-solve": 2, "while": 1,
+}  # fmt: skip
+_MOST_BYTES = 2**62
+_MOST_NESTED = 32
+"""Parentheses within parentheses of a shape; XLA's tuples nest two or three deep."""
+_CALLS_ONE = {
+    "fusion": ("calls",), "while": ("condition", "body"), "reduce": ("to_apply",), "reduce-window": ("to_apply",),
+    "scatter": ("to_apply",), "call": ("to_apply",),
+}  # fmt: skip
+"""Attributes that each name one computation."""
+
+
+def why_hlo_refused(module: HloModule) -> str | None:
+    """What is wrong with ``module`` and where, in one line; None for one that can be studied."""
+    if not any(computation.is_entry for computation in module.computations.values()):
+        return "there is no ENTRY computation: the text is not complete"
+    for computation in module.computations.values():
+        for instruction in computation.instructions:
+            where = f"%{instruction.name} of %{computation.name}"
+            try:
+                if (cause := _why_refused(module, computation, instruction)) is not None:
+                    return f"{where} {cause}"
+            except ValueError as error:  # shapes and attributes say what they are not
+                return f"{where}: {error}"
+        if sorted(_number(one) for one in computation.parameters) != list(range(len(computation.parameters))):
+            return f"the parameters of %{computation.name} are not numbered from 0"
+    calls = {
+        name: Counter(called for one in computation.instructions for called in one.called)
+        for name, computation in module.computations.items()
+    }
+    if (name := cyclic({name: list(called) for name, called in calls.items()})) is not None:
+        return f"%{name} calls itself, directly or through other computations"
+    return too_much({name: len(computation.instructions) for name, computation in module.computations.items()}, calls)
+
+
+def _why_refused(module: HloModule, computation: Computation, one: Instruction) -> str | None:
+    """What is wrong with one instruction; ValueError for a part of it that cannot be read."""
+    opened = one.shape_text.count("(")
+    if opened > _MOST_NESTED and max(accumulate((c == "(") - (c == ")") for c in one.shape_text)) > _MOST_NESTED:
+        return f"has a shape that nests deeper than {_MOST_NESTED}"
+    if one.shape.byte_size > _MOST_BYTES:
+        return "has a shape of more bytes than any memory holds"
+    _ = one.attributes, one.known_trip_count
+    if one.opcode == "parameter":
+        _number(one)
+    for name in one.operands:
+        if name not in computation.by_name:
+            return f"reads %{name}, which is not there: the text is not complete"
+    if len(one.operands) < _FEWEST_OPERANDS.get(one.opcode, 0):
+        return f"is a {one.opcode} of {len(one.operands)} operands"
+    for name in one.called:
+        if name not in module.computations:
+            return f"calls %{name}, which is not there: the text is not complete"
+    for key in _CALLS_ONE.get(one.opcode, ()):
+        if one.attributes.get(key, "").strip().removeprefix("%") not in module.computations:
+            return f"is a {one.opcode} whose {key} names no computation"
+    if one.opcode == "fusion":
+        parameters = module.computations[one.called[0]].parameters
+        if len(parameters) != len(one.operands):
+            return f"gives {len(one.operands)} operands to a fusion of {len(parameters)} parameters"
+    return None
+
+
+def _number(parameter: Instruction) -> int:
+    """Which parameter of its computation this is; ValueError when the text does not say."""
+    number = parameter.operand_text.strip("() ")
+    if not (number.isascii() and number.isdigit()) or len(number) > 9:
+        raise ValueError(f"parameter{parameter.operand_text[:40]} has no number")
+    return int(number)

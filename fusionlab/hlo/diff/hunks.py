@@ -1,0 +1,156 @@
+"""From programs to the hunks of their difference: pair the ops, put together what hangs together, name and show it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from fusionlab.hlo.diff.lines import Names, line_of, loop_label
+from fusionlab.hlo.diff.matching import Matching, ops_of
+from fusionlab.hlo.diff.numbering import CONTROL_FLOW, Digests, is_literal
+from fusionlab.hlo.diff.records import Hunk, ModuleDiff, Moved, OpLine, Rewired
+from fusionlab.hlo.flat import Node, Region, flatten
+from fusionlab.hlo.program import Program
+
+
+def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
+    """What changed from each of ``programs`` to the next; values keep their names through all of them."""
+    modules = [program.parse() for program in programs]
+    if not modules:
+        return ()
+    before = Digests(flatten(modules[0]))
+    names = Names(before.flat)
+    diffs = []
+    for program, last, module in zip(programs[1:], programs, modules[1:], strict=False):
+        after = before if program.bytecode == last.bytecode else Digests(flatten(module))
+        diffs.append(_Diff(before, after, names).diff)
+        before = after
+    return tuple(diffs)
+
+
+class _Diff:
+    def __init__(self, old: Digests, new: Digests, names: Names) -> None:
+        before, after = old.flat, new.flat
+        self.diff = ModuleDiff((), sum(not is_literal(node) for node in ops_of(before)))
+        if before is after:
+            return
+        self._match = Matching(old, new)
+        names.adopt(self._match.values, after)
+        self._names = names
+        self._order = {node: i for i, node in enumerate((*ops_of(before), *ops_of(after)))}
+        self._loops = dict((*_loops(before), *_loops(after)))
+        self._labels: dict[Node, str] = {}
+        paired = self._match.ops
+        stays = set(paired.values())
+        self._removed = {node for node in ops_of(before) if node not in paired and not is_literal(node)}
+        self._added = {node for node in ops_of(after) if node not in stays and not is_literal(node)}
+        self._rewired = {node for node, other in paired.items() if self._reads_another(node, other)}
+        changed = [*self._removed, *self._added, *self._match.moved, *self._rewired]
+        self._root = {node: node for node in changed}
+        self._there = {other: node for node, other in paired.items()}
+        self._connect()
+        groups: dict[Node, list[Node]] = defaultdict(list)
+        for node in sorted(changed, key=self._order.__getitem__):
+            if node not in self._match.moved or node not in groups[self._find(node)]:
+                groups[self._find(node)].append(node)
+        hunks = tuple(self._hunk(group) for group in groups.values())
+        same = [node for node in paired if not is_literal(node) and node in self._order and node not in self._root]
+        self.diff = ModuleDiff(hunks, len(same))
+
+    def _reads_another(self, node: Node, other: Node) -> bool:
+        if node.name in CONTROL_FLOW:
+            return False
+        pairs = zip(node.operands, other.operands, strict=True)
+        return any(not self._match.same(value, read) for value, read in pairs)
+
+    def _find(self, node: Node) -> Node:
+        while self._root[node] is not node:
+            self._root[node] = self._root[self._root[node]]
+            node = self._root[node]
+        return node
+
+    def _join(self, first: Node | None, second: Node | None) -> None:
+        if first in self._root and second in self._root:
+            assert first is not None
+            assert second is not None
+            one, other = self._find(first), self._find(second)
+            if one is not other:
+                earlier, later = sorted((one, other), key=self._order.__getitem__)
+                self._root[later] = earlier
+
+    def _connect(self) -> None:
+        """Changes hang together along what they read, from what was replaced to what replaces it, and in a loop."""
+        places: dict[tuple[Node | None, Node | None], Node] = {}
+        for node in list(self._root):
+            other = self._match.ops.get(node)
+            for value in (*node.operands, *(other.operands if other else ())):
+                producer = self._match.origin(value).producer
+                self._join(node, self._there.get(producer, producer) if producer else None)
+            owner = self._loops.get(node)
+            if node not in self._match.moved:
+                self._join(node, owner)
+            else:
+                assert other is not None
+                self._join(node, places.setdefault((owner, self._loops.get(other)), node))
+        for value, other_value in self._match.replaced.items():
+            self._join(value.producer, other_value.producer)
+
+    def _hunk(self, group: Sequence[Node]) -> Hunk:
+        removed = [node for node in group if node in self._removed]
+        added = [node for node in group if node in self._added]
+        moved = [node for node in group if node in self._match.moved]
+        rewired = [node for node in group if node in self._rewired and node not in self._match.moved]
+        first = group[0]
+        return Hunk(
+            scope=common_scope([node.scope for node in group]),
+            loop=self._label(first),
+            reads=self._read_by((*removed, *added)),
+            removed=tuple(map(self._line, removed)),
+            added=tuple(map(self._line, added)),
+            moved=tuple(Moved(self._line(node), self._label(self._match.ops[node])) for node in moved),
+            rewired=tuple(map(self._rewiring, rewired)),
+        )
+
+    def _rewiring(self, node: Node) -> Rewired:
+        now = tuple(self._names[self._match.origin(value)] for value in self._match.ops[node].operands)
+        return Rewired(self._line(node), now)
+
+    def _read_by(self, nodes: Sequence[Node]) -> tuple[OpLine, ...]:
+        """The unchanged ops that ``nodes`` read, each once, in order."""
+        found: dict[Node, None] = {}
+        for node in nodes:
+            for value in map(self._match.origin, node.operands):
+                producer = value.producer
+                unchanged = self._there.get(producer, producer) if producer else None
+                if unchanged is not None and unchanged not in self._root and not is_literal(unchanged):
+                    found[unchanged] = None
+        return tuple(self._line(node) for node in sorted(found, key=self._order.__getitem__))
+
+    def _line(self, node: Node) -> OpLine:
+        return line_of(node, self._names, self._match.origin, self._label(node))
+
+    def _label(self, node: Node) -> str:
+        owner = self._loops.get(node)
+        if owner is None:
+            return ""
+        if owner not in self._labels:
+            self._labels[owner] = loop_label(owner, self._names)
+        return self._labels[owner]
+
+
+def common_scope(scopes: Sequence[str]) -> str:
+    """The parts of name stacks that all of ``scopes`` begin with; not the last part, which names the op."""
+    paths = [scope.split("/")[:-1] for scope in scopes if "/" in scope]
+    common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return "/".join(parts[0] for parts in common)
+
+
+def _loops(region: Region, owner: Node | None = None) -> Iterator[tuple[Node, Node]]:
+    """Every op in a loop or branch, with the innermost one around it."""
+    for node in region.nodes:
+        if owner is not None:
+            yield node, owner
+        if node.name in CONTROL_FLOW:
+            for inner in node.regions:
+                yield from _loops(inner, node)

@@ -1,0 +1,125 @@
+"""One digest for what computes the same, in whatever program it stands: names, attributes, operands, not the order.
+
+An op of one program and an op of another have the same digest when they do the same to the same values, whatever
+function they stand in and however their values are called. What a loop carries unchanged has, inside it, the digest of
+what it was given, so that an op which was hoisted keeps its own. Any other carried value is known by what it starts
+from. Locations do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections import Counter
+
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, flatten
+from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.program import Program
+
+WHILE = "stablehlo.while"
+CONTROL_FLOW = (WHILE, "stablehlo.case", "stablehlo.if")
+_NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmentSizes")
+
+
+def computing_attributes(node: Node) -> dict[str, str]:
+    """The attributes that say what ``node`` computes, as text."""
+    return {name: str(value) for name, value in node.attributes.items() if name not in _NOT_COMPUTED}
+
+
+class Digests:
+    """Of every value and op below one view; ``signatures`` say what an op does apart from its operands.
+
+    The regions of a loop or branch are not in its signature; what a reduction applies is. ``origins`` lead from what a
+    loop carries unchanged to what it was given.
+    """
+
+    def __init__(self, flat: FlatFunction) -> None:
+        self.flat = flat
+        self.values: dict[Value, str] = {}
+        self.ops: dict[Node, str] = {}
+        self.signatures: dict[Node, str] = {}
+        self.origins: dict[Value, Value] = {}
+        self._effects = itertools.count()
+        self._depths: Counter[str] = Counter()  # of loops, and of what reductions and branches run
+        self._arguments(flat, "function")
+        self._walk(flat)
+
+    def _walk(self, region: Region) -> None:
+        for node in region.nodes:
+            operands = [self.values[value] for value in node.operands]
+            inside = [part for inner in node.regions for part in self._region(node, inner)]
+            applied = () if node.name in CONTROL_FLOW else inside
+            signature = self.signatures[node] = _digest(
+                node.name,
+                *(f"{name}={text}" for name, text in sorted(computing_attributes(node).items())),
+                *(str(value.handle.type) for value in node.results),
+                *applied,
+            )
+            order = [str(next(self._effects))] if has_effect(node) else []
+            digest = self.ops[node] = _digest(signature, *operands, "inside", *inside, "order", *order)
+            for value in node.results:
+                self.values[value] = _digest(digest, str(value.index))
+
+    def _region(self, node: Node, region: Region) -> list[str]:
+        """Digests all in ``region``; what identifies it: what it returns, and what it does beside that."""
+        inside_of = WHILE if node.name == WHILE else ""
+        self._depths[inside_of] += 1
+        if node.name == WHILE:
+            self._carried(node, region)
+        else:
+            self._arguments(region, f"region at depth {self._depths[inside_of]}")
+        self._walk(region)
+        self._depths[inside_of] -= 1
+        effects = [self.ops[inner] for inner in region.nodes if has_effect(inner)]
+        return ["region", *(self.values[value] for value in region.returns), "effects", *effects]
+
+    def _arguments(self, region: Region, of: str) -> None:
+        for value in region.arguments:
+            self.values[value] = _digest(of, str(value.index), str(value.handle.type))
+
+    def _carried(self, node: Node, region: Region) -> None:
+        body = node.regions[1]
+        seen: Counter[str] = Counter()
+        for i, argument in enumerate(region.arguments):
+            start = self.values[node.operands[i]]
+            if body.returns[i] is body.arguments[i]:
+                self.values[argument] = start
+                self.origins[argument] = self.origins.get(node.operands[i], node.operands[i])
+                continue
+            self.values[argument] = _digest(f"carried at depth {self._depths[WHILE]}", start, str(seen[start]))
+            seen[start] += 1
+
+
+def content_digest(program: Program) -> str:
+    """SHA-256 of what ``program`` computes: the same for modules that differ in order, names and locations only.
+
+    Ops whose results nothing reads count only if they have an effect.
+    """
+    flat = flatten(program.parse())
+    digests = Digests(flat)
+    effects = [digests.ops[node] for node in flat.nodes if has_effect(node)]
+    arguments = [digests.values[value] for value in flat.arguments]
+    return _digest(*arguments, "returns", *(digests.values[value] for value in flat.returns), "effects", *effects)
+
+
+def literal(value: Value) -> str:
+    """The number that all elements of a constant are; "" for other values."""
+    node = value.producer
+    if node is None or node.name != "stablehlo.constant":
+        return ""
+    if not getattr(attribute := node.attributes["value"], "is_splat", False):
+        return ""
+    found = re.fullmatch(r"dense<([^\[\]\"]*)> : .*", str(attribute))
+    if found is None:
+        return ""
+    return f"{float(found[1]):g}" if re.fullmatch(r"-?\d+\.\d+E?[-+e\d]*", found[1]) else found[1]
+
+
+def is_literal(node: Node) -> bool:
+    """Whether ``node`` is shown as a number where it is read, and not as an op."""
+    return node.name == "stablehlo.constant" and bool(literal(node.results[0]))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

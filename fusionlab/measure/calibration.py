@@ -1,0 +1,247 @@
+"""The ledger's model against measured kernels: a fit per family, its error, and what it predicts for other figures.
+
+The model of one launch site, all its launches together, is a roofline with two numbers per family fitted to what was
+measured on one device:
+
+    t = launches * overhead + max(FLOPs / peak, bytes / bandwidth) / efficiency
+
+``overhead`` is what a launch costs however little it does, ``efficiency`` the share of the roof that the family reaches
+beyond it. Peak and bandwidth are those of the device's spec, or where it has none (the CPU) the best rates that any of
+its kernels achieved. The fit is least squares with weights 1 / measured time and no negative number. It leaves the sum
+a little low. Weights by the fitted time would get the sum right, but then one kernel that is a hundred times slower
+than its family (the batched triangular solves of plain vmap on a CPU) decides for all others.
+
+A prediction for other hardware keeps overheads and efficiencies and changes the roofs. It is only ever as good as the
+error stated beside it, and that is an error on the hardware that was measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fusionlab.codegen.targets import Target, load_target
+from fusionlab.errors import InputError
+from fusionlab.measure.comparison import kernels_of
+from fusionlab.measure.device_time import MeasuredKernel
+from fusionlab.measure.model_time import Ceilings
+from fusionlab.measure.records import Record
+
+_LEAST_SHARE = 0.01
+"""Of a program's time: kernels below it do not decide what a device without a spec can achieve."""
+
+
+@dataclass(frozen=True)
+class FamilyFit:
+    """One family: microseconds per launch, the share of the roof reached beyond it (None: no work to tell by), what was
+    measured and what the fit gives for the same kernels, and its error kernel by kernel, weighted by time."""
+
+    family: str
+    overhead_us: float
+    efficiency: float | None
+    launches: float
+    measured_us: float
+    roofline_us: float
+    fitted_us: float
+    kernel_error: float
+
+    def time_us(self, launches: float, roof_us: float) -> float:
+        """The model's time of so many launches with so much work."""
+        return launches * self.overhead_us + (roof_us / self.efficiency if self.efficiency else 0.0)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The fits of one device. ``error`` is |fitted - measured| / measured of whole programs, on average, each fitted
+    without the records of its own workload (``held_out``) where there are others, else with them."""
+
+    device: str
+    platform: str
+    ceilings: Ceilings
+    fits: Mapping[str, FamilyFit]
+    programs: int
+    error: float
+    held_out: bool
+
+    def time_us(self, kernels: Iterable[MeasuredKernel], ceilings: Ceilings | None = None) -> float:
+        """The model's time of a program under ``ceilings`` (its own device's unless given). A family that was not
+        fitted counts by its roofline."""
+        roofs = ceilings or self.ceilings
+        total = 0.0
+        for one in kernels:
+            roof = roofs.least_us(one.flops, one.bytes)
+            fit = self.fits.get(one.family)
+            total += fit.time_us(one.dynamic_launches, roof) if fit else roof
+        return total
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Figures of other hardware; None leaves the device's. ``launch_us`` is the host's gap between two launches."""
+
+    label: str
+    bandwidth_gb_s: float | None = None
+    tflops: float | None = None
+    sms: int | None = None
+    clock_ghz: float | None = None
+    launch_us: float | None = None
+    target: Target | None = None
+
+
+def calibrate(records: Sequence[Record]) -> Calibration:
+    """The fit to all variants of ``records``, which are of one device. InputError: no kernels were measured."""
+    named = [(record["workload"]["name"], kernels_of(one)) for record in records for one in record["variants"]]
+    programs = [(name, _usable(kernels)) for name, kernels in named if kernels]
+    if not any(kernels for _, kernels in programs):
+        raise InputError("no kernels were measured: there is nothing to calibrate the model with")
+    device = records[0]["device"]
+    ceilings = _ceilings(device, [kernels for _, kernels in programs])
+    whole = Calibration(
+        device["name"], device["platform"], ceilings, _fits(programs, ceilings), len(programs), 0.0, False
+    )
+    errors = []
+    held_out = len({name for name, _ in programs}) > 1
+    for name, kernels in programs:
+        others = [(other, each) for other, each in programs if other != name] if held_out else programs
+        fitted = dataclasses.replace(whole, fits=_fits(others, ceilings)).time_us(kernels)
+        measured = sum(one.measured_us for one in kernels)
+        errors.append(abs(fitted - measured) / measured)
+    return dataclasses.replace(whole, error=float(np.mean(errors)), held_out=held_out)
+
+
+def predicted_us(
+    calibration: Calibration, kernels: Sequence[MeasuredKernel], what_if: WhatIf
+) -> tuple[float, float | None]:
+    """(device time, wall time) of a program on other hardware; wall time is None without ``launch_us``.
+
+    Wall time is device time and the gaps between launches: launches one by one, as without CUDA graphs. InputError when
+    a GPU is to be predicted from a CPU.
+    """
+    if calibration.platform == "cpu" and what_if.target is not None:
+        raise InputError(
+            f"{calibration.device}: efficiencies that were measured on a CPU say nothing about {what_if.label}"
+        )
+    usable = _usable(kernels)
+    device = calibration.time_us(usable, changed(calibration.ceilings, what_if))
+    launches = sum(one.dynamic_launches for one in usable)
+    return device, None if what_if.launch_us is None else device + launches * what_if.launch_us
+
+
+def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
+    """``ceilings`` with the figures of ``what_if``. SM count and clock scale the peak; InputError without a spec that
+    says what they are now."""
+    if what_if.target is not None and what_if.target.peaks is not None:
+        peaks = what_if.target.peaks
+        ceilings = Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {what_if.target.name}")
+    flops, moved = ceilings.flops_per_s, ceilings.bytes_per_s
+    if what_if.sms is not None or what_if.clock_ghz is not None:
+        name = ceilings.source.removeprefix("spec of ")
+        now = load_target(name).peaks if ceilings.source.startswith("spec of ") else None
+        if now is None:
+            raise InputError("sms and clock_ghz scale a spec's peak, and this device has none: give tflops")
+        flops *= (what_if.sms or now.cores) / now.cores * (what_if.clock_ghz or now.clock_ghz) / now.clock_ghz
+    if what_if.tflops is not None:
+        flops = what_if.tflops * 1e12
+    if what_if.bandwidth_gb_s is not None:
+        moved = what_if.bandwidth_gb_s * 1e9
+    return Ceilings(flops, moved, what_if.label)
+
+
+def parse_what_if(text: str) -> WhatIf:
+    """``h200``, ``sms=132,bandwidth_gb_s=4800``, or both: ``a100,bandwidth_gb_s=2000``. InputError on anything else."""
+    numbers = {"bandwidth_gb_s": float, "tflops": float, "sms": int, "clock_ghz": float, "launch_us": float}
+    values: dict[str, Any] = {}
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if not equals:
+            target = load_target(key)
+            if target.peaks is None:
+                raise InputError(f"--what-if {key}: that device has no spec")
+            values["target"] = target
+            continue
+        if key not in numbers:
+            raise InputError(f"--what-if: unknown figure {key!r}; there are {', '.join(numbers)}, and names of targets")
+        try:
+            values[key] = numbers[key](value)
+        except ValueError:
+            raise InputError(f"--what-if: {key}={value} is not a number") from None
+        if not values[key] > 0:
+            raise InputError(f"--what-if: {key} must be positive, not {value}")
+    if not values:
+        raise InputError("--what-if needs figures: a target's name, or bandwidth_gb_s=...,sms=...,launch_us=...")
+    return WhatIf(text, **values)
+
+
+def _usable(kernels: Iterable[MeasuredKernel]) -> list[MeasuredKernel]:
+    """Those that the ledger knows and that ran."""
+    return [one for one in kernels if one.dynamic_launches and one.measured_us > 0]
+
+
+def _ceilings(device: Mapping[str, Any], programs: Sequence[Sequence[MeasuredKernel]]) -> Ceilings:
+    peaks = load_target(device["spec"]).peaks if device.get("spec") else None
+    if peaks is not None:
+        return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {device['spec']}")
+    weighty = [
+        one
+        for kernels in programs
+        for one in kernels
+        if one.measured_us >= _LEAST_SHARE * sum(each.measured_us for each in kernels)
+    ]
+    flops = max((one.flops / one.measured_us for one in weighty), default=0.0)
+    moved = max((one.bytes / one.measured_us for one in weighty), default=0.0)
+    if not flops or not moved:
+        raise InputError("no measured kernel computes and moves anything: there is no roof to calibrate against")
+    return Ceilings(1e6 * flops, 1e6 * moved, "best rates that any kernel achieved", measured=True)
+
+
+def _fits(programs: Sequence[tuple[str, Sequence[MeasuredKernel]]], ceilings: Ceilings) -> dict[str, FamilyFit]:
+    families: dict[str, list[MeasuredKernel]] = defaultdict(list)
+    for _, kernels in programs:
+        for one in kernels:
+            families[one.family].append(one)
+    fits = [_fit(family, kernels, ceilings) for family, kernels in families.items()]
+    return {fit.family: fit for fit in sorted(fits, key=lambda fit: -fit.measured_us)}
+
+
+def _fit(family: str, kernels: Sequence[MeasuredKernel], ceilings: Ceilings) -> FamilyFit:
+    measured = np.array([one.measured_us for one in kernels])
+    launches = np.array([float(one.dynamic_launches) for one in kernels])
+    roofs = np.array([ceilings.least_us(one.flops, one.bytes) for one in kernels])
+    overhead, slope = _not_negative(launches, roofs, measured, 1 / measured)
+    fitted = overhead * launches + slope * roofs
+    return FamilyFit(
+        family=family,
+        overhead_us=overhead,
+        efficiency=1 / slope if slope else None,
+        launches=float(launches.sum()),
+        measured_us=float(measured.sum()),
+        roofline_us=float(roofs.sum()),
+        fitted_us=float(fitted.sum()),
+        kernel_error=float(np.abs(fitted - measured).sum() / measured.sum()),
+    )
+
+
+def _not_negative(
+    left: np.ndarray, right: np.ndarray, measured: np.ndarray, weights: np.ndarray
+) -> tuple[float, float]:
+    """The weighted least squares a, b >= 0 of a * left + b * right = measured: the best of the corners."""
+    root = np.sqrt(weights)
+    columns, aim = np.stack([left, right], axis=1) * root[:, None], measured * root
+    tried = [np.linalg.lstsq(columns, aim, rcond=None)[0]]
+    for at in (0, 1):
+        norm = float(columns[:, at] @ columns[:, at])
+        one = np.zeros(2)
+        one[at] = max(0.0, float(columns[:, at] @ aim) / norm) if norm else 0.0
+        tried.append(one)
+    allowed = [pair for pair in tried if (pair >= 0).all()]
+    best = min(allowed, key=lambda pair: float(((columns @ pair - aim) ** 2).sum()))
+    return float(best[0]), float(best[1])

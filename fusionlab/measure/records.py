@@ -1,0 +1,91 @@
+"""Records of measurements: one JSON file per run, never changed afterwards, with all that the figures depend on.
+
+Fields: ``workload``, ``pipeline``, ``commit``, ``versions``, ``flags``, ``device``, ``protocol``, ``variants`` (each
+with its raw samples, kernels and equivalence verdict), ``checked`` and ``failures``. Units are in the field names. A
+variant without a verdict that it is equal is in ``failures`` and has no figures.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fusionlab.errors import InputError
+from fusionlab.output import require_writable, write_whole
+
+FORMAT = "fusionlab-bench-1"
+Record = dict[str, Any]
+_PASSED = ("equal", "within-bound")
+
+
+def write_record(folder: Path, record: Record) -> Path:
+    """Write ``record`` as a new file in ``folder`` (made if need be); InputError when it cannot be, or has a variant
+    that was not shown equal. The name says what was measured, where and when."""
+    for variant in record["variants"]:
+        if variant["verdict"] not in _PASSED:
+            raise InputError(f"{variant['name']}: no record without a verdict that it is equal ({variant['verdict']})")
+    require_writable(folder)
+    stamp = re.sub(r"\D", "", record["started_utc"].partition("+")[0])
+    stem = "-".join((record["workload"]["title"], _word(record["device"]["name"]), stamp))
+    path = folder / f"{stem}.json"
+    number = 1
+    while path.exists():
+        number += 1
+        path = folder / f"{stem}-{number}.json"
+    write_whole(path, _text(record))
+    return path
+
+
+def read_records(paths: Iterable[str | Path]) -> list[Record]:
+    """The records of files, and of all files in folders, in the order of their names; those of other formats (other
+    studies) in a folder are passed over.
+
+    InputError: nothing was found, or a file that was named is no record.
+    """
+    found = []
+    for given in map(Path, paths):
+        if given.is_dir():
+            records = [_read(path, required=False) for path in sorted(given.rglob("*.json"))]
+            found += [record for record in records if record is not None]
+        else:
+            record = _read(given, required=True)
+            assert record is not None
+            found.append(record)
+    if not found:
+        raise InputError("no records of `fusionlab bench` there")
+    return found
+
+
+def _read(path: Path, *, required: bool) -> Record | None:
+    try:
+        content = json.loads(path.read_text())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        if not required:
+            return None
+        raise InputError(f"{path}: not JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        if not required:
+            return None
+        raise InputError(f"{path}: not a record of `fusionlab bench` (format {FORMAT})")
+    return {**content, "path": str(path)}
+
+
+def _word(text: str) -> str:
+    """A device's name as part of a file's name: ``nvidia-h200``."""
+    text = re.sub(r"\((R|TM)\)|CPU|Processor|@.*", " ", text)
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "device"
+
+
+def _text(record: Record) -> str:
+    """Indented, but a row of a table, and a list of numbers, on one line each."""
+    text = json.dumps(record, indent=1, allow_nan=False)
+    return re.sub(r"\[\s+((?:[^\[\]{}\n]+\n\s*)+)\]", _one_line, text) + "\n"
+
+
+def _one_line(match: re.Match[str]) -> str:
+    return f"[{' '.join(line.strip() for line in match[1].splitlines()).strip()}]"

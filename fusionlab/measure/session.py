@@ -1,0 +1,245 @@
+"""One script for a rented hour: the whole matrix in order of value, within a time limit.
+
+    python -m fusionlab.measure.session --out DIR [--time-limit MINUTES] [--device gpu|cpu]
+
+Stages: local energies of all models on CH4; their inference steps; the other molecules; other numbers of walkers. In
+each stage every job is first shown equal (several at once, because nothing is timed then) and then measured alone, each
+in a process of its own with a limit of its own; a failure is noted and the next one goes on. Call it again with the
+same DIR to go on where it stopped: what is done is not done again, what failed only with ``--retry``.
+
+DIR gets ``records/`` (one file per measurement), ``verdicts/``, ``logs/`` and ``session.json`` (what was done).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fusionlab.errors import InputError
+from fusionlab.measure.child import Child, Finished, with_sources
+from fusionlab.output import require_writable, write_whole
+
+MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
+MOLECULES = ("CH4", "LiH", "C2H6", "C4H4")
+STAGES = ("energies", "inference", "molecules", "walkers")
+SWEEP = (0.25, 0.5, 2, 4)
+"""Numbers of walkers beside the chosen one, as factors of it: 256, 512, 2048 and 4096 beside 1024."""
+LATER_PEERS = "folx,folx-sparse"
+"""The peers of all stages but the first, which has all of them: these are the ones to beat."""
+_LEAST_S = 20.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of ``fusionlab bench``. ``stage`` is where it stands in the order."""
+
+    stage: str
+    model: str
+    molecule: str
+    program: str
+    walkers: int
+
+    @property
+    def name(self) -> str:
+        """Names its log and its line in ``session.json``."""
+        return f"{self.model}-{self.molecule}-{self.program}-w{self.walkers}".replace(":", "-")
+
+
+def jobs(models: Sequence[str], molecules: Sequence[str], walkers: int, stages: Sequence[str] = STAGES) -> list[Job]:
+    """The jobs of the chosen stages, the most valuable first; the first molecule is the one of most stages."""
+    found = list[Job]()
+    first, *others = molecules
+    for stage in STAGES:
+        if stage not in stages:
+            continue
+        if stage == "energies":
+            found += [Job(stage, model, first, "local-energy", walkers) for model in models]
+        elif stage == "inference":
+            found += [Job(stage, model, first, "inference-step", walkers) for model in models]
+        elif stage == "molecules":
+            found += [Job(stage, model, other, "local-energy", walkers) for other in others for model in models]
+        else:
+            counts = [count for factor in SWEEP if (count := round(walkers * factor)) >= 1]
+            found += [Job(stage, model, first, "local-energy", count) for count in counts for model in models]
+    return found
+
+
+class Session:
+    """What was done so far, in ``out/session.json``, and how the rest is done."""
+
+    def __init__(self, out: Path, options: argparse.Namespace) -> None:
+        self._out, self._options = out, options
+        self._until: float = time.monotonic() + 60 * options.time_limit
+        self._failed_now = set[str]()
+        for folder in ("records", "verdicts", "logs"):
+            require_writable(out / folder)
+        self._path = out / "session.json"
+        self.done: dict[str, Any] = json.loads(self._path.read_text())["jobs"] if self._path.exists() else {}
+
+    def run(self, every: Sequence[Job]) -> bool:
+        """Do what is open, stage by stage; False when time ran out before the end."""
+        for stage in dict.fromkeys(job.stage for job in every):
+            pending = [job for job in every if job.stage == stage and not self._is_done(job)]
+            for job, checked in self._check_all(pending):
+                if not _gave(checked, "checked"):
+                    self._fail(job, f"check: {checked.problem or 'nothing was shown equal'}", checked)
+            for job in pending:
+                if self._is_done(job) or job.name in self._failed_now:
+                    continue
+                if self.left_s() < _LEAST_S:
+                    return False
+                self._measure(job)
+        return True
+
+    def left_s(self) -> float:
+        """Seconds until the time limit."""
+        return self._until - time.monotonic()
+
+    def _check_all(self, pending: Sequence[Job]) -> Iterator[tuple[Job, Finished]]:
+        """Show the jobs equal, a few at a time, in their order; what the time limit leaves no room for is not begun."""
+        running: list[tuple[Job, Child]] = []
+        for job in pending:
+            if len(running) >= self._options.jobs:
+                yield self._checked(*running.pop(0))
+            if self.left_s() < _LEAST_S:
+                break
+            self._say(f"check: {job.name}")
+            arguments = [*self._arguments(job), "--check-only"]
+            log = self._out / "logs" / f"{job.name}.check.log"
+            # Several share the GPU here, if there is one: none of them may take its memory in advance.
+            environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+            running.append((job, Child(arguments, log, self._limit_s(), environment)))
+        for job, child in running:
+            yield self._checked(job, child)
+
+    def _checked(self, job: Job, child: Child) -> tuple[Job, Finished]:
+        finished = child.wait()
+        if not _gave(finished, "checked"):
+            self._failed_now.add(job.name)
+        return job, finished
+
+    def _measure(self, job: Job) -> None:
+        self._say(f"measure: {job.name} ({self.left_s() / 60:.0f} min left)")
+        log = self._out / "logs" / f"{job.name}.log"
+        finished = Child(self._arguments(job), log, self._limit_s()).wait()
+        if _gave(finished, "variants"):
+            self._note(job, "done", finished.problem, finished)
+        else:
+            self._fail(job, finished.problem or "nothing was measured", finished)
+
+    def _fail(self, job: Job, reason: str, finished: Finished) -> None:
+        """Note a failure; a job that the session's limit cut short has not failed and stays open."""
+        if finished.timed_out and self.left_s() < _LEAST_S:
+            self._say(f"stopped: {job.name}, the time limit is reached")
+        else:
+            self._note(job, "failed", reason, finished)
+
+    def _arguments(self, job: Job) -> list[str]:
+        given = self._options
+        words = ["bench", "--model", job.model, "--molecule", job.molecule, "--program", job.program]
+        words += ["--walkers", str(job.walkers), "--check-walkers", str(min(given.check_walkers, job.walkers))]
+        words += [
+            "--size",
+            "tiny" if given.tiny else "full",
+            "--runs",
+            str(given.runs),
+            "--repeats",
+            str(given.repeats),
+        ]
+        words += ["--records", str(self._out / "records"), "--verdicts", str(self._out / "verdicts"), "--json"]
+        words += ["--device", given.device] if given.device else []
+        against = given.against or ("" if job.stage == "energies" else LATER_PEERS)
+        words += ["--against", against] if against else []
+        words += ["--pipeline", given.pipeline] if given.pipeline else []
+        return words
+
+    def _limit_s(self) -> float:
+        limit_s: float = 60 * self._options.job_limit
+        return min(limit_s, max(1.0, self.left_s()))
+
+    def _is_done(self, job: Job) -> bool:
+        state = self.done.get(job.name, {}).get("state")
+        return state == "done" or (state == "failed" and not self._options.retry)
+
+    def _note(self, job: Job, state: str, reason: str, finished: Finished) -> None:
+        document = finished.document or {}
+        variants = [one["name"] for one in document.get("variants", [])]
+        left_out = [f"{one['name']}, {one['step']}: {one['reason']}" for one in document.get("failures", [])]
+        path = document.get("path")
+        self.done[job.name] = {
+            "stage": job.stage,
+            "state": state,
+            "reason": reason,
+            "seconds": round(finished.seconds, 1),
+            "record": Path(path).name if path else None,
+            "variants": variants,
+            "not_measured": left_out,
+        }
+        write_whole(self._path, json.dumps({"jobs": self.done}, indent=1) + "\n")
+        self._say(f"{state}: {job.name}, {finished.seconds:.0f} s{', ' + reason if reason else ''}")
+
+    @staticmethod
+    def _say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def _gave(finished: Finished, what: str) -> bool:
+    """Whether there is something to go on with. Exit code 1 says that the rewriting was left out: the others count."""
+    return not finished.timed_out and bool((finished.document or {}).get(what))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the session; 0 when something was measured or nothing was left to do, 1 when not, 2 for wrong options."""
+    given = _parser().parse_args(arguments)
+    try:
+        session = Session(given.out, given)
+    except (InputError, ValueError, KeyError) as error:
+        print(f"fusionlab: {given.out}: {error}", file=sys.stderr)
+        return 2
+    if wrong := set(given.stages.split(",")) - set(STAGES):
+        print(f"fusionlab: unknown stage {sorted(wrong)[0]!r}; there are {', '.join(STAGES)}", file=sys.stderr)
+        return 2
+    every = jobs(given.models.split(","), given.molecules.split(","), given.walkers, given.stages.split(","))
+    finished = session.run(every)
+    state = {job.name: session.done.get(job.name, {}).get("state", "open") for job in every}
+    counts = {word: sum(found == word for found in state.values()) for word in ("done", "failed", "open")}
+    print(", ".join(f"{count} {word}" for word, count in counts.items()), file=sys.stderr)
+    if not finished:
+        print("the time limit is reached; call again with the same --out to go on", file=sys.stderr)
+    if counts["done"]:
+        show = [sys.executable, "-m", "fusionlab", "compare", str(given.out / "records")]
+        subprocess.run(show, env=with_sources(), check=False)
+    return 0 if counts["done"] else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="Folder for records, verdicts, logs and what was done.")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="Minutes for everything (60).")
+    parser.add_argument("--job-limit", type=float, default=12.0, help="Minutes for one check or measurement (12).")
+    parser.add_argument("--device", choices=("gpu", "cpu"), help="The GPU where there is one, if not given.")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--molecules", default=",".join(MOLECULES), help="The first is that of most stages.")
+    parser.add_argument("--stages", default=",".join(STAGES))
+    parser.add_argument("--walkers", type=int, default=1024)
+    parser.add_argument("--check-walkers", type=int, default=16)
+    parser.add_argument("--tiny", action="store_true", help="Narrow models, for a trial of this script.")
+    parser.add_argument("--against", help="Peers, as for `fusionlab bench`.")
+    parser.add_argument("--pipeline", help="As for `fusionlab bench`.")
+    parser.add_argument("--runs", type=int, default=11)
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="Checks at a time.")
+    parser.add_argument("--retry", action="store_true", help="Do again what failed.")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

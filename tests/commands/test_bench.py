@@ -1,0 +1,133 @@
+"""``fusionlab bench``: a file and a tiny model end to end on the CPU; what fails is said and ends nothing."""
+
+import json
+
+import pytest
+
+from fusionlab.bench import variants
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.measure.peers import PEERS, Peer, peers_of
+from fusionlab.measure.records import read_records
+
+TINY = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", 2, "--check-walkers", 2)
+SHORT = ("--device", "cpu", "--runs", 3, "--repeats", 2)
+
+
+def bench(cli, tmp_path, *arguments):
+    result = cli("bench", *arguments, *SHORT, "--records", tmp_path / "records", "--json", "--quiet")
+    return result, json.loads(result.stdout) if result.stdout else None
+
+
+def test_a_file_beside_its_rewriting(cli, tmp_path, replay_file):
+    result, document = bench(cli, tmp_path, replay_file, "--pass", "batch-replay")
+    assert result.exit_code == 0, result.stderr
+    original, fused = document["variants"]
+    assert (original["name"], fused["name"], fused["pipeline"]) == ("original", "fused", "batch-replay")
+    assert original["ratio_to_first"] == 1.0
+    assert fused["verdict"] in ("equal", "within-bound")
+    assert fused["device_check"]["verdict"] in ("equal", "within-bound")
+    for one in (original, fused):
+        assert len(one["samples_us"]) == 2
+        assert len(one["device_time"]["sum_us"]) == 2
+        assert one["device_time"]["launches"] > 0
+        assert one["kernels"]["rows"]
+        assert one["median_us"] > 0
+        assert one["peak_bytes"] is None  # the CPU's allocator does not say
+        assert one["assigned_bytes"] > 0
+    (record,) = read_records([tmp_path / "records"])
+    assert record["variants"] == document["variants"]
+    assert record["commit"]
+    assert record["versions"]["jax"].startswith("jax ")
+
+
+def test_a_file_in_which_nothing_applies_is_timed_alone_and_exits_1(cli, tmp_path, recurrence_file):
+    result, document = bench(cli, tmp_path, recurrence_file, "--pass", "batch-replay", "--against", "folx")
+    assert result.exit_code == 1
+    assert [one["name"] for one in document["variants"]] == ["original"]
+    assert [(one["name"], one["step"]) for one in document["failures"]] == [("fused", "rewrite"), ("folx", "lower")]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """One run of a tiny FermiNet with its rewriting and a peer that fails; its folder, and the document."""
+    from click.testing import CliRunner
+
+    from fusionlab.cli import main
+
+    folder = tmp_path_factory.mktemp("tiny")
+    words = ["bench", *TINY, *SHORT, "--against", "jet", "--records", folder / "records", "--json"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FUSIONLAB_CACHE", str(folder / "cache"))
+        result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, result.stderr
+    return folder, json.loads(result.stdout)
+
+
+def test_a_model_is_its_replay_beside_its_rewriting(tiny):
+    _, document = tiny
+    assert [one["name"] for one in document["variants"]] == ["replay", "fused"]
+    fused = document["variants"][1]
+    assert fused["equivalence"]["walkers"] == 2
+    assert fused["dynamic_launches"] < document["variants"][0]["dynamic_launches"]
+    families = {row[fused["kernels"]["columns"].index("family")] for row in fused["kernels"]["rows"]}
+    assert {"gemm", "elementwise"} <= families
+    assert fused["kernels_joined"] > 0.9
+    assert fused["energy_j"] is None
+    assert document["workload"]["walkers"] == 2
+
+
+def test_a_peer_that_cannot_do_it_says_why(tiny):
+    _, document = tiny
+    (failure,) = document["failures"]
+    assert failure == {"name": "jet", "step": "lower", "reason": "jax.experimental.jet has no rule for tile"}
+
+
+def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch):
+    folder, _ = tiny
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(folder / "cache"))
+
+    def asked(*_, **__):
+        raise AssertionError("the check is done already")
+
+    monkeypatch.setattr(variants, "check_workload", asked)
+    result = cli("bench", *TINY, *SHORT, "--against", "none", "--check-only", "--json", "--records", "none")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["variants"] == []
+    assert [one["verdict"] for one in document["checked"]] == ["equal", "within-bound"]
+
+
+def test_what_is_different_gets_no_figures(tiny, cli, monkeypatch, tmp_path):
+    monkeypatch.setattr(variants, "check_workload", lambda *_, **__: Verdict("different", worst="walker 1"))
+    result, document = bench(cli, tmp_path, *TINY, "--against", "none", "--check-only")
+    assert result.exit_code == 1
+    assert [one["name"] for one in document["checked"]] == ["replay"]
+    assert document["failures"][0]["reason"] == "different: walker 1"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--against", "folks"), "unknown peer 'folks'; did you mean: folx"),
+        (("--runs", 1), "--runs must be at least 2"),
+        (("--pass", "no-such-pass"), "unknown pass"),
+    ],
+)
+def test_bad_options(cli, replay_file, words, message):
+    result = cli("bench", replay_file, "--device", "cpu", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_peers_by_name():
+    assert list(peers_of("vmap, folx,vmap")) == ["vmap", "folx"]
+    assert peers_of("none") == {}
+    assert PEERS["replay"] == Peer("the loop over 3N directions, as DeepQMC writes it", "replay")
+
+
+@pytest.mark.parametrize("laplacian", ["replay", "vmap"])
+def test_a_reference_that_is_a_peer_has_its_name(laplacian):
+    from workloads.catalogue import build
+
+    workload = build("ferminet", "LiH", walkers=2, size="tiny", laplacian=laplacian)
+    assert variants.reference_name(workload) == laplacian

@@ -1,0 +1,68 @@
+"""Verdicts by content: what counts, what does not, and what is not kept."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.equivalence.verdict_store import VerdictStore
+from workloads.catalogue import build
+
+X = np.ones(3, np.float32)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return VerdictStore(tmp_path / "verdicts")
+
+
+def test_a_verdict_is_found_again_by_the_programs(store, lowered):
+    first, second = lowered(jnp.sin, X), lowered(lambda x: jnp.sin(x) * 1, X)
+    key = store.key(first, (second,))
+    assert store.load(key) is None
+    store.store(key, Verdict("within-bound", walkers=2))
+    assert store.load(key) == Verdict("within-bound", walkers=2)
+    assert store.key(first, (first,)) != key
+    assert store.key(second, (first,)) != key
+
+
+def test_where_the_sources_lie_does_not_count(store, program_of_text):
+    text = 'func.func public @main(%a: tensor<3xf32>) -> tensor<3xf32> {{ return %a : tensor<3xf32> }} loc("{}":1:1)'
+    here, there = (program_of_text(text.format(path)) for path in ("/here/f.py", "/there/f.py"))
+    assert here.digest != there.digest
+    assert store.key(here, (here,)) == store.key(there, (there,))
+
+
+def test_a_recipe_is_the_workload_and_what_is_done_to_it(store):
+    workload = build("ferminet", "LiH", walkers=2, size="tiny")
+    key = store.recipe(workload, "peer folx", "cpu")
+    assert key == store.recipe(build("ferminet", "LiH", walkers=2, size="tiny"), "peer folx", "cpu")
+    others = [
+        store.recipe(workload, "peer vmap", "cpu"),
+        store.recipe(workload, "peer folx", "cuda"),
+        store.recipe(workload.rebuild(walkers=3), "peer folx", "cpu"),
+        store.recipe(workload.rebuild(dtype="float64"), "peer folx", "cpu"),
+        store.recipe(workload.rebuild(size="full"), "peer folx", "cpu"),
+        store.recipe(workload.rebuild(laplacian="scan"), "peer folx", "cpu"),
+    ]
+    assert len({key, *others}) == 7
+
+
+@pytest.mark.parametrize("word", ["different", "not-checked"])
+def test_only_equality_is_kept(store, word):
+    store.store("key", Verdict(word))
+    assert store.load("key") is None
+    assert not store.folder.exists()
+
+
+def test_a_broken_file_is_no_verdict(store):
+    store.store("key", Verdict("equal"))
+    (store.folder / "key.json").write_text("{")
+    assert store.load("key") is None
+
+
+def test_a_folder_that_cannot_be_made_costs_a_check_and_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = VerdictStore(tmp_path / "file")
+    store.store("key", Verdict("equal"))
+    assert store.load("key") is None

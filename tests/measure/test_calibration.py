@@ -1,0 +1,126 @@
+"""The model fitted to measured kernels: numbers that it must find again, errors, and predictions."""
+
+import json
+
+import pytest
+
+from fusionlab.codegen.targets import load_target
+from fusionlab.errors import InputError
+from fusionlab.measure.calibration import calibrate, changed, parse_what_if, predicted_us
+from fusionlab.measure.comparison import RATES, kernels_of
+from fusionlab.measure.device_time import MeasuredKernel, kernel_table
+from fusionlab.measure.records import FORMAT
+
+PEAKS = load_target("h200").peaks
+OVERHEAD_US, EFFICIENCY = 3.0, 0.5
+
+
+def kernel(at, family="gemm", slower=1.0):
+    """A kernel of 10 launches that takes 3 us a launch and reaches half of the H200's roof."""
+    flops, moved = 10**9 * (at + 1), 10**6 * (at % 3 + 1)
+    roof = 1e6 * max(flops / PEAKS.fp32_flops_per_s, moved / PEAKS.memory_bytes_per_s)
+    us = slower * (10 * OVERHEAD_US + roof / EFFICIENCY)
+    return MeasuredKernel(f"k{at}", "laplacian", "B", "tangent", family, 10, 10.0, flops, moved, None, us)
+
+
+def record(name="ferminet", spec="h200", **changes):
+    kernels = [kernel(at, **changes) for at in range(8)]
+    variant = {
+        "name": "fused",
+        "verdict": "equal",
+        "samples_us": [1.0, 2.0],
+        "device_time": {"sum_us": [1.0, 2.0]},
+        "kernels": kernel_table(kernels),
+        "dynamic_launches": 80,
+        "peak_bytes": None,
+        "assigned_bytes": 1,
+        **dict.fromkeys(RATES),
+    }
+    return {
+        "format": FORMAT,
+        "started_utc": "2026-01-01T00:00:00+00:00",
+        "workload": {"title": f"{name}-CH4", "name": name},
+        "device": {"name": "NVIDIA H200" if spec else "a CPU", "platform": "cuda" if spec else "cpu", "spec": spec},
+        "versions": {"jax": "jax 1"},
+        "commit": None,
+        "variants": [variant],
+        "failures": [],
+    }
+
+
+def test_the_fit_finds_what_the_kernels_were_made_with():
+    found = calibrate([record(), record("paulinet")])
+    fit = found.fits["gemm"]
+    assert fit.overhead_us == pytest.approx(OVERHEAD_US, rel=1e-3)
+    assert fit.efficiency == pytest.approx(EFFICIENCY, rel=1e-3)
+    assert fit.kernel_error < 1e-3
+    assert found.held_out
+    assert found.error < 1e-3
+
+
+def test_the_error_is_that_of_programs_that_were_not_fitted():
+    found = calibrate([record(), record("paulinet", slower=2.0)])
+    assert found.error > 0.4
+    alone = calibrate([record(slower=2.0)])
+    assert not alone.held_out
+    assert alone.error < 1e-3
+
+
+def test_a_prediction_changes_the_roofs_and_keeps_the_rest():
+    found = calibrate([record()])
+    kernels = kernels_of(record()["variants"][0])
+    same, _ = predicted_us(found, kernels, parse_what_if("h200"))
+    assert same == pytest.approx(sum(one.measured_us for one in kernels), rel=1e-3)
+    half, wall = predicted_us(found, kernels, parse_what_if("sms=66,launch_us=2"))
+    launches_us = 8 * 10 * OVERHEAD_US
+    assert half - launches_us == pytest.approx(2 * (same - launches_us), rel=0.01)
+    assert wall == pytest.approx(half + 80 * 2)
+    a100, _ = predicted_us(found, kernels, parse_what_if("a100"))
+    assert a100 > same
+
+
+def test_a_device_without_a_spec_is_set_against_its_own_best():
+    found = calibrate([record(spec=None)])
+    assert found.ceilings.measured
+    assert found.error < 0.05
+    with pytest.raises(InputError, match="say nothing about h200"):
+        predicted_us(found, kernels_of(record()["variants"][0]), parse_what_if("h200"))
+    with pytest.raises(InputError, match="give tflops"):
+        changed(found.ceilings, parse_what_if("sms=3"))
+    faster = changed(found.ceilings, parse_what_if("tflops=1000,bandwidth_gb_s=9000"))
+    assert (faster.flops_per_s, faster.bytes_per_s) == (1e15, 9e12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "needs figures"),
+        ("b300", "unknown target"),
+        ("cpu", "has no spec"),
+        ("colour=3", "unknown figure"),
+        ("sms=many", "is not a number"),
+        ("launch_us=-1", "must be positive"),
+    ],
+)
+def test_what_if_says_what_it_does_not_know(text, message):
+    with pytest.raises(InputError, match=message):
+        parse_what_if(text)
+
+
+def test_no_kernels_no_calibration():
+    nothing = record()
+    nothing["variants"][0]["kernels"] = kernel_table([])
+    with pytest.raises(InputError, match="nothing to calibrate"):
+        calibrate([nothing])
+
+
+def test_the_command_labels_predictions(cli, tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(record()))
+    result = cli("compare", tmp_path, "--what-if", "a100,launch_us=2")
+    assert result.exit_code == 0, result.stderr
+    assert "the model against NVIDIA H200" in result.stdout
+    assert "PREDICTED for a100,launch_us=2, not measured" in result.stdout
+    document = json.loads(cli("compare", tmp_path, "--what-if", "a100", "--json").stdout)
+    (found,) = document["calibrations"]
+    assert found["predicted"][0]["predicted_wall_us"] is None
+    assert found["fits"]["gemm"]["efficiency"] == pytest.approx(EFFICIENCY, rel=1e-3)

@@ -1,0 +1,172 @@
+"""The session: its order, its limits, what it does after a failure, and one of a tiny size end to end."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fusionlab.measure import session
+from fusionlab.measure.child import Child, Finished
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_is_worth_most_comes_first():
+    names = [job.name for job in session.jobs(("paulinet", "ferminet"), ("CH4", "LiH"), 1024)]
+    assert names == [
+        "paulinet-CH4-local-energy-w1024",
+        "ferminet-CH4-local-energy-w1024",
+        "paulinet-CH4-inference-step-w1024",
+        "ferminet-CH4-inference-step-w1024",
+        "paulinet-LiH-local-energy-w1024",
+        "ferminet-LiH-local-energy-w1024",
+        *(f"{model}-CH4-local-energy-w{n}" for n in (256, 512, 2048, 4096) for model in ("paulinet", "ferminet")),
+    ]
+    assert [job.walkers for job in session.jobs(("ferminet",), ("LiH",), 2, ("walkers",))] == [1, 4, 8]
+
+
+class FakeChild:
+    """Stands in for ``Child``: notes every call and gives what ``answer(arguments)`` says."""
+
+    def __init__(self, calls, answer, arguments):
+        self._answer = answer(arguments)
+        calls.append(arguments)
+
+    def wait(self):
+        return self._answer
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """``run(answer, *words)``: the calls that a session made of which every child gives ``answer(arguments)``."""
+
+    def session_of(answer, *words, models="ferminet,paulinet", code=0):
+        calls = []
+        monkeypatch.setattr(session, "Child", lambda arguments, *_: FakeChild(calls, answer, arguments))
+        monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
+        given = ["--out", str(tmp_path), "--models", models, "--stages", "energies", *map(str, words)]
+        assert session.main(given) == code
+        return [
+            ("check " if "--check-only" in call else "measure ") + call[call.index("--model") + 1] for call in calls
+        ]
+
+    return session_of
+
+
+def measured(path="records/x.json"):
+    variants = [{"name": "replay"}]
+    return Finished({"checked": variants, "variants": variants, "failures": [], "path": path}, "", 1.0)
+
+
+def test_checks_come_before_measurements_and_nothing_is_done_twice(run, tmp_path):
+    assert run(lambda words: measured()) == [
+        "check ferminet", "check paulinet", "measure ferminet", "measure paulinet",
+    ]  # fmt: skip
+    state = json.loads((tmp_path / "session.json").read_text())["jobs"]
+    assert {job["state"] for job in state.values()} == {"done"}
+    assert {job["record"] for job in state.values()} == {"x.json"}
+    assert run(lambda words: measured()) == []
+
+
+def test_all_peers_are_asked_in_the_first_stage_only(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(session, "Child", lambda arguments, *_: FakeChild(calls, lambda words: measured(), arguments))
+    monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
+    assert session.main(["--out", str(tmp_path), "--models", "ferminet", "--molecules", "CH4,LiH"]) == 0
+    against = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in calls if "--check-only" not in c}
+    assert "folx,folx-sparse" in against["LiH", "local-energy"]
+    assert "folx,folx-sparse" in against["CH4", "inference-step"]
+    first = next(call for call in calls if "--check-only" not in call)
+    assert "--against" not in first
+
+
+def test_a_failure_is_noted_and_the_next_one_goes_on(run, tmp_path):
+    def answer(words):
+        if "--check-only" not in words and "ferminet" in words:
+            return Finished(None, "exit 134: Aborted", 2.0)
+        return measured()
+
+    assert run(answer)[-2:] == ["measure ferminet", "measure paulinet"]
+    state = json.loads((tmp_path / "session.json").read_text())["jobs"]
+    assert state["ferminet-CH4-local-energy-w1024"]["reason"] == "exit 134: Aborted"
+    assert run(answer) == []
+    assert run(lambda words: measured(), "--retry") == ["check ferminet", "measure ferminet"]
+
+
+def test_what_cannot_be_shown_equal_is_not_measured(run):
+    def answer(words):
+        return Finished(None, "exit 1: different", 1.0) if "ferminet" in words else measured()
+
+    assert run(answer) == ["check ferminet", "check paulinet", "measure paulinet"]
+
+
+def test_peers_are_measured_where_the_rewriting_is_left_out(run, tmp_path):
+    def answer(words):
+        return dataclasses.replace(measured(), problem="exit 1: fused, check: different")
+
+    assert run(answer, models="ferminet") == ["check ferminet", "measure ferminet"]
+    (job,) = json.loads((tmp_path / "session.json").read_text())["jobs"].values()
+    assert (job["state"], job["reason"]) == ("done", "exit 1: fused, check: different")
+
+
+def test_a_job_that_the_limit_cut_short_stays_open(run, tmp_path):
+    def answer(words):
+        time.sleep(0.05)
+        return Finished(None, "not finished within 1 s", 1.0, timed_out=True)
+
+    run(answer, "--time-limit", 20.05 / 60, models="ferminet", code=1)
+    path = tmp_path / "session.json"
+    assert not path.exists() or json.loads(path.read_text())["jobs"] == {}
+
+
+def test_wrong_options_and_folders(run, tmp_path, capsys):
+    assert session.main(["--out", str(tmp_path), "--stages", "energy"]) == 2
+    assert "unknown stage 'energy'" in capsys.readouterr().err
+    (tmp_path / "session.json").write_text("{")
+    assert session.main(["--out", str(tmp_path)]) == 2
+
+
+def test_a_child_that_takes_too_long_is_ended(tmp_path):
+    started = time.monotonic()
+    finished = Child(["passes"], tmp_path / "a.log", 0.01).wait()
+    assert finished.timed_out
+    assert finished.document is None
+    assert time.monotonic() - started < 30
+    assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
+
+
+def test_a_child_says_why_it_failed(tmp_path):
+    finished = Child(["bench", "--model", "no-such-model", "--device", "cpu"], tmp_path / "a.log", 120.0).wait()
+    assert finished.problem.startswith("exit 2: fusionlab: unknown model 'no-such-model'")
+
+
+@pytest.mark.slow  # two processes that lower, check, compile and run
+def test_a_tiny_session(tmp_path):
+    words = [
+        "--out",
+        tmp_path,
+        "--device",
+        "cpu",
+        "--tiny",
+        "--walkers",
+        2,
+        "--models",
+        "ferminet",
+        "--molecules",
+        "LiH",
+    ]
+    words += ["--stages", "energies", "--against", "jet", "--runs", 2, "--repeats", 2]
+    command = [sys.executable, "-m", "fusionlab.measure.session", *map(str, words)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (job,) = json.loads((tmp_path / "session.json").read_text())["jobs"].values()
+    assert job["variants"] == ["replay", "fused"]
+    assert "jet" in job["not_measured"][0]
+    assert (tmp_path / "records" / job["record"]).exists()
+    assert "fused / it" in done.stdout

@@ -1,0 +1,185 @@
+"""Maxima that shift a sum of exponentials carry no derivatives in the rewritten program; others do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.codegen.forward_laplacian.jet import Coordinates
+from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.flat import flatten, walk
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.laplacian_extremes import is_extreme, shifts
+from fusionlab.passes.laplacian_trial import Laplacian
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+
+from .laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy
+from .test_forms_of_laplacians import of_hessian
+from .test_laplacian_guards import psi
+
+FAR = 400.0
+"""A squared distance that no position of a trial has."""
+
+
+def softmax(scores):
+    """Shifted by the largest score, derivatives of which cancel; no ``stop_gradient``."""
+    terms = jnp.exp(scores - scores.max(-1, keepdims=True))
+    return terms / terms.sum(-1, keepdims=True)
+
+
+def by_hand(weights, x):
+    """log|psi| with a softmax between electrons and a logarithm of a sum of exponentials at the end."""
+    h = features(weights, x)
+    terms = ((softmax(h @ h.T) @ h) @ weights["orbitals"]).sum(-1)
+    top = terms.max()
+    return jnp.log(jnp.exp(terms - top).sum()) + top - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+
+
+def guarded(weights, x):
+    """The maximum is asked whether it is finite, as in ``jax.nn.logsumexp``."""
+    terms = (features(weights, x) @ weights["orbitals"]).sum(-1)
+    top = terms.max(initial=-jnp.inf)
+    top = jnp.where(jnp.isfinite(top), top, 0.0)
+    return jnp.log(jnp.exp(terms - top).sum()) + top - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+
+
+def by_library(weights, x):
+    return jax.nn.logsumexp((features(weights, x) @ weights["orbitals"]).sum(-1))
+
+
+def infinite(weights, x):
+    """Another value where the maximum is infinite or not, but not that of a shift."""
+    terms = features(weights, x).sum(-1)
+    top = terms.max()
+    return jnp.log(jnp.exp(terms).sum()) + jnp.where(jnp.isfinite(top), top, 0.0)
+
+
+def divided_late(weights, x):
+    """The weights are contracted before they are divided by their sum, as flash attention does."""
+    h = features(weights, x)
+    scores = h @ h.T
+    terms = jnp.exp(scores - scores.max(-1, keepdims=True))
+    return jnp.tanh((terms @ h) / terms.sum(-1, keepdims=True)).sum() - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+
+
+def smallest(weights, x):
+    """A minimum shifts, a maximum counts."""
+    terms = features(weights, x).sum(-1)
+    low = terms.min()
+    return jnp.log(jnp.exp(terms - low).sum()) + low + jnp.tanh(terms.max())
+
+
+def linear(weights, x):
+    """The maximum of coordinates has no Laplacian, but a gradient."""
+    return jnp.log(1 + (features(weights, x) ** 2).sum()) + x.max()
+
+
+def level_at_first_order(weights, x):
+    """Nothing depends on the maximum to first order where it is the largest term, but it has a second derivative."""
+    terms = features(weights, x).sum(-1)
+    return jnp.log(1 + (terms**2).sum()) + (terms.max() - terms).prod()
+
+
+def other_rows(weights, x):
+    """Each row is shifted by the maximum of the next one, which does not drop out of a sum over rows."""
+    h = features(weights, x)
+    top = jnp.roll(h.max(-1), 1)
+    return jnp.log((jnp.exp(h - top[:, None]) * jnp.exp(h.max(-1))[:, None]).sum())
+
+
+def shares(program):
+    """How many extremes are asked which of their elements they are: each is compared with them once."""
+    nodes = walk(flatten(program.parse()).nodes)
+    directions = [str(node.attributes["comparison_direction"]) for node in nodes if node.name == "stablehlo.compare"]
+    return sum("GE" in direction or "LE" in direction for direction in directions)
+
+
+def rewritten(log_psi, lowered, passes, method=local_energy):
+    with jax.enable_x64(True):
+        program = lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X, platform="cuda")
+    result = run_pipeline(program, parse_pipeline(passes), Setting())
+    assert result.applied, result.events
+    return result.program
+
+
+@pytest.mark.parametrize(
+    ("log_psi", "kept"),
+    [
+        (by_hand, 0),
+        (divided_late, 0),
+        (smallest, 1),
+        (linear, 1),
+        (level_at_first_order, 1),
+        (other_rows, 1),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+@pytest.mark.parametrize("passes", ["sparsify-directions", "collapse-replay"])
+def test_only_extremes_that_drop_out_are_taken_for_constants(passes, log_psi, kept, lowered, run_raised):
+    program = rewritten(log_psi, lowered, passes)
+    assert shares(program) == kept
+    with jax.enable_x64(True):
+        expected = jax.tree.leaves(local_energy(log_psi, LOOPS["fori"])(WEIGHTS, X))
+    found = run_raised(program, jax.tree.leaves((WEIGHTS, X)))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        pytest.param(lambda s, r2, n: jnp.where(n > 50, s**2, 0.0), id="whole-number"),
+        pytest.param(lambda s, r2, n: jnp.clip(s, FAR, None) ** 2, id="clip"),
+        pytest.param(lambda s, r2, n: (r2.max(initial=FAR) - FAR) ** 2, id="initial"),
+        pytest.param(lambda s, r2, n: jnp.maximum(s - FAR, 0.0) ** 2, id="maximum"),
+        pytest.param(lambda s, r2, n: (jnp.append(r2, FAR).max() - FAR) ** 2, id="appended"),
+        pytest.param(lambda s, r2, n: jnp.floor(r2.sum() / FAR / 2) * s**2, id="floor"),
+        pytest.param(lambda s, r2, n: jnp.where((r2 > FAR).all(), s**2, 0.0), id="all"),
+        pytest.param(lambda s, r2, n: jnp.where(s > FAR, (s - FAR) ** 3, 0.0), id="compared"),
+        pytest.param(lambda s, r2, n: jnp.where(n > 50, jnp.exp(r2 / FAR - s / FAR).sum(), 0.0), id="one-weight"),
+    ],
+)
+def test_what_is_switched_off_where_a_value_is_looked_for_keeps_its_derivatives(term, lowered, run_raised):
+    """An extreme that changes nothing at the points tried, and does elsewhere."""
+
+    def log_psi(n, x):
+        r2 = (x**2).sum(-1)
+        return psi(None, x) + term(r2.max(), r2, n)
+
+    n, far = np.array(60, np.int32), 30 * X
+    with jax.enable_x64(True):
+        program = lowered(alone(log_psi, LOOPS["fori"]), n, far, platform="cuda")
+        expected = alone(log_psi, LOOPS["fori"])(n, far)
+    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    for ours, theirs in zip(run_raised(result.program, [n, far]), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("log_psi", "extremes", "dropped"),
+    [(by_hand, 2, 2), (guarded, 1, 1), (by_library, 1, 1), (infinite, 1, 0), (other_rows, 2, 0)],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_shifts_of_a_value(log_psi, extremes, dropped, lowered):
+    """What is found in the value itself, whatever replay stands beside it."""
+    with jax.enable_x64(True):
+        flat = flatten(lowered(lambda w, x: jax.vmap(lambda y: log_psi(w, y))(x), WEIGHTS, X).parse())
+    [value] = flat.returns
+    found = Laplacian(flat.arguments[-1], Coordinates(3, 3), 1, value, value, 1.0, (), {}, Raising())
+    assert sum(map(is_extreme, flat.nodes)) == extremes
+    assert len(shifts(flat, found)) == dropped
+
+
+def test_the_adjoint_passes_by_them_too(lowered, run_raised):
+    program = rewritten(by_hand, lowered, "transpose-replay", alone)
+    _, laplacian = run_raised(program, jax.tree.leaves((WEIGHTS, X)))
+    np.testing.assert_allclose(laplacian, of_hessian(by_hand, X), rtol=1e-9)
+
+
+def test_large_scores_do_not_overflow(lowered, run_raised):
+    """What the shift is for: the value still has it."""
+    weights = {**WEIGHTS, "orbitals": 400 * WEIGHTS["orbitals"]}
+    program = rewritten(by_hand, lowered, "sparsify-directions", alone)
+    logs, laplacian = run_raised(program, jax.tree.leaves((weights, X)))
+    assert np.isfinite([logs, laplacian]).all()
+    assert np.abs(logs).max() > 800

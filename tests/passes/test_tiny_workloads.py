@@ -1,0 +1,86 @@
+"""Every pass on the tiny form of all four ansätze: a second run changes nothing, and the numbers stay.
+
+Adding a pass adds no line here. Two of the four, and the numbers (a compile on the CPU for each pass), take minutes and
+belong to the slow tier.
+"""
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.hlo import lowering
+from fusionlab.passes.catalogue import PASSES, find_pass
+from fusionlab.passes.contract import Setting
+from workloads.catalogue import build
+
+LONG = ("transpose-replay", "collapse-replay")
+ANSATZE = ("ferminet", "psiformer", "paulinet", "orbformer")
+
+
+@pytest.fixture(scope="module")
+def workload():
+    """``workload(ansatz)``: sampling and local energy of three walkers, in float64, where a mistake cannot hide."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = build(name, "LiH", program="inference-step", walkers=3, size="tiny", dtype="float64")
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def rewritten(workload):
+    """``rewritten(ansatz, pass)``: what the pass gives for the ansatz, once."""
+    programs, results = {}, {}
+
+    def get(name, pass_name):
+        if name not in programs:
+            programs[name] = lowering.lower(workload(name), "cuda")
+        if (name, pass_name) not in results:
+            results[name, pass_name] = find_pass(pass_name)().run(programs[name], Setting(platform="cuda"))
+        return results[name, pass_name]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def expected(workload, run_directly):
+    """``expected(ansatz)``: its inputs, and what the untouched function gives for them."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            with jax.enable_x64(True):
+                inputs = workload(name).inputs(0)
+                values = run_directly(workload(name).function, *inputs)
+            made[name] = [np.asarray(leaf) for leaf in jax.tree.leaves(inputs)], values
+        return made[name]
+
+    return get
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ferminet", "psiformer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "orbformer"))],
+)
+@pytest.mark.parametrize("pass_name", [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in PASSES])
+def test_a_second_run_changes_nothing(pass_name, name, rewritten):
+    result = rewritten(name, pass_name)
+    again = find_pass(pass_name)().run(result.program, Setting(platform="cuda"))
+    assert again.applied == ()
+    assert again.program is result.program
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pass_name", PASSES)
+def test_the_numbers_stay(pass_name, rewritten, expected, run_raised):
+    """On the first ansatz to which it applies; there is one for every pass."""
+    name = next(name for name in ANSATZE if rewritten(name, pass_name).applied)
+    arrays, values = expected(name)
+    found = run_raised(rewritten(name, pass_name).program, arrays)
+    assert len(found) == len(values)
+    for value, wanted in zip(found, values, strict=True):
+        assert (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(value, wanted, rtol=1e-8, atol=1e-8)
