@@ -31,12 +31,12 @@ module {
     %21 = stablehlo.broadcast_in_dim %arg0, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
     %22 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x2x3xf32>
     %23 = stablehlo.concatenate %21, %22, %2, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<5x2x3xf32>
-    %24:3 = stablehlo.optimization_barrier %10, %16, %20 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
-    %25 = stablehlo.broadcast_in_dim %24#1, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %24 = stablehlo.optimization_barrier %20 : tensor<2x3xf32>
+    %25 = stablehlo.broadcast_in_dim %16, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
     %26 = stablehlo.broadcast_in_dim %25, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<5x2x3xf32>
     %27 = stablehlo.multiply %26, %23 : tensor<5x2x3xf32>
-    %28 = stablehlo.broadcast_in_dim %24#0, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %29 = stablehlo.broadcast_in_dim %24#2, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %28 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %29 = stablehlo.broadcast_in_dim %24, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
     %30 = stablehlo.concatenate %28, %29, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
     %c = stablehlo.constant dense<0> : tensor<i32>
     %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
