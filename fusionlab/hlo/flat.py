@@ -22,6 +22,9 @@ from fusionlab.hlo.program import TensorType, public_function
 
 _MAX_CALL_DEPTH = 200
 
+TWIN = "twin"
+"""Attribute of a function that holds a kernel: the function of plain ops that computes the same."""
+
 
 @dataclass(eq=False)
 class Value:
@@ -111,6 +114,16 @@ class FlatFunction(Region):
 def flatten(module: ir.Module, function: str | None = None) -> FlatFunction:
     """View ``function`` (by default the public one) of ``module``; InputError when calls recurse."""
     return _Flattener(module).flatten(function)
+
+
+def twins_of(module: ir.Module) -> set[str]:
+    """The names of functions that hold a kernel, and of their plain twins: an edit of one would part them."""
+    found = set()
+    for function in (op for op in module.body.operations if op.operation.name == "func.func"):
+        if TWIN in function.operation.attributes:
+            twin = ir.FlatSymbolRefAttr(function.operation.attributes[TWIN]).value
+            found |= {str(function.name.value), str(twin)}
+    return found
 
 
 def location_name(operation: Any) -> str:
@@ -233,6 +246,8 @@ class _Flattener:
         self, operation: Any, operands: tuple[Value, ...], nodes: list[Node], callers: tuple[str, ...]
     ) -> tuple[Value, ...]:
         callee = self.functions[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value]
+        if TWIN in callee.operation.attributes:
+            callee = self.functions[ir.FlatSymbolRefAttr(callee.operation.attributes[TWIN]).value]
         name = callee.name.value
         if name in self.open:
             raise InputError(f"@{name} calls itself, directly or through other functions")

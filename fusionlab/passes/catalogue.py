@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 PASSES: dict[str, tuple[str, str]] = {
     "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),
+    "contract-before-broadcast": ("fusionlab.passes.contract_before_broadcast", "ContractBeforeBroadcast"),
+    "sum-before-contract": ("fusionlab.passes.sum_before_contract", "SumBeforeContract"),
     "contract-in-fusions": ("fusionlab.passes.contract_in_fusions", "ContractInFusions"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
+    "fuse-layers": ("fusionlab.passes.fuse_layers", "FuseLayers"),
     "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),
     "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),

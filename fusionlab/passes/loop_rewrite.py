@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.codegen.splice import drop_dead_functions, splice
-from fusionlab.hlo.flat import Value, flatten, free_values
+from fusionlab.hlo.flat import Value, flatten, free_values, twins_of
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.program import Program, public_function, public_functions
 from fusionlab.passes.contract import Applied, Declined, Event, Kind, Result, Setting, verify
@@ -117,11 +117,12 @@ def _sweep(
 
 
 def functions_of_others(module: ir.Module) -> set[str]:
-    """Functions that public functions other than the entry run: their call sites are not in the entry's view."""
+    """Functions that are not the entry's alone: what other public functions run (those call sites are not in the
+    entry's view), and kernels with their twins."""
     entry = public_function(module)
     others = [f for f in public_functions(module) if f != entry]
     reached = {node.function for other in others for node in flatten(module, other.name.value).walk()}
-    return reached | {other.name.value for other in others}
+    return reached | {other.name.value for other in others} | twins_of(module)
 
 
 def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:

@@ -162,6 +162,17 @@ def _layers(weights: Any, x: Any) -> Any:
     return lax.fori_loop(0, 5, body, x)
 
 
+def _shared(weights: Any, x: Any) -> Any:
+    """Layers of many features that all rows share, forwards (a mean) and backwards (a sum of what a layer gives)."""
+    wide = jnp.tile(weights, (86, 1))  # [516, 6]
+    h = jnp.sin(x[:, :, None] * jnp.arange(1.0, 259.0, dtype=x.dtype))  # [2, 6, 258]
+    mean = jnp.broadcast_to(h.mean(1, keepdims=True), h.shape)
+    y = jnp.tanh(jnp.concatenate([h, mean], -1) @ wide)  # [2, 6, 6]
+    z = y @ wide.T  # [2, 6, 516]
+    summed = jnp.sin(z[..., :258]).sum((1, 2)) + jnp.cos(z[..., 258:].sum(1)).sum(-1)
+    return lax.fori_loop(0, 3, lambda _, s: jnp.sin(s) + s, summed)
+
+
 FUNCTIONS: dict[str, Any] = {
     "replay": _laplacian("replay"),
     "energy": _energy,
@@ -181,4 +192,5 @@ FUNCTIONS: dict[str, Any] = {
     "choices": _choices,
     "pairs": _pairs,
     "layers": _layers,
+    "shared": _shared,
 }

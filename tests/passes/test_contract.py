@@ -16,12 +16,13 @@ from .loop_functions import FUNCTIONS, WEIGHTS, X
 
 each_pass = pytest.mark.parametrize("name", PASSES)
 # Between them, every pass applies to one of them and declines another.
-CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "pairs", "layers")
+CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "pairs", "layers", "shared")
 
 
 @pytest.fixture(scope="module")
 def programs(lowered):
-    return [lowered(FUNCTIONS[name], WEIGHTS, X) for name in CHANGED]
+    made = [lowered(FUNCTIONS[name], WEIGHTS, X) for name in CHANGED]
+    return [*made, lowered(FUNCTIONS["layers"], WEIGHTS, X, platform="cuda")]
 
 
 @pytest.fixture(scope="module")

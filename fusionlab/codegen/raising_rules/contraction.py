@@ -17,16 +17,21 @@ def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
     contracting = (tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions))
     batching = (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions))
-    precision = node.attributes.get("precision_config")
     return [
         lax.dot_general(
             operands[0],
             operands[1],
             (contracting, batching),
-            precision=None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision),
+            precision=precision_of(node),
             preferred_element_type=raising.dtype(node.results[0].type),
         )
     ]
+
+
+def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
+    """The precision that a ``dot_general`` asks for, per operand; None where it leaves it to the library."""
+    precision = node.attributes.get("precision_config")
+    return None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision)
 
 
 def _triangular_solve(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

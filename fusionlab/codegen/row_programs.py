@@ -1,0 +1,257 @@
+"""A row program: layers and elementwise ops that treat every row alike, so that one kernel can do a block of rows.
+
+A value ``[..., features]`` has as many rows as its leading axes have elements. A layer contracts the features with a
+matrix; elementwise ops keep rows and features; nothing mixes rows. What a row program reads from outside are views of
+arrays (``fusionlab.hlo.views``), matrices, and numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxlib.mlir.dialects import stablehlo
+
+from fusionlab.hlo.flat import Node, Value, constant_array
+from fusionlab.hlo.views import View
+
+ELEMENTWISE = frozenset(
+    {
+        "stablehlo.abs",
+        "stablehlo.add",
+        "stablehlo.and",
+        "stablehlo.compare",
+        "stablehlo.divide",
+        "stablehlo.exponential",
+        "stablehlo.exponential_minus_one",
+        "stablehlo.log",
+        "stablehlo.log_plus_one",
+        "stablehlo.logistic",
+        "stablehlo.maximum",
+        "stablehlo.minimum",
+        "stablehlo.multiply",
+        "stablehlo.negate",
+        "stablehlo.not",
+        "stablehlo.or",
+        "stablehlo.rsqrt",
+        "stablehlo.select",
+        "stablehlo.sqrt",
+        "stablehlo.subtract",
+        "stablehlo.tanh",
+    }
+)
+"""Ops that the kernel can hold: those that Pallas lowers for Triton."""
+
+_COSTLY = frozenset(
+    {
+        "stablehlo.divide",
+        "stablehlo.exponential",
+        "stablehlo.exponential_minus_one",
+        "stablehlo.log",
+        "stablehlo.log_plus_one",
+        "stablehlo.logistic",
+        "stablehlo.tanh",
+    }
+)
+_SAME_EVERYWHERE = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One contraction: ``parts`` of its input, side by side, each with its first column; ``weights`` ``[K, N]``."""
+
+    parts: tuple[tuple[Value, int], ...]
+    weights: View
+    inputs: int
+    outputs: int
+
+
+@dataclass(eq=False)
+class RowProgram:
+    """What a kernel does with a block of ``rows``.
+
+    ``steps`` are in program order and made once, for all features; ``outputs`` are made by them. ``absorbed`` ops need
+    nothing of the steps: they are made of what is loaded, where it is read and for the columns that are read.
+    """
+
+    rows: int
+    outputs: tuple[Value, ...] = ()
+    steps: list[Node] = field(default_factory=list)
+    absorbed: list[Node] = field(default_factory=list)
+    layers: dict[Node, Layer] = field(default_factory=dict)
+    loads: dict[Value, View] = field(default_factory=dict)
+    numbers: dict[Value, float] = field(default_factory=dict)
+
+    @property
+    def arrays(self) -> list[Value]:
+        """What the program reads, each once, in order of first use."""
+        views = [*self.loads.values(), *(layer.weights for layer in self.layers.values())]
+        return list(dict.fromkeys(view.base for view in views))
+
+    @property
+    def widest(self) -> int:
+        """The most features that are held whole."""
+        return max(features(step.results[0]) for step in self.steps)
+
+    @property
+    def fits_triton(self) -> bool:
+        """Whether all numbers are float32: Triton has no matrix product of others that is as precise."""
+        return all(value.type.dtype == "f32" for value in (*self.arrays, *self.outputs))
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations: two per term of a layer, one per element of everything else."""
+        total = 0
+        for step in (*self.steps, *self.absorbed):
+            terms = 2 * self.layers[step].inputs if step in self.layers else step.name in ELEMENTWISE
+            total += self.rows * features(step.results[0]) * int(terms)
+        return total
+
+
+def features(value: Value) -> int:
+    """The extent of the last axis."""
+    shape = value.type.shape
+    return shape[-1] if shape else 1
+
+
+def rows(value: Value) -> int:
+    """How many rows a value has."""
+    return math.prod(value.type.shape[:-1])
+
+
+def layer_of(node: Node, widest: int) -> Layer | None:
+    """``node`` as a layer of at most ``widest`` features on either side; None for any other op."""
+    if node.name != "stablehlo.dot_general" or "algorithm" in node.attributes:
+        return None
+    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    value, matrix = node.operands
+    shape = value.type.shape
+    if list(numbers.lhs_batching_dimensions) or list(numbers.lhs_contracting_dimensions) != [len(shape) - 1]:
+        return None
+    if len(matrix.type.shape) != 2 or len(shape) < 2 or not all(is_number(v) for v in (*node.operands, *node.results)):
+        return None
+    (contracted,) = numbers.rhs_contracting_dimensions
+    view = View.of(matrix)
+    if contracted == 1:
+        view = View(view.base, view.shape[::-1], view.strides[::-1], view.offset)
+    inputs, outputs = view.shape
+    if outputs > widest or min(inputs, outputs) == 1:  # XLA makes a product and a sum of a matrix times a vector
+        return None
+    parts = tuple(_parts(value))
+    return Layer(parts, view, inputs, outputs) if all(features(part) <= widest for part, _ in parts) else None
+
+
+def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
+    """What is put side by side to make ``value``, with where it starts."""
+    node = value.producer
+    last = len(value.type.shape) - 1
+    if node is None or node.name != "stablehlo.concatenate" or int(node.attributes["dimension"]) != last:
+        yield value, first
+        return
+    for part in node.operands:
+        yield from _parts(part, first)
+        first += features(part)
+
+
+def is_number(value: Value) -> bool:
+    """Whether it holds float32 or float64."""
+    try:
+        return value.type.dtype in ("f32", "f64")
+    except ValueError:
+        return False
+
+
+def is_elementwise(node: Node, count: int) -> bool:
+    """Whether ``node`` keeps the rows, of which there are ``count``: elementwise, or a reshape of rows alone."""
+    (*_, result) = node.results or (None,)
+    if result is None or node.name not in (*ELEMENTWISE, "stablehlo.reshape"):
+        return False
+    values = (*node.operands, result)
+    if any(value.type.dtype not in ("f32", "f64", "i1") or len(value.type.shape) < 2 for value in values):
+        return False
+    return all(rows(value) == count and features(value) == features(result) for value in values)
+
+
+def number_of(value: Value) -> float | None:
+    """The one number that every element of ``value`` is, if it is a constant."""
+    node = value.producer
+    while node is not None and node.name in _SAME_EVERYWHERE:
+        node = node.operands[0].producer
+    if node is None or node.name != "stablehlo.constant" or node.results[0].type.dtype not in ("f32", "f64"):
+        return None
+    array = constant_array(node)
+    same = array.size and bool(np.all(array == array.flat[0]))
+    return float(array.flat[0]) if same else None
+
+
+def plan(
+    members: Collection[Node],
+    outputs: tuple[Value, ...],
+    count: int,
+    users: Mapping[Value, Sequence[Node]],
+    widest: int,
+) -> RowProgram:
+    """The program that runs ``members``, in program order, for ``outputs``; what they read is loaded, or computed too.
+
+    Computed too is an elementwise op that only the program reads, or one that costs next to nothing. ``count`` is the
+    number of rows.
+    """
+    program = RowProgram(count, outputs)
+    absorbed = _absorbed(members, users, count)
+    known: set[Value] = {member.results[0] for member in members}
+
+    def need(value: Value) -> None:
+        if value in known:
+            return
+        known.add(value)
+        node = value.producer
+        if (number := number_of(value)) is not None:
+            program.numbers[value] = number
+        elif node is not None and node in absorbed:
+            for operand in node.operands:
+                need(operand)
+            program.absorbed.append(node)
+        else:
+            program.loads[value] = View.of(value)
+
+    for member in members:
+        layer = layer_of(member, widest)
+        if layer is not None:
+            program.layers[member] = layer
+        program.steps.append(member)
+        for value in member.operands if layer is None else [part for part, _ in layer.parts]:
+            need(value)
+    return program
+
+
+def _absorbed(members: Collection[Node], users: Mapping[Value, Sequence[Node]], count: int) -> set[Node]:
+    """Elementwise ops in front of ``members`` that the kernel computes itself."""
+    inside = set(members)
+    absorbed: set[Node] = set()
+    waiting = [value for member in members for value in _inputs(member)]
+    while waiting:
+        value = waiting.pop()
+        node = value.producer
+        if node is None or node in inside or node in absorbed or not is_elementwise(node, count):
+            continue
+        if number_of(value) is not None:
+            continue
+        own = all(user in inside or user in absorbed for user in users.get(value, ()))
+        if own or (node.name not in _COSTLY and _is_cheap(node)):
+            absorbed.add(node)
+            waiting += node.operands
+    return absorbed
+
+
+def _inputs(node: Node) -> list[Value]:
+    if node.name != "stablehlo.dot_general":
+        return list(node.operands)
+    return [part for part, _ in _parts(node.operands[0])]
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether to compute it again reads no more than to load it."""
+    read = {View.of(value).base for value in node.operands if number_of(value) is None}
+    return len(read) <= 1

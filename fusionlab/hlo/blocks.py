@@ -1,0 +1,154 @@
+"""One MLIR block as nodes and values, calls not inlined: the view for rewrites that regroup the ops of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from fusionlab.hlo.flat import Node, Value, location_name
+
+_TERMINATORS = ("stablehlo.return", "func.return")
+
+
+@dataclass(eq=False)
+class Block:
+    """The nodes of a block in order (its terminator is not one), and the values that it returns.
+
+    A node's operands are what the operation reads itself; ``reads`` also has what its regions read of this block.
+    """
+
+    nodes: list[Node]
+    returns: tuple[Value, ...]
+    reads: dict[Node, tuple[Value, ...]]
+
+    @cached_property
+    def users(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value, once each, in order."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(self.reads[node]):
+                found.setdefault(value, []).append(node)
+        return found
+
+    @cached_property
+    def place(self) -> dict[Node, int]:
+        """The position of each node."""
+        return {node: at for at, node in enumerate(self.nodes)}
+
+    @cached_property
+    def _before(self) -> list[int]:
+        """Bit sets of positions: what each node needs, itself included."""
+        sets: list[int] = []
+        for at, node in enumerate(self.nodes):
+            needs = 1 << at
+            for value in self.reads[node]:
+                if value.producer is not None:
+                    needs |= sets[self.place[value.producer]]
+            sets.append(needs)
+        return sets
+
+    @cached_property
+    def _after(self) -> list[int]:
+        """Bit sets of positions: what needs each node, itself included."""
+        sets = [1 << at for at in range(len(self.nodes))]
+        for at in reversed(range(len(self.nodes))):
+            for value in self.nodes[at].results:
+                for user in self.users.get(value, ()):
+                    sets[at] |= sets[self.place[user]]
+        return sets
+
+    def is_convex(self, nodes: Iterable[Node]) -> bool:
+        """Whether no path leaves ``nodes`` and comes back: they can run as one."""
+        places = [self.place[node] for node in nodes]
+        inside = before = after = 0
+        for at in places:
+            inside |= 1 << at
+            before |= self._before[at]
+            after |= self._after[at]
+        return not before & after & ~inside
+
+    def depends(self, node: Node, on: Iterable[Node]) -> bool:
+        """Whether ``node`` needs any of ``on``."""
+        needs = self._before[self.place[node]]
+        return any(needs >> self.place[other] & 1 for other in on)
+
+
+def blocks_of(function: Any, module: Any) -> Iterator[Block]:
+    """The blocks of a ``func.func`` and of the loops and branches in it, inner ones after what holds them."""
+    for block in function.body.blocks:
+        yield from _nested(block, function.name.value, module)
+
+
+def run_in_loops(functions: Sequence[Any]) -> set[str]:
+    """The names of those ``func.func`` that a loop runs, directly or through other functions."""
+    calls: dict[str, set[str]] = {}
+    looped: set[str] = set()
+    for function in functions:
+        name = str(function.name.value)
+        for operation, in_loop in _walk(function.operation, False):
+            if operation.name == "func.call":
+                callee = str(ir.FlatSymbolRefAttr(operation.attributes["callee"]).value)
+                calls.setdefault(name, set()).add(callee)
+                if in_loop:
+                    looped.add(callee)
+    waiting = list(looped)
+    while waiting:
+        new = calls.get(waiting.pop(), set()) - looped
+        looped |= new
+        waiting += new
+    return looped
+
+
+def _walk(operation: Any, in_loop: bool) -> Iterator[tuple[Any, bool]]:
+    for region in operation.regions:
+        for block in region:
+            for wrapped in block.operations:
+                inner = wrapped.operation
+                yield inner, in_loop
+                yield from _walk(inner, in_loop or inner.name == "stablehlo.while")
+
+
+def _nested(block: Any, function: str, module: Any) -> Iterator[Block]:
+    yield _view(block, function, module)
+    for wrapped in block.operations:
+        if wrapped.operation.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+            for region in wrapped.operation.regions:
+                for inner in region.blocks:
+                    yield from _nested(inner, function, module)
+
+
+def _view(block: Any, function: str, module: Any) -> Block:
+    values: dict[Any, Value] = {}
+
+    def value_of(handle: Any) -> Value:
+        return values.setdefault(handle, Value(len(values), handle, None, 0))
+
+    nodes: list[Node] = []
+    reads: dict[Node, tuple[Value, ...]] = {}
+    for wrapped in block.operations:
+        operation = wrapped.operation
+        operands = tuple(value_of(handle) for handle in operation.operands)
+        if operation.name in _TERMINATORS:
+            return Block(nodes, operands, reads)
+        callers = (location_name(operation),) if operation.name == "func.call" else ()
+        node = Node(len(nodes), operation, operation.name, operands, callers, function, module)
+        node.results = tuple(Value(len(values) + at, handle, node, at) for at, handle in enumerate(operation.results))
+        values.update(zip(operation.results, node.results, strict=True))
+        nodes.append(node)
+        inner = (values[handle] for handle in _captured(operation) if handle in values)
+        reads[node] = (*operands, *inner)
+    raise ValueError(f"a block of @{function} has no terminator")
+
+
+def _captured(operation: Any) -> list[Any]:
+    """The handles that the regions of ``operation`` read, their own included."""
+    found: list[Any] = []
+    for region in operation.regions:
+        for block in region:
+            for inner in block.operations:
+                found += [*inner.operation.operands, *_captured(inner.operation)]
+    return found

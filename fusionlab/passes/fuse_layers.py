@@ -1,0 +1,99 @@
+"""fuse-layers: layers of few features, with the elementwise ops around them, become one kernel per run of rows.
+
+rewrite:
+    %y = dot_general %x, %w             %z, %u = call @fused_layers(%x, %w, %d, %v)
+    %z = multiply %y, %d         -->    (one Pallas kernel for Triton: each program instance takes a block of rows
+    %u = dot_general %z, %v              through all of it; the ops it replaces stay beside it as its plain twin)
+
+XLA gives every layer to cuBLAS, which reads and writes everything; the activation or its derivative is a kernel of its
+own that reads and writes it again. A layer of up to 128 features does few FLOPs per byte, and its matrix is small
+enough to be there for every block of rows. Slices, broadcasts and transposes of what goes in are ways to read it, and
+features that are put side by side in front of a layer are contracted part by part: none of them is made.
+
+requires: a program for CUDA; float32 (in float64 the ops are put apart in the same way, and stay plain: Triton has no
+    such product); a matrix of two axes contracted with the last axis of the layer's input. To be
+    the last pass: what raises the program again reads the twins, and loses the kernels.
+exact: reassociates the sums over features; the precision asked for is kept (HIGHEST is float32, HIGH three products of
+    TF32 parts, DEFAULT TF32 as in the library).
+hopes: the launches of the elementwise kernels, concatenations and slices around layers, and the bytes that they read
+    and write once more.
+
+Options: ``widest``, the most features of a value; ``layers``, the most in one kernel; ``everywhere``, outside loops too
+(by default only where a kernel runs many times: each takes XLA a tenth of a second or more to compile).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fusionlab.codegen.outline import outline
+from fusionlab.codegen.row_kernels import row_kernel
+from fusionlab.codegen.row_programs import layer_of
+from fusionlab.hlo.blocks import blocks_of, run_in_loops
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
+from fusionlab.passes.loop_rewrite import functions_of_others
+from fusionlab.passes.op_rewrite import changed
+from fusionlab.passes.row_clusters import Limits, find_cluster
+
+
+@dataclass(frozen=True)
+class FuseLayers(Pass):
+    """Options: ``widest``, ``layers`` and ``everywhere``; see the module's docstring."""
+
+    widest: int = 128
+    layers: int = 3
+    everywhere: bool = False
+
+    name: ClassVar[str] = "fuse-layers"
+
+    def run(self, program: Program, setting: Setting) -> Result:
+        """Fuse in every function and loop."""
+        platform = setting.platform if program.platform == "any" else program.platform
+        module = program.parse()
+        functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+        kept = functions_of_others(module)
+        functions = [function for function in functions if function.name.value not in kept]
+        looped = run_in_loops(functions)
+        places = [(function, 0 if self.everywhere or function.name.value in looped else 1) for function in functions]
+        blocks = [block for function, first in places for block in list(blocks_of(function, module))[first:]]
+        if not any(layer_of(node, self.widest) for block in blocks for node in block.nodes):
+            where = "the program" if self.everywhere else "a loop of the program"
+            reason = f"there is no layer of at most {self.widest} features in {where}"
+            return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
+        if platform != "cuda":
+            reason = f"the program is for {platform}, and the kernels are for CUDA"
+            return Result(program, (Declined(self.name, "unsupported", reason, ""),))
+        limits = Limits(widest=self.widest, layers=self.layers)
+        fused: Counter[str] = Counter()
+        for function, first in places:
+            self._fuse(function, module, first, limits, fused)
+        refusals: list[Event] = []
+        if not fused:
+            reason = "no layer has elementwise work beside it"
+            refusals.append(Declined(self.name, "unprofitable", reason, ""))
+        return changed(program, module, self, fused, "layers went into kernels with what is around them", refusals)
+
+    def _fuse(self, function: Any, module: Any, first: int, limits: Limits, fused: Counter[str]) -> None:
+        """Fuse in the blocks of ``function`` from number ``first`` on, one kernel at a time: each moves others."""
+        for at in range(first, sum(1 for _ in blocks_of(function, module))):
+            start = 0
+            while True:
+                block = list(blocks_of(function, module))[at]
+                found = find_cluster(block, start, limits)
+                if found is None:
+                    break
+                start, members, program = found
+                fused[members[0].scope.rpartition("/")[0]] += len(program.layers)
+                outline(
+                    block,
+                    members,
+                    program.arrays,
+                    program.outputs,
+                    row_kernel(program) if program.fits_triton else None,
+                    name="fused_layers",
+                    platform="cuda",
+                    flops=program.flops,
+                )

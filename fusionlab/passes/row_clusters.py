@@ -1,0 +1,134 @@
+"""Which layers and elementwise ops of a block become one row program: from a layer outwards, as far as rows go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fusionlab.codegen.row_programs import (
+    ELEMENTWISE,
+    RowProgram,
+    features,
+    is_elementwise,
+    layer_of,
+    plan,
+    rows,
+)
+from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.flat import Node, Value
+
+_FUSED_BY_XLA = ELEMENTWISE | {
+    "stablehlo.broadcast_in_dim",
+    "stablehlo.concatenate",
+    "stablehlo.convert",
+    "stablehlo.gather",
+    "stablehlo.pad",
+    "stablehlo.power",
+    "stablehlo.reduce",
+    "stablehlo.reshape",
+    "stablehlo.reverse",
+    "stablehlo.slice",
+    "stablehlo.transpose",
+}
+"""Ops that a kernel of XLA's own takes in: what they read needs no kernel for itself."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``widest``: features of a value; ``chained``: of an input in registers; ``layers`` in one kernel."""
+
+    widest: int = 128
+    chained: int = 64
+    layers: int = 3
+
+
+def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[Node], RowProgram] | None:
+    """The first row program worth a kernel whose first layer is node number ``start`` or a later one.
+
+    With the number of that layer and the nodes that the kernel replaces, in program order.
+    """
+    for at in range(start, len(block.nodes)):
+        if layer_of(block.nodes[at], limits.widest) is None:
+            continue
+        members = _Growth(block, block.nodes[at], limits).members()
+        program = plan(members, _outputs(block, members), rows(block.nodes[at].results[0]), block.users, limits.widest)
+        if _pays(program):
+            return at, members, program
+    return None
+
+
+def _pays(program: RowProgram) -> bool:
+    """Whether a kernel does more than one library call: more layers, or elementwise work."""
+    return len(program.steps) + len(program.absorbed) > 1
+
+
+def _outputs(block: Block, members: list[Node]) -> tuple[Value, ...]:
+    inside = set(members)
+    return tuple(node.results[0] for node in members if _is_read_outside(block, node.results[0], inside))
+
+
+def _is_read_outside(block: Block, value: Value, inside: set[Node]) -> bool:
+    return value in block.returns or any(user not in inside for user in block.users.get(value, ()))
+
+
+class _Growth:
+    """A cluster that grows from one layer."""
+
+    def __init__(self, block: Block, seed: Node, limits: Limits) -> None:
+        self.block, self.limits = block, limits
+        self.count = rows(seed.results[0])
+        self.cluster = {seed}
+        self.n_layers = 1
+
+    def members(self) -> list[Node]:
+        """The cluster when nothing can be added, without what XLA fuses as well with what reads it."""
+        grown = True
+        while grown:
+            grown = sum(self._try(node) for node in list(self._candidates())) > 0
+        self._trim()
+        return sorted(self.cluster, key=self.block.place.__getitem__)
+
+    def _candidates(self) -> Iterator[Node]:
+        inside = sorted(self.cluster, key=self.block.place.__getitem__)
+        for node in inside:
+            yield from self.block.users.get(node.results[0], ())
+        for node in inside:
+            if layer_of(node, self.limits.widest) is not None:
+                yield from self.block.users.get(node.operands[0], ())
+
+    def _try(self, node: Node) -> bool:
+        """Add ``node`` if the cluster can hold it."""
+        if node in self.cluster:
+            return False
+        layer = layer_of(node, self.limits.widest)
+        if layer is not None:
+            if rows(node.results[0]) != self.count or self.n_layers >= self.limits.layers:
+                return False
+            if layer.weights.base.producer in self.cluster or any(
+                part.producer in self.cluster and features(part) > self.limits.chained for part, _ in layer.parts
+            ):
+                return False
+        elif not is_elementwise(node, self.count):
+            return False
+        if not self.block.is_convex(self.cluster | {node}):
+            return False
+        self.cluster.add(node)
+        self.n_layers += layer is not None
+        return True
+
+    def _trim(self) -> None:
+        """Take out, last ones first, what is read by one op that XLA fuses it with."""
+        for node in sorted(self.cluster, key=self.block.place.__getitem__, reverse=True):
+            if layer_of(node, self.limits.widest) is not None:
+                continue
+            readers = self.block.users.get(node.results[0], [])
+            if node.results[0] in self.block.returns or any(reader in self.cluster for reader in readers):
+                continue
+            made_inside = [v for v in node.operands if v.producer in self.cluster]
+            others = {
+                v: [u for u in self.block.users[v] if u is not node] or v in self.block.returns for v in made_inside
+            }
+            alone = len(readers) <= 1 and all(reader.name in _FUSED_BY_XLA for reader in readers)
+            free = all(others.values()) and all(reader.name in _FUSED_BY_XLA for reader in readers)
+            if (alone and len(made_inside) == 1) or free:
+                self.cluster.discard(node)

@@ -1,0 +1,107 @@
+"""Row programs of real networks: the kernels compute what the ops that they replace do, and compile for absent GPUs."""
+
+import importlib.util
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.raising import raise_nodes
+from fusionlab.codegen.row_kernels import row_kernel
+from fusionlab.codegen.targets import load_target
+from fusionlab.hlo import lowering
+from fusionlab.hlo.blocks import blocks_of
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.program import Program
+from fusionlab.measure.ledger import launches
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.fuse_layers import FuseLayers
+from fusionlab.passes.row_clusters import Limits, find_cluster
+from workloads.catalogue import build
+
+needs_the_cuda_plugin = pytest.mark.skipif(
+    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
+    reason="compiling for an absent GPU needs fusionlab[targets]",
+)
+
+
+def found(module):
+    """(block, row program) of every cluster of ``module``, as it is before any is put in."""
+    for function in module.body.operations:
+        for block in blocks_of(function, module):
+            start = 0
+            while (cluster := find_cluster(block, start, Limits())) is not None:
+                yield block, cluster[2]
+                start = cluster[0] + 1
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")
+    return lowering.lower(workload, "cuda")
+
+
+def test_kernels_compute_what_they_replace(sampling):
+    """Under Pallas' interpreter: parts side by side, views, chains of layers and rows that fill no block."""
+    seen = set()
+    for block, program in found(sampling.parse()):
+        kind = (len(program.layers), len(program.absorbed) > 0, len(program.outputs), program.widest)
+        if kind in seen:
+            continue
+        seen.add(kind)
+        numbers = np.random.default_rng(0)
+        arrays = [numbers.standard_normal(value.type.shape).astype("f4") for value in program.arrays]
+        plain = jax.jit(raise_nodes(block.nodes, program.arrays, list(program.outputs)))(*arrays)
+        made = row_kernel(program, interpret=True)(*arrays)
+        for value, wanted in zip(made, plain, strict=True):
+            np.testing.assert_allclose(value, wanted, rtol=2e-5, atol=2e-5)
+    assert len(seen) > 5
+    assert max(layers for layers, *_ in seen) > 1
+
+
+def layers_in_a_loop(x, narrow, wide):
+    """Five rows of three walkers that see their mean, in three steps."""
+
+    def step(_, x):
+        mean = jax.numpy.broadcast_to(x.mean(1, keepdims=True), x.shape)
+        hidden = jax.numpy.tanh(jax.numpy.concatenate([x, mean], -1) @ narrow)
+        return x + jax.numpy.tanh(hidden @ wide)
+
+    return jax.lax.fori_loop(0, 3, step, x)
+
+
+@pytest.fixture(scope="module")
+def fused():
+    arrays = [np.linspace(-1, 1, 150, dtype="f4").reshape(3, 5, 10), np.ones((20, 6), "f4"), np.ones((6, 10), "f4")]
+    lowered = jax.jit(layers_in_a_loop).trace(*arrays).lower(lowering_platforms=("cuda",))
+    program = Program.from_module(lowered.compiler_ir("stablehlo"), name="small", provenance="a test", platform="cuda")
+    return program, FuseLayers().run(program, Setting(platform="cuda")), arrays
+
+
+def test_analyses_and_runs_see_the_plain_twin(fused, run_raised):
+    program, result, arrays = fused
+    assert "__gpu$xla.gpu.triton" in str(result.program.parse())
+    names = [node.name for node in flatten(result.program.parse()).walk()]
+    assert "stablehlo.custom_call" not in names
+    assert names.count("stablehlo.dot_general") == 2
+    (made,), (wanted,) = run_raised(result.program, arrays), run_raised(program, arrays)
+    np.testing.assert_array_equal(made, wanted)
+
+
+@needs_the_cuda_plugin
+@pytest.mark.parametrize("target", ["a100", "h200"])
+def test_kernels_compile_for_an_absent_gpu(target, fused):
+    program, result, _ = fused
+    before, after = (compile_program(p, load_target(target)) for p in (program, result.program))
+    counts = [sum(one.dynamic for one in launches(compiled) if not one.is_copy) for compiled in (before, after)]
+    assert counts[1] < counts[0]
+    assert 'fusionlab_flops="' in after.optimized_hlo
+
+
+def test_float64_takes_the_same_decisions_without_kernels():
+    workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float64")
+    narrow = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")
+    results = [FuseLayers().run(lowering.lower(w, "cuda"), Setting(platform="cuda")) for w in (workload, narrow)]
+    assert [event.to_json() for event in results[0].events] == [event.to_json() for event in results[1].events]
+    assert "__gpu$xla.gpu.triton" not in str(results[0].program.parse())

@@ -1,0 +1,35 @@
+"""Views: where the elements of a sliced, transposed, broadcast or reshaped value stand in what it was made from."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.views import View
+
+X = np.arange(4 * 6 * 5, dtype="f4").reshape(4, 6, 5)
+FUNCTIONS = {
+    "slice": lambda x: jax.lax.slice(x, (1, 0, 2), (4, 6, 5), (2, 3, 1)),
+    "transpose": lambda x: x.transpose(2, 0, 1),
+    "broadcast": lambda x: jax.lax.broadcast_in_dim(x, (4, 3, 6, 5), (0, 2, 3)),
+    "split": lambda x: x.reshape(4, 2, 3, 5),
+    "repeat": lambda x: jnp.tile(x[:, :1, :], (1, 4, 1)),
+    "split-slice": lambda x: x[:, 1:5].reshape(4, 2, 2, 5)[:, :, 1],
+    "merge-transposed": lambda x: x.transpose(1, 0, 2).reshape(24, 5),
+    "itself": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_elements_are_where_the_view_says(name, lowered):
+    module = lowered(FUNCTIONS[name], X).parse()  # held: a function without ops does not hold it
+    flat = flatten(module)
+    view = View.of(flat.returns[0])
+    wanted = np.asarray(FUNCTIONS[name](X))
+    if view.base is not flat.arguments[0]:
+        assert name == "merge-transposed"
+        assert view.strides == (5, 1)
+        return
+    at = view.offset + sum(i * s for i, s in zip(np.indices(view.shape), view.strides, strict=True))
+    np.testing.assert_array_equal(X.ravel()[at], wanted)

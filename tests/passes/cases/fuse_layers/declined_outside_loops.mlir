@@ -1,0 +1,7 @@
+// platform: cuda
+// declined unprofitable: there is no layer of at most 128 features in a loop
+func.func public @main(%x: tensor<3x2x4xf32>, %w: tensor<4x6xf32>) -> tensor<3x2x6xf32> {
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [2] x [0] : (tensor<3x2x4xf32>, tensor<4x6xf32>) -> tensor<3x2x6xf32>
+  %r = stablehlo.tanh %y : tensor<3x2x6xf32>
+  return %r : tensor<3x2x6xf32>
+}
