@@ -16,6 +16,7 @@ from jax import lax
 from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import densify
+from fusionlab.codegen.forward_laplacian.logistics import logistic_argument
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import Node, Value, reads
@@ -91,17 +92,21 @@ class RewrittenEntry:
         sources = engine.sources
         known = {v: a for v, a in engine.environment.items() if found.x is v or v.producer not in set(self.cone)}
 
+        def ran(node: Node, values: Mapping[Value, Any]) -> Sequence[Any]:
+            argument = logistic_argument(node)
+            return raising.node(node, values) if argument is None else [lax.logistic(values[argument])]
+
         def output(injections: Sequence[Any]) -> Any:
             inner, injected = dict(known), dict(zip(sources, injections, strict=True))
             for node in self.cone:
-                inner.update(zip(node.results, raising.node(node, inner), strict=True))
+                inner.update(zip(node.results, ran(node, inner), strict=True))
                 for value in node.results:
                     if value in engine.functions:
                         # As its source was made: of the root alone, whatever is injected on the way from there.
                         root, chain = engine.functions[value]
                         way = ChainMap({root: inner[root]}, inner)
                         for step in chain:
-                            way[step.results[0]] = raising.node(step, way)[0]
+                            way[step.results[0]] = ran(step, way)[0]
                         inner[value] = way[value]
                     if value in found.still:
                         inner[value] = lax.stop_gradient(inner[value])

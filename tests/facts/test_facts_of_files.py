@@ -216,7 +216,7 @@ ENTRY %main (a: f32[4]) -> f32[4] {
     ("text", "complaint"),
     [
         (CALLING[: CALLING.index("ENTRY")], "there is no ENTRY computation"),
-        (CALLING.replace("calls=%fused", "calls=%fuse"), "%f calls %fuse, which is not there"),
+        (CALLING.replace("calls=%fused", "calls=%fuse"), "%f of %main calls %fuse, which is not there"),
     ],
 )
 def test_hlo_text_that_was_cut_between_computations(tmp_path, text, complaint):
