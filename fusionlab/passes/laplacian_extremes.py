@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.forward_laplacian.families import REPEATS, reduced_axes
+from fusionlab.codegen.forward_laplacian.families import FLOATS, REPEATS, reduced_axes
 from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising import live_nodes
 from fusionlab.codegen.raising_rules.reduction import combiner
@@ -35,13 +35,14 @@ from fusionlab.passes.laplacian_trial import Laplacian
 
 @dataclass(frozen=True, eq=False)
 class _Shifted:
-    """How a value depends on m: a ``logarithm`` v_0 + degree m, a ``weight`` v_0 exp(degree m), the ``size`` |m| of
-    one, or the answer whether it is ``finite``. ``places`` says which element of m an element of it has to do with: one
-    walker wide, extent 1 on axes along which it does not vary."""
+    """How a value depends on m: a ``logarithm`` v_0 + degree m, a ``weight`` v_0 exp(degree m), the ``size`` |m|, or
+    the answer whether m is ``finite`` or ``infinite``. ``places`` says which element of m an element has to do with:
+    one walker wide, extent 1 on axes along which it does not vary. ``itself``: it is m, at most moved."""
 
-    kind: Literal["logarithm", "weight", "size", "finite"]
+    kind: Literal["logarithm", "weight", "size", "finite", "infinite"]
     degree: int
     places: np.ndarray
+    itself: bool = False
 
 
 def shifts(flat: FlatFunction, found: Laplacian) -> tuple[Value, ...]:
@@ -63,18 +64,28 @@ def _drops_out(extreme: Value, cone: Iterable[Node], found: Laplacian) -> bool:
     mover = Mover(found.one)
     shape = found.one.shape(extreme)
     places = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
-    shifted = {extreme: _Shifted("logarithm", 1, places)}
+    shifted = {extreme: _Shifted("logarithm", 1, places, itself=True)}
     for node in cone:
         if not any(value in shifted for value in reads(node)):
             continue
-        if node.regions and node.name != "stablehlo.reduce":
+        if (node.regions and node.name != "stablehlo.reduce") or _joins_walkers(node, shifted, found):
             return False
         after = _after(node, shifted, mover)
         if after is None:
             return False
-        if after.degree or after.kind in ("size", "finite"):
+        if after.degree:
             shifted[node.results[0]] = after
     return found.output not in shifted
+
+
+def _joins_walkers(node: Node, shifted: Mapping[Value, _Shifted], found: Laplacian) -> bool:
+    """Whether a shifted value of several walkers is in one element of the result: each walker has an m of its own."""
+    if len(found.axes.get(node.results[0], ())) > found.walker_axes:
+        return True
+    if node.name not in ("stablehlo.reduce", "stablehlo.dot_general"):
+        return False
+    operands = [value for value in node.operands if value in shifted]
+    return any(len(found.axes.get(v, ())) > len(found.axes.get(node.results[0], ())) for v in operands)
 
 
 def _after(node: Node, shifted: Mapping[Value, _Shifted], mover: Mover) -> _Shifted | None:
@@ -88,22 +99,23 @@ def _after(node: Node, shifted: Mapping[Value, _Shifted], mover: Mover) -> _Shif
         return None if moved is None else replace(first, places=moved)
     if name == "select":
         return _selected(of)
-    if first.kind == "finite":
-        return first if name in ("not", "and", "or", "convert") and all(one.kind == "finite" for one in known) else None
+    if first.kind in _NEGATED:
+        return _answered(name, of)
     if name == "compare":
-        unequal = _asks_for_infinity(node, of)
-        return replace(first, kind="finite") if first.kind == "size" and unequal else None
+        return _compared(node, first, of)
+    if name == "is_finite":
+        return replace(first, kind="finite", itself=False) if first.itself else None
+    if name == "abs" and first.itself:
+        return replace(first, kind="size", itself=False)
     if first.kind == "size" or not all(_same_places(first, one, node, mover) for one in known):
         return None
     if name in ("maximum", "minimum"):
         return first if any(least_of(name, value) for value in node.operands) else None
+    if name == "convert":
+        return first if node.results[0].type.dtype in FLOATS else None
     if name in _UNARY:
         kind, made = _UNARY[name]
-        if name == "abs" and first.kind == "logarithm":
-            return replace(first, kind="size") if first.degree == 1 else None
-        if name == "is_finite":
-            return replace(first, kind="finite")
-        return replace(first, kind=made or first.kind) if first.kind == kind or kind is None else None
+        return replace(first, kind=made, itself=False) if first.kind == kind else None
     if name == "reduce":
         return _summed(node, first) if of[1] is None else None
     if name == "dot_general":
@@ -111,14 +123,13 @@ def _after(node: Node, shifted: Mapping[Value, _Shifted], mover: Mover) -> _Shif
     return _combined(name, of)
 
 
-_UNARY: dict[str, tuple[str | None, Literal["logarithm", "weight"] | None]] = {
+_UNARY: dict[str, tuple[str, Literal["logarithm", "weight"]]] = {
     "exponential": ("logarithm", "weight"),
     "log": ("weight", "logarithm"),
-    "abs": ("weight", None),
-    "convert": (None, None),
-    "is_finite": ("logarithm", None),
+    "abs": ("weight", "weight"),
 }
-"""Functions of one operand: the kind that they take, and the kind that they make of it; None for any, and the same."""
+"""Functions of one operand: the kind that they take, and the kind that they make of it."""
+_NEGATED: dict[str, Literal["finite", "infinite"]] = {"finite": "infinite", "infinite": "finite"}
 
 
 def _combined(name: str, of: Sequence[_Shifted | None]) -> _Shifted | None:
@@ -126,14 +137,15 @@ def _combined(name: str, of: Sequence[_Shifted | None]) -> _Shifted | None:
     if name == "negate":
         one = of[0]
         assert one is not None
-        return replace(one, degree=-one.degree) if one.kind == "logarithm" else one
+        return replace(one, degree=-one.degree, itself=False) if one.kind == "logarithm" else one
     kinds = {one.kind for one in of if one is not None}
     degrees = [0 if one is None else one.degree for one in of]
     first = next(one for one in of if one is not None)
     if len(kinds) > 1 or len(degrees) != 2:
         return None
     if first.kind == "logarithm" and name in ("add", "subtract"):
-        return replace(first, degree=degrees[0] + (degrees[1] if name == "add" else -degrees[1]))
+        degree = degrees[0] + (degrees[1] if name == "add" else -degrees[1])
+        return replace(first, degree=degree, itself=False)
     if first.kind == "weight" and name in ("multiply", "divide"):
         return replace(first, degree=degrees[0] + (degrees[1] if name == "multiply" else -degrees[1]))
     if first.kind == "weight" and name in ("add", "subtract") and degrees[0] == degrees[1]:
@@ -143,15 +155,25 @@ def _combined(name: str, of: Sequence[_Shifted | None]) -> _Shifted | None:
 
 def _selected(of: Sequence[_Shifted | None]) -> _Shifted | None:
     """A choice between weights, or by whether m is finite: it is, wherever F has a derivative."""
-    answer, *choices = of
-    known = [one for one in choices if one is not None]
+    answer, first, second = of
     if answer is not None:
-        if answer.kind != "finite" or len(known) > 1:
+        if answer.kind not in _NEGATED:
             return None
-        return known[0] if known else replace(answer, kind="logarithm", degree=0)
-    if len(known) == 2 and known[0].kind == known[1].kind and known[0].degree == known[1].degree:
-        return known[0] if np.array_equal(known[0].places, known[1].places) else None
-    return None
+        chosen = first if answer.kind == "finite" else second
+        return replace(answer, kind="logarithm", degree=0) if chosen is None else chosen
+    if first is None or second is None or (first.kind, first.degree) != (second.kind, second.degree):
+        return None
+    return replace(first, itself=False) if np.array_equal(first.places, second.places) else None
+
+
+def _answered(name: str, of: Sequence[_Shifted | None]) -> _Shifted | None:
+    """What answers of one kind, and nothing else, say together."""
+    first = of[0]
+    if first is None or any(one is None or one.kind != first.kind for one in of):
+        return None
+    if name == "not":
+        return replace(first, kind=_NEGATED[first.kind])
+    return first if name in ("and", "or") else None
 
 
 def _summed(node: Node, one: _Shifted) -> _Shifted | None:
@@ -194,9 +216,13 @@ def _same_places(first: _Shifted, other: _Shifted, node: Node, mover: Mover) -> 
         return False
 
 
-def _asks_for_infinity(node: Node, of: Sequence[_Shifted | None]) -> bool:
-    """Whether a comparison asks if its operand equals infinity."""
+def _compared(node: Node, first: _Shifted, of: Sequence[_Shifted | None]) -> _Shifted | None:
+    """Whether |m| equals infinity, or does not."""
     direction = str(node.attributes["comparison_direction"])
     other = next((value for value, one in zip(node.operands, of, strict=True) if one is None), None)
     array = None if other is None else filling(other)
-    return array is not None and bool(np.isinf(array).all()) and ("EQ" in direction or "NE" in direction)
+    if first.kind != "size" or array is None or not np.isinf(array).all():
+        return None
+    if "EQ" in direction:
+        return replace(first, kind="infinite")
+    return replace(first, kind="finite") if "NE" in direction else None

@@ -8,6 +8,7 @@ import pytest
 from fusionlab.codegen.forward_laplacian.jet import Coordinates
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.flat import flatten, walk
+from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.laplacian_extremes import is_extreme, shifts
 from fusionlab.passes.laplacian_trial import Laplacian
@@ -52,6 +53,34 @@ def infinite(weights, x):
     terms = features(weights, x).sum(-1)
     top = terms.max()
     return jnp.log(jnp.exp(terms).sum()) + jnp.where(jnp.isfinite(top), top, 0.0)
+
+
+def chosen_where_it_never_is(weights, x):
+    """The guard is taken for m, and is 0 wherever m is finite."""
+    terms = features(weights, x).sum(-1)
+    top = terms.max()
+    return jnp.log(jnp.exp(terms).sum()) + top - jnp.where(jnp.isfinite(top), 0.0, top)
+
+
+def chosen_by_something_else_too(weights, x):
+    terms = features(weights, x).sum(-1)
+    top = terms.max()
+    chosen = jnp.isfinite(top) & (weights["mixing"].sum() > 50)
+    return jnp.log(jnp.exp(terms).sum()) + top - jnp.where(chosen, top, 0.0)
+
+
+def rounded(weights, x):
+    """A whole number is not the maximum."""
+    terms = features(weights, x).sum(-1)
+    top = terms.max()
+    return jnp.log(jnp.exp(terms).sum()) + top - top.astype(jnp.int32).astype(top.dtype)
+
+
+def asked_of_a_difference(weights, x):
+    """What is finite is the difference, not the maximum."""
+    terms = jnp.log(jnp.maximum(features(weights, x).sum(-1), 0.0))
+    top = terms.max()
+    return jnp.where(jnp.isfinite(terms - top), terms - top, 0.0)[0] + top
 
 
 def divided_late(weights, x):
@@ -157,7 +186,17 @@ def test_what_is_switched_off_where_a_value_is_looked_for_keeps_its_derivatives(
 
 @pytest.mark.parametrize(
     ("log_psi", "extremes", "dropped"),
-    [(by_hand, 2, 2), (guarded, 1, 1), (by_library, 1, 1), (infinite, 1, 0), (other_rows, 2, 0)],
+    [
+        (by_hand, 2, 2),
+        (guarded, 1, 1),
+        (by_library, 1, 1),
+        (infinite, 1, 0),
+        (other_rows, 2, 0),
+        (chosen_where_it_never_is, 1, 0),
+        (chosen_by_something_else_too, 1, 0),
+        (rounded, 1, 0),
+        (asked_of_a_difference, 1, 0),
+    ],
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_shifts_of_a_value(log_psi, extremes, dropped, lowered):
@@ -168,6 +207,26 @@ def test_shifts_of_a_value(log_psi, extremes, dropped, lowered):
     found = Laplacian(flat.arguments[-1], Coordinates(3, 3), 1, value, value, 1.0, (), {}, Raising())
     assert sum(map(is_extreme, flat.nodes)) == extremes
     assert len(shifts(flat, found)) == dropped
+
+
+def test_each_walker_has_a_maximum_of_its_own(lowered):
+    """A sum over walkers joins shifts that differ, and does so when the program is seen one walker wide."""
+
+    def joined(weights, x):
+        terms = jax.vmap(lambda y: features(weights, y).sum(-1))(x)
+        top = terms.max(-1)
+        weight = jnp.exp(terms - top[:, None]).sum(-1)
+        return jnp.log(weight.sum() * jnp.ones(len(x))) + top
+
+    many = np.concatenate([X, 2 * X, 3 * X[:1]])  # as many as nothing else is
+    with jax.enable_x64(True):
+        flat = flatten(lowered(joined, WEIGHTS, many).parse())
+    [value], x = flat.returns, flat.arguments[-1]
+    axes = walker_axes(flat, [(x, 0)])
+    one = Raising(shapes=resized_shapes(axes, len(many), 1))
+    found = Laplacian(x, Coordinates(3, 3), 1, value, value, 1.0, (), axes, one)
+    assert axes[x] == {0}
+    assert shifts(flat, found) == ()
 
 
 def test_the_adjoint_passes_by_them_too(lowered, run_raised):

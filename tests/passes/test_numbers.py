@@ -12,6 +12,8 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from .loop_functions import FUNCTIONS, WEIGHTS, X
 
 PIPELINES = ("batch-replay", "batch-replay{chunk=2}", "fuse-jvp-replay{chunk=3}", "hoist-loop-invariants")
+NOT_SUMMED = ("shared",)
+"""Functions whose only loop is not a sum over its trips: a near miss, left alone."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def test_the_same_numbers_in_float64(name, pipeline, programs, expected, run_rai
     """In float64 a mistake has no rounding to hide in; counters stay what they are."""
     result = run(programs(name, "float64"), pipeline)
     if pipeline != "hoist-loop-invariants":
-        assert result.applied, result.events
+        assert bool(result.applied) == (name not in NOT_SUMMED), result.events
     values = run_raised(result.program, (WEIGHTS.astype(float), X.astype(float)))
     for value, wanted in zip(values, expected(name), strict=True):
         assert (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
