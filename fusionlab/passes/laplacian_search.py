@@ -23,6 +23,8 @@ from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subje
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 _FOUND: dict[tuple[str, int], Laplacian | NoLaplacian] = {}
+_REMEMBERED = 32
+"""So many findings are kept, the latest; each holds a view of its program."""
 
 
 def find_laplacian(question: DirectionSum, digest: str) -> Laplacian:
@@ -32,14 +34,21 @@ def find_laplacian(question: DirectionSum, digest: str) -> Laplacian:
     """
     key = (digest, question.producer.id)
     if key not in _FOUND:
+        if len(_FOUND) >= _REMEMBERED:
+            del _FOUND[next(iter(_FOUND))]
         try:
             _FOUND[key] = _search(question)
         except NoLaplacian as reason:
-            _FOUND[key] = reason
+            _FOUND[key] = _anew(reason)
     known = _FOUND[key]
     if isinstance(known, NoLaplacian):
-        raise type(known)(str(known))
+        raise _anew(known)
     return _in_terms_of(known, question.flat)
+
+
+def _anew(reason: NoLaplacian) -> NoLaplacian:
+    """The same reason without its traceback, which would keep all that the search held."""
+    return type(reason)(str(reason))
 
 
 def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
