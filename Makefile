@@ -19,8 +19,11 @@ study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay --memory-budget 512MiB
 
+# Processes that run the fast tier, each a few files at a time; WORKERS=0 runs it in one.
+WORKERS ?= 2
+
 test: check
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses $(WORKERS) --dist loadfile
 
 test-slow: .venv/.test-installed
 	$(BIN)/python -m pytest -m slow

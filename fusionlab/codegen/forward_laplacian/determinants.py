@@ -21,8 +21,8 @@ from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.hlo.constants import taken_branch
-from fusionlab.hlo.flat import Node, Value, constant_array
+from fusionlab.hlo.constants import filling, taken_branch
+from fusionlab.hlo.flat import Node, Value
 
 _LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
@@ -87,10 +87,8 @@ def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
 
 
 def _is_nan(value: Value) -> bool:
-    node = value.producer
-    if node is not None and node.name == "stablehlo.broadcast_in_dim":
-        return _is_nan(node.operands[0])
-    return node is not None and node.name == "stablehlo.constant" and bool(np.isnan(constant_array(node)).all())
+    array = filling(value)
+    return array is not None and bool(np.isnan(array).all())
 
 
 def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates) -> Jet:
