@@ -111,3 +111,12 @@ def test_a_matrix_of_one_electron(jets_of, brute_force):
         return jnp.linalg.slogdet(h(x)[:, :1, :1])[1] + jnp.linalg.slogdet(h(x)[:, 1:, : F - 2])[1]
 
     assert_equal_jets(jets_of(function, X), brute_force(function, X), 1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, determinants._FOLLOWED, determinants._FOLLOWED + 1])
+def test_the_inverse_of_matrices_with_many_exchanges_of_rows(n):
+    matrix = np.random.default_rng(n).normal(size=(5, 2, n, n))
+    with jax.enable_x64(True):
+        factors, pivots, _ = lax.linalg.lu(matrix)
+        inverse = np.asarray(determinants._inverse(factors, pivots + 1))
+    np.testing.assert_allclose(inverse @ matrix, np.broadcast_to(np.eye(n), matrix.shape), atol=1e-9)
