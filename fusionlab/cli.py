@@ -80,7 +80,7 @@ def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, qui
 @main.command()
 @source_options
 @target_option
-@click.option("--pass", "passes", multiple=True, help="A pass, name or name{option=value}; repeatable.")
+@click.option("--pass", "passes", multiple=True, help="A pass: name, name{option=value} or FILE.py:NAME; repeatable.")
 @click.option("--pipeline", help="Passes in order: 'a,b{x=1}'; a preset: layout; or searched: best.")
 @click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option, and for best.")
 @click.option("--objective", help="What best is to make small: time, launches, bytes or temp.  [default: time]")

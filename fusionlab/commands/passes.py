@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fusionlab.errors import unknown
+from fusionlab.passes import own_passes
 from fusionlab.passes.catalogue import PASSES, PIPELINES, SEARCHED, find_pass
 from fusionlab.search.space import moves
 
@@ -20,9 +21,15 @@ _PART = re.compile(r"^(rewrite|requires|exact|hopes):[ \n]", re.MULTILINE)
 
 
 def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
-    """All passes, or the one (or the preset) called ``name`` with its whole text. InputError for an unknown name."""
+    """All passes, or the one (or the preset) called ``name`` with its whole text. InputError for an unknown name.
+
+    Of passes that are not of the catalogue (a file's, an installed package's) only the one that is named is imported.
+    """
+    points = own_passes.installed()
+    if name is not None and (own_passes.is_reference(name) or (name in points and name not in PASSES)):
+        return [_of_ones_own(name, console)]
     if name is not None and name not in (*PASSES, *PIPELINES, SEARCHED):
-        raise unknown("pass", name, [*PASSES, *PIPELINES, SEARCHED])
+        raise unknown("pass", name, [*PASSES, *PIPELINES, SEARCHED, *points])
     chosen = [one for one in sorted(PASSES) if name in (None, one)]
     listed = [_described(one) for one in chosen]
     presets = [
@@ -44,7 +51,23 @@ def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
         console.print(f"preset {preset['name']}: {preset['pipeline']}", highlight=False, soft_wrap=True)
     for one in searched:
         console.print(f"{one['name']}: {one['does']} (apply --pipeline {SEARCHED})", highlight=False, soft_wrap=True)
-    return [*listed, *presets, *searched]
+    others = [{"name": one, "does": f"of {_package(point)}"} for one, point in points.items() if name is None]
+    for one in others:
+        console.print(f"{one['name']}: {one['does']}", highlight=False, soft_wrap=True)
+    return [*listed, *presets, *searched, *others]
+
+
+def _of_ones_own(name: str, console: Console) -> dict[str, Any]:
+    """Print the documentation of a pass that is not of the catalogue; its code is imported."""
+    class_ = find_pass(name)
+    text = own_passes.documentation(class_)
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    options = {field.name: str(field.default) for field in dataclasses.fields(class_)}  # type: ignore[arg-type]
+    return {"name": name, "does": text.partition("\n")[0], "options": options}
+
+
+def _package(point: Any) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
 def _described(name: str) -> dict[str, Any]:

@@ -36,9 +36,24 @@ SEARCHED = "best"
 
 
 def find_pass(name: str) -> type[Pass]:
-    """The pass class called ``name``; InputError with the nearest names when there is none."""
+    """The pass class called ``name``: of the table, of a file (``path.py:Name``), or of an installed package.
+
+    InputError with the nearest names when there is none; for what is wrong with a pass of one's own,
+    ``passes.own_passes``.
+    """
     if name not in PASSES:
-        raise unknown("pass", name, [*PASSES, *PIPELINES])
+        return _own(name)
     module, attribute = PASSES[name]
     found: type[Pass] = getattr(importlib.import_module(module), attribute)
     return found
+
+
+def _own(name: str) -> type[Pass]:
+    from fusionlab.passes.own_passes import from_entry_point, from_file, installed, is_reference
+
+    if is_reference(name):
+        return from_file(name)
+    points = installed()
+    if name in points:
+        return from_entry_point(points[name])
+    raise unknown("pass", name, [*PASSES, *PIPELINES, *points])

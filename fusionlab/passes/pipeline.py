@@ -16,7 +16,7 @@ from fusionlab.passes.contract import Event, Pass, Result, Setting
 Observer = Callable[[Pass, Result, float], None]
 """Called after each pass with the pass, its result and the seconds it took."""
 
-_ITEM = re.compile(r"\s*([A-Za-z0-9_.:/-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+_ITEM = re.compile(r"\s*((?:[^{},]+\.py:)?[A-Za-z0-9_.:/-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 
 
 def parse_pipeline(text: str) -> tuple[Pass, ...]:

@@ -1,0 +1,173 @@
+"""Passes that are not of the catalogue: ``path.py:Name`` from a file, and installed ones by their entry point.
+
+A file is imported, and so run, only when the user has written it as ``path.py:Name``; an entry point of the group
+``fusionlab.passes`` only when a pipeline names it. Whatever such a pass does wrong is one line that names it: what
+it raises, a module that does not verify, another signature, a change without an event and an event without a reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from dataclasses import dataclass, is_dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from fusionlab.errors import InputError, unknown
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Applied, Event, Pass, Result, Setting, VerificationError
+
+GROUP = "fusionlab.passes"
+"""The entry point group of packages that bring passes."""
+
+_REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)")
+_loaded: dict[tuple[str, int, str], type[Pass]] = {}
+
+
+def is_reference(name: str) -> bool:
+    """Whether ``name`` is written as a pass of a file, ``path.py:Name``."""
+    return _REFERENCE.fullmatch(name) is not None
+
+
+def installed() -> dict[str, EntryPoint]:
+    """The passes that installed packages bring, by name; nothing of them is imported."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def from_file(reference: str) -> type[Pass]:
+    """The pass ``path.py:Name``; its file is imported. InputError: no such file or name, not a pass, it raises.
+
+    The class has ``reference`` for its name, so that a pipeline that was printed can be read again.
+    """
+    found = _REFERENCE.fullmatch(reference)
+    assert found is not None
+    path = Path(found["path"]).expanduser()
+    try:
+        key = (str(path.resolve()), path.stat().st_mtime_ns, reference)
+    except OSError:
+        raise InputError(f"{reference}: there is no file {path}") from None
+    if key not in _loaded:
+        _loaded[key] = _checked(_imported(path, reference), found["name"], reference)
+    return _loaded[key]
+
+
+def from_entry_point(point: EntryPoint) -> type[Pass]:
+    """The pass of an entry point; its package is imported. InputError as for ``from_file``."""
+    module_name, _, attribute = point.value.partition(":")
+    key = (point.value, 0, point.name)
+    if key not in _loaded:
+        try:
+            module = importlib.import_module(module_name.strip())
+        except (Exception, SystemExit) as error:
+            raise InputError(f"pass {point.name} ({point.value}) cannot be imported: {_first(error)}") from None
+        _loaded[key] = _checked(module, attribute.partition("[")[0].strip(), point.name)
+    return _loaded[key]
+
+
+def documentation(class_: type[Pass]) -> str:
+    """The docstring of the module that a pass of one's own is written in, else that of its class."""
+    written = class_.__mro__[1]
+    text = sys.modules[written.__module__].__doc__ or written.__doc__ or "no documentation"
+    return text.strip()
+
+
+def _imported(path: Path, reference: str) -> ModuleType:
+    name = f"fusionlab_own_pass_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise InputError(f"{reference}: the file cannot be imported: {_first(error)}{_place(error, path)}") from None
+    return module
+
+
+def _checked(module: ModuleType, attribute: str, name: str) -> type[Pass]:
+    """The class ``attribute`` of ``module``, wrapped; InputError saying what else it is."""
+    if not hasattr(module, attribute):
+        own = [key for key, value in vars(module).items() if isinstance(value, type) and issubclass(value, Pass)]
+        raise InputError(f"{name}: {unknown('name in this file', attribute, [one for one in own if one != 'Pass'])}")
+    found = getattr(module, attribute)
+    if isinstance(found, Pass):
+        raise InputError(f"{name}: is an object; name its class, {type(found).__name__}")
+    if not (isinstance(found, type) and issubclass(found, Pass)):
+        raise InputError(f"{name}: is not a pass: not a subclass of fusionlab.Pass")
+    if found.__abstractmethods__ or not is_dataclass(found) or not found.__dataclass_params__.frozen:
+        raise InputError(f"{name}: is not a pass: it needs @dataclass(frozen=True) and a method run(program, setting)")
+    return _guarded(found, name)
+
+
+def _guarded(found: type[Pass], name_: str) -> type[Pass]:
+    """``found`` under the name that it was asked for by, with its results looked at."""
+
+    @dataclass(frozen=True)
+    class Guarded(found):  # type: ignore[valid-type,misc]
+        name = name_
+
+        def run(self, program: Program, setting: Setting) -> Result:
+            try:
+                result = super().run(program, setting)
+            except InputError as error:
+                raise InputError(f"pass {self.name}: {error}") from error
+            except VerificationError as error:
+                raise InputError(str(error)) from error
+            except (Exception, SystemExit) as error:
+                place = _place(error, Path(sys.modules[found.__module__].__file__ or ""))
+                raise InputError(f"pass {self.name} failed: {_first(error)}{place}") from error
+            return _accepted(self, program, result)
+
+    Guarded.__name__ = Guarded.__qualname__ = found.__name__
+    return Guarded
+
+
+def _accepted(pass_: Pass, program: Program, result: Any) -> Result:
+    """``result`` with this pass named in its events; InputError where it breaks the contract."""
+    if not isinstance(result, Result) or not isinstance(result.program, Program):
+        raise InputError(f"pass {pass_.name} gave {type(result).__name__} and no fusionlab.Result")
+    if not result.events:
+        raise InputError(f"pass {pass_.name} gave no event: an Applied, or a Declined that says why, is needed")
+    if bool(result.applied) != (result.program.digest != program.digest):
+        what = "an Applied and the same program" if result.applied else "another program and no Applied"
+        raise InputError(f"pass {pass_.name} gave {what}")
+    if result.applied:
+        try:
+            module = result.program.parse()
+            with module.context:
+                module.operation.verify()
+        except ir.MLIRError as error:
+            line = str(error).splitlines()[0]
+            raise InputError(f"pass {pass_.name} produced an invalid module: {line}") from None
+        if (result.program.inputs, result.program.outputs) != (program.inputs, program.outputs):
+            raise InputError(f"pass {pass_.name} changed the types of the program's arguments or results")
+    return Result(result.program, tuple(_named(event, pass_) for event in result.events))
+
+
+def _named(event: Event, pass_: Pass) -> Event:
+    """``event`` as of the pass by its name in the pipeline, which is how it is found again."""
+    if isinstance(event, Applied):
+        mine = event.resolved.partition("{")[0] == pass_.name
+        return replace(event, pass_name=pass_.name, resolved=event.resolved if mine else str(pass_))
+    return replace(event, pass_name=pass_.name)
+
+
+def _first(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or ['no message'])[0]}"
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """Where in the user's file an error came from, the innermost line of it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    return f" ({path.name}, line {own[-1]})" if own else ""
