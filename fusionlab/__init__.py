@@ -1,10 +1,5 @@
-"""fusionlab: a compiler-level fusion study tool for neural-network variational Monte Carlo programs in JAX.
+"""fusionlab: a compiler-level fusion study tool for neural-network variational Monte Carlo programs in JAX."""
 
-The names below are the public interface; each is imported when it is first used, so that ``import fusionlab`` costs
-nothing.
-"""
-
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -17,21 +12,6 @@ if _TYPE_CHECKING:
     from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 __version__ = "0.1.0"
-
-_EXPORTS = {
-    "Applied": "fusionlab.passes.contract",
-    "CompileError": "fusionlab.errors",
-    "Declined": "fusionlab.passes.contract",
-    "InputError": "fusionlab.errors",
-    "Pass": "fusionlab.passes.contract",
-    "Program": "fusionlab.hlo.program",
-    "Result": "fusionlab.passes.contract",
-    "Setting": "fusionlab.passes.contract",
-    "parse_pipeline": "fusionlab.passes.pipeline",
-    "run_pipeline": "fusionlab.passes.pipeline",
-}
-"""Public name to the module that has it."""
-
 __all__ = [
     "Applied",
     "CompileError",
@@ -46,14 +26,30 @@ __all__ = [
     "run_pipeline",
 ]
 
+_HOMES = {
+    "Applied": "fusionlab.passes.contract",
+    "CompileError": "fusionlab.errors",
+    "Declined": "fusionlab.passes.contract",
+    "InputError": "fusionlab.errors",
+    "Pass": "fusionlab.passes.contract",
+    "Program": "fusionlab.hlo.program",
+    "Result": "fusionlab.passes.contract",
+    "Setting": "fusionlab.passes.contract",
+    "parse_pipeline": "fusionlab.passes.pipeline",
+    "run_pipeline": "fusionlab.passes.pipeline",
+}
+"""Public names are imported when they are asked for: ``import fusionlab`` and ``fusionlab --help`` import no JAX."""
+
 del _quiet_start
 
 
 def __getattr__(name: str) -> _Any:
-    if name not in _EXPORTS:
+    import importlib
+
+    if name not in _HOMES:
         raise AttributeError(f"module 'fusionlab' has no attribute {name!r}")
-    return getattr(_import_module(_EXPORTS[name]), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_EXPORTS})
+    return sorted(__all__)
