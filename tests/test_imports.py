@@ -34,6 +34,9 @@ BELOW = {
         "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
         "fusionlab.codegen", "fusionlab.hlo",
     },
+    "fusionlab.testing": {
+        "fusionlab.testing", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.codegen", "fusionlab.hlo",
+    },
     "fusionlab.study": {
         "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },

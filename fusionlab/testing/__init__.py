@@ -1,0 +1,18 @@
+"""Assertions for the tests of other projects: what a compiled function launches, and whether two compute the same.
+
+No GPU is needed: functions are compiled for an absent one. ``fusionlab.testing.plugin`` is a pytest plugin that prints
+the whole ledger of a test that fails.
+"""
+
+from fusionlab.testing.launches import assert_fused, assert_launches, assert_no_layout_copies
+from fusionlab.testing.ledger import Ledger, ledger
+from fusionlab.testing.numbers import assert_equivalent
+
+__all__ = [
+    "Ledger",
+    "assert_equivalent",
+    "assert_fused",
+    "assert_launches",
+    "assert_no_layout_copies",
+    "ledger",
+]

@@ -1,0 +1,81 @@
+"""What a test gives, as a Program: a function with its arguments, something of JAX's stages, a workload, a Program."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from fusionlab.errors import InputError
+from fusionlab.hlo import lowering
+from fusionlab.hlo.program import Program
+from fusionlab.workload import Workload
+
+_PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda"}
+
+
+def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
+    """``given`` lowered for ``platform`` (``cpu`` or ``cuda``); arguments may be ``jax.ShapeDtypeStruct``.
+
+    ``given`` is a function (jitted or not) of ``args``, a ``jax.stages.Traced``, a Workload or a Program; the last
+    three need no ``args``. InputError for arguments that do not fit, for what is none of these, and for a Program of
+    another platform.
+    """
+    if isinstance(given, Program | Workload | jax.stages.Traced):
+        if args:
+            raise InputError("a Program, a Workload and a jax.stages.Traced have their arguments in them: give no args")
+    elif not callable(given):
+        raise InputError(
+            f"a function, a jax.stages.Traced, a Workload or a Program is needed, not {type(given).__name__}"
+        )
+    if isinstance(given, Workload):
+        return lowering.lower(given, platform)
+    if isinstance(given, Program):
+        if given.platform not in ("any", platform):
+            raise InputError(f"{given.name} was lowered for {given.platform}, and {platform} is asked for")
+        return given
+    traced = given if isinstance(given, jax.stages.Traced) else _traced(given, args)
+    module = lowering.lower_traced(traced, platform, source_lines=1)
+    name = str(getattr(traced, "fun_name", "") or getattr(given, "__name__", "function")).strip("<>")
+    return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+
+
+def flat_program(given: Any, args: Sequence[Any]) -> Program:
+    """``given`` for the CPU with one argument per array of ``args``, whether it uses it or not; results flat.
+
+    Numbers that are no floats, strings and the like are not arguments of the program but constants of it.
+    """
+    if isinstance(given, Program):
+        return program_of(given, (), "cpu")
+    leaves, structure = jax.tree.flatten(tuple(args))
+    places = [at for at, leaf in enumerate(leaves) if is_array(leaf)]
+
+    @functools.wraps(given)
+    def run(*arrays: Any) -> Any:
+        whole = list(leaves)
+        for at, array in zip(places, arrays, strict=True):
+            whole[at] = array
+        return jax.tree.leaves(given(*jax.tree.unflatten(structure, whole)))
+
+    return program_of(jax.jit(run, keep_unused=True), [leaves[at] for at in places], "cpu")
+
+
+def arrays_of(args: Sequence[Any]) -> tuple[np.ndarray, ...]:
+    """The arrays of ``args`` in pytree order, as ``flat_program`` takes them. InputError for abstract ones."""
+    leaves = [leaf for leaf in jax.tree.leaves(tuple(args)) if is_array(leaf)]
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+        raise InputError("numbers are compared: give arrays, not jax.ShapeDtypeStruct")
+    return tuple(np.asarray(jax.numpy.asarray(leaf)) for leaf in leaves)
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is an array (or a float) and not a setting."""
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | complex | jax.ShapeDtypeStruct)
+
+
+def _traced(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    trace = getattr(function, "trace", None)
+    return trace(*args) if callable(trace) else jax.jit(function).trace(*args)

@@ -1,0 +1,115 @@
+"""Assertions about launches: for an absent GPU, with numbers that are XLA's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.errors import InputError
+from fusionlab.testing import assert_fused, assert_launches, assert_no_layout_copies, ledger
+
+X = jax.ShapeDtypeStruct((64, 6), np.float32)
+W = jax.ShapeDtypeStruct((6, 32), np.float32)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FUSIONLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def energy(w, x):
+    """A Laplacian by a replay: six trips."""
+
+    def local(x):
+        with jax.named_scope("stage_e"):
+            _, hessian_times = jax.linearize(jax.grad(lambda x: jnp.sum(jnp.tanh(x @ w))), x)
+            return jax.lax.fori_loop(0, 6, lambda k, total: total + hessian_times(jnp.eye(6)[k])[k], 0.0)
+
+    return jax.vmap(local)(x)
+
+
+def forward(w, x):
+    with jax.named_scope("stage_e"):
+        y = jnp.tanh(x @ w)
+        return jnp.sum(-2 * y * (1 - y * y) * jnp.sum(w * w, axis=0), axis=1)
+
+
+def elementwise(x):
+    return jnp.exp(-jnp.tanh(x) * 2)
+
+
+def endless(x):
+    return jax.lax.while_loop(lambda x: x[0, 0] < 3, lambda x: x + 1, x)
+
+
+@pytest.mark.parametrize("fn", [elementwise, jax.jit(elementwise), jax.jit(elementwise).trace(X)])
+def test_elementwise_ops_are_one_launch(fn):
+    args = () if isinstance(fn, jax.stages.Traced) else (X,)
+    made = assert_launches(fn, args, at_most=1)
+    assert (made.dynamic_launches, made.counts.static_launches, made.counts.dynamic_copies) == (1, 1, 0)
+    assert made.compiled.target.name == "a100"
+    with pytest.raises(AssertionError, match=r"elementwise on a100: 1 launches, at most 0 allowed\n +1  \w+"):
+        assert_launches(fn, args, at_most=0)
+
+
+def test_trips_are_multiplied():
+    made = ledger(energy, (W, X))
+    assert made.dynamic_launches >= 6 > assert_launches(forward, (W, X), at_most=5).dynamic_launches
+    with pytest.raises(AssertionError, match=r" 6  .* in while"):
+        assert_launches(energy, (W, X), at_most=5)
+
+
+def test_a_loop_of_unknown_trips_has_no_number():
+    with pytest.raises(AssertionError, match="a loop has no known trip count"):
+        assert_launches(endless, (X,), at_most=1000)
+
+
+def test_a_replay_is_not_fused_and_a_forward_laplacian_is():
+    with pytest.raises(AssertionError, match=r"scope stage_e is \d+ launches .*, at most 2 allowed"):
+        assert_fused(energy, (W, X), at_most=2)
+    made = assert_fused(forward, (W, X), scope="stage_e", at_most=2)
+    assert any(row.family == "gemm" for row in made.rows), "a library's launch is there, and not counted"
+
+
+def test_the_reasons_of_xla_are_told():
+    with pytest.raises(AssertionError, match=r"XLA kept .* apart: "):
+        assert_fused(energy, (W, X), at_most=0)
+
+
+def test_a_scope_that_is_not_there_never_passes():
+    for check in (assert_fused, assert_no_layout_copies):
+        with pytest.raises(InputError, match=r"unknown scope of a launch 'stage_f'; did you mean: .*stage_e"):
+            check(forward, (W, X), scope="stage_f")
+
+
+def test_what_only_moves_data():
+    def turned(x):
+        with jax.named_scope("turn"):
+            return jnp.concatenate([x.T, x.T[::-1]], 1)
+
+    assert_no_layout_copies(elementwise, (X,))
+    with pytest.raises(AssertionError, match="1 kernels and copies only move data, at most 0 allowed"):
+        assert_no_layout_copies(turned, (X,))
+    with pytest.raises(AssertionError, match="in scope turn only move data"):
+        assert_no_layout_copies(turned, (X,), scope="turn")
+    assert_no_layout_copies(turned, (X,), at_most=1)
+
+
+def test_a_copy_of_an_argument_moves_data():
+    with pytest.raises(AssertionError, match="2 kernels and copies"):
+        assert_no_layout_copies(lambda x, y: (y, x), (X, X))
+
+
+def test_the_cpu_is_a_target_too():
+    assert assert_launches(elementwise, (X,), at_most=1, target="cpu").compiled.target.name == "cpu"
+
+
+def test_what_cannot_be_looked_at_is_said():
+    with pytest.raises(InputError, match="not int"):
+        ledger(3)
+    with pytest.raises(InputError, match="give no args"):
+        ledger(jax.jit(elementwise).trace(X), (X,))
+    with pytest.raises(InputError, match="unknown target 'b100'"):
+        ledger(elementwise, (X,), target="b100")
