@@ -19,6 +19,8 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.block_rewrite import Change, inline_in_blocks
 from fusionlab.passes.contract import Pass, Result, Setting
 
+__all__ = ["Number", "Op", "match", "number", "op", "rewrite_matches"]
+
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
 

@@ -1,0 +1,114 @@
+"""Pages of the site that are made while it is built: the pass catalogue, the Python interface, the changelog.
+
+A hook of MkDocs (mkdocs.yml). The texts are docstrings, so that there is one place to change them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+INTERFACE = (
+    ("fusionlab", "The front door. What is not named here may change without notice."),
+    ("fusionlab.testing", "Assertions for the tests of other projects ([how to](testing.md))."),
+    ("fusionlab.passes.matcher", "For passes of your own ([how to](own-passes.md))."),
+)
+"""The modules whose ``__all__`` is the public interface, as pinned by tests/test_public_api.py."""
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages to the files of the site."""
+    from mkdocs.structure.files import File
+
+    for name, text in pages().items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Name of each generated page to its Markdown."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    return {"passes.md": passes_page(), "api.md": interface_page(), "changelog.md": changelog}
+
+
+def passes_page() -> str:
+    """The catalogue: every pass with its options and its module's docstring, then the presets."""
+    from fusionlab.passes.catalogue import PASSES, PIPELINES, find_pass
+
+    lines = [
+        "# Pass catalogue",
+        "",
+        "Every pass takes a program and gives a program and events; what it leaves alone, it gives a reason for. The",
+        "same texts are printed by `fusionlab passes NAME`. `exact:` says what a pass does to the numbers.",
+        "Passes of your own: [how to](own-passes.md).",
+        "",
+        "| pass | what it does |",
+        "|---|---|",
+    ]
+    texts = {name: inspect.getdoc(importlib.import_module(PASSES[name][0])) or "" for name in sorted(PASSES)}
+    lines += [f"| [{name}](#{name}) | {_first_sentence(text)} |" for name, text in texts.items()]
+    lines += [f"| `{name}` (preset) | `{pipeline}` |" for name, pipeline in PIPELINES.items()]
+    for name, text in texts.items():
+        options = dataclasses.fields(find_pass(name))  # type: ignore[arg-type]
+        lines += ["", f"## {name}", ""]
+        if options:
+            lines += ["| option | default |", "|---|---|"]
+            lines += [f"| `{option.name}` | `{option.default}` |" for option in options]
+            lines.append("")
+        lines += _code(text)
+    return "\n".join(lines) + "\n"
+
+
+def interface_page() -> str:
+    """Every public name with its signature and docstring."""
+    version = importlib.import_module("fusionlab").__version__
+    lines = [
+        "# Python interface",
+        "",
+        f"Version {version}. The names on this page and the options and `--json` documents of the command line are the",
+        "public interface; a test pins them name by name (`tests/public_api.txt`). Before 1.0 a change that breaks a",
+        "user raises the minor version and stands in the [changelog](changelog.md); fields may be added at any time.",
+        "Types are shipped (`py.typed`).",
+    ]
+    for module_name, what in INTERFACE:
+        module = importlib.import_module(module_name)
+        lines += ["", f"## {module_name}", "", what]
+        for name in module.__all__:
+            if not name.startswith("_"):
+                lines += ["", f"### {module_name}.{name}", "", *_entry(name, getattr(module, name))]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(name: str, value: Any) -> Iterator[str]:
+    if inspect.isclass(value):
+        yield from _code(f"class {name}{_parameters(value)}\n\n{inspect.getdoc(value) or ''}")
+        for member, one in sorted(vars(value).items()):
+            function = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
+            if not member.startswith("_") and inspect.isfunction(function):
+                shown = f"{member}{_signature(function)}" if inspect.isfunction(getattr(value, member)) else member
+                yield ""
+                yield f"- `{shown}`: {_first_sentence(inspect.getdoc(function) or '')}"
+    else:
+        yield from _code(f"{name}{_signature(value)}\n\n{inspect.getdoc(value) or ''}")
+
+
+def _parameters(class_: type) -> str:
+    own = dataclasses.is_dataclass(class_) and "__init__" in vars(class_)
+    return _signature(class_).partition(" -> ")[0] if own else ""
+
+
+def _signature(function: Any) -> str:
+    return str(inspect.signature(function)).replace("'", "")
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split()).partition(": ")[2 if ": " in text.partition("\n")[0] else 0]
+
+
+def _code(text: str) -> list[str]:
+    return ["```text", *text.rstrip().splitlines(), "```"]
