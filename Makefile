@@ -1,5 +1,5 @@
 # The two commands of a newcomer are `make study` and `make test`; both set up .venv first.
-.PHONY: study test test-slow fuzz check help clean
+.PHONY: study test test-slow test-lowest test-newest newest-python docs fuzz check help clean
 
 # The first interpreter that runs and is 3.11 or 3.12; override with `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3 python; do \
@@ -14,6 +14,8 @@ help:
 	@echo "make fuzz       random programs, replays and damaged files, into studies/fuzzing.json; about an hour:"
 	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 MINUTES=60"
 	@echo "make check      lint and types only"
+	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
+	@echo "make test-lowest, make test-newest   a tenth of the tests with the lowest and the newest dependencies"
 
 study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
@@ -38,6 +40,41 @@ fuzz: .venv/.test-installed
 	$(BIN)/python -m tests.fuzzing --seed $(SEED) --files $(FILES) --programs $(PROGRAMS) --replays $(REPLAYS) \
 	  --minutes $(MINUTES)
 
+# A tenth of the fast tests: those that touch JAX's and the other packages' interfaces.
+VERSION_TESTS := tests/codegen/test_compile.py tests/codegen/test_raising.py tests/codegen/test_row_kernels.py \
+  tests/codegen/forward_laplacian/test_jets.py tests/codegen/forward_laplacian/test_determinants.py \
+  tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/test_optimized.py tests/hlo/test_loops.py \
+  tests/measure/test_ledger.py tests/measure/test_thunks.py tests/passes/test_cases.py tests/passes/test_numbers.py \
+  tests/passes/test_own_passes.py tests/equivalence/test_check.py tests/commands/test_apply.py tests/testing
+# JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`.
+NEWEST_PYTHON ?= $(shell for p in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
+  "$$p" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
+
+test-lowest: .venv-lowest/.installed
+	.venv-lowest/bin/python -m pytest -m "not slow" -p no:cacheprovider $(VERSION_TESTS)
+
+test-newest: .venv-newest/.installed
+	.venv-newest/bin/python -m pytest -m "not slow" -p no:cacheprovider $(VERSION_TESTS)
+
+newest-python:
+	@echo "$(NEWEST_PYTHON)"
+
+.venv-lowest/.installed: pyproject.toml requirements-lowest.txt
+	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip --disable-pip-version-check install --quiet -c requirements-lowest.txt \
+	  --editable '.[targets,models]' pytest hypothesis
+	@touch $@
+
+.venv-newest/.installed: pyproject.toml
+	@test -n "$(NEWEST_PYTHON)" || { echo "JAX 0.11 needs Python 3.12, and none was found: say make NEWEST_PYTHON=..." >&2; exit 2; }
+	rm -rf .venv-newest && $(NEWEST_PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[targets,models]' \
+	  pytest hypothesis
+	@touch $@
+
+docs: .venv/.test-installed
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 check: .venv/.test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,4 +94,4 @@ check: .venv/.test-installed
 	@touch $@ .venv/.study-installed
 
 clean:
-	rm -rf .venv fusionlab-dump
+	rm -rf .venv .venv-lowest .venv-newest build fusionlab-dump

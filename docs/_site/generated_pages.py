@@ -86,15 +86,14 @@ def interface_page() -> str:
 
 def _entry(name: str, value: Any) -> Iterator[str]:
     if inspect.isclass(value):
-        yield from _code(f"class {name}{_parameters(value)}\n\n{inspect.getdoc(value) or ''}")
+        yield from (*_code(f"class {name}{_parameters(value)}"), "", inspect.getdoc(value) or "", "")
         for member, one in sorted(vars(value).items()):
             function = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
             if not member.startswith("_") and inspect.isfunction(function):
                 shown = f"{member}{_signature(function)}" if inspect.isfunction(getattr(value, member)) else member
-                yield ""
                 yield f"- `{shown}`: {_first_sentence(inspect.getdoc(function) or '')}"
     else:
-        yield from _code(f"{name}{_signature(value)}\n\n{inspect.getdoc(value) or ''}")
+        yield from (*_code(f"{name}{_signature(value)}"), "", inspect.getdoc(value) or "")
 
 
 def _parameters(class_: type) -> str:
@@ -111,4 +110,4 @@ def _first_sentence(text: str) -> str:
 
 
 def _code(text: str) -> list[str]:
-    return ["```text", *text.rstrip().splitlines(), "```"]
+    return ["```text", *text.replace("``", "`").rstrip().splitlines(), "```"]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, shape
+from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
 from fusionlab.codegen.raising_rules.folding import folded
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
@@ -30,6 +30,7 @@ RULES: dict[str, Rule] = {
     **indexing.RULES,
     **contraction.RULES,
     **reduction.RULES,
+    **scan.RULES,
     **control.RULES,
     **calls.RULES,
 }

@@ -19,7 +19,7 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.flat import Node, location_name
-from fusionlab.hlo.lowering import lower_traced
+from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import TensorType, bytecode_of
 
 _MARK = re.compile(r"@<(\d+)>@")
@@ -93,7 +93,7 @@ def lower_callable(function: Callable[..., Sequence[Any]], types: Sequence[Tenso
     def spliced(*arrays: Any) -> tuple[Any, ...]:
         return tuple(function(*arrays))
 
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), tracing_for(platform):
         abstract = [jax.ShapeDtypeStruct(type_.shape, np.dtype(raising.dtype(type_))) for type_ in types]
         traced = jax.jit(spliced, keep_unused=True).trace(*abstract)
         return bytecode_of(lower_traced(traced, "cpu" if platform == "any" else platform, source_lines=0))

@@ -50,7 +50,9 @@ _OPS: dict[str, str] = {
     "sort": "sort top_k",
     "rng": "rng rng_bit_generator",
     "fft": "fft",
-    "collective": "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter",
+    "collective": (
+        "all_gather all_reduce all_to_all collective_broadcast collective_permute collective_reduce reduce_scatter"
+    ),
     "constant": "constant constant_like create_token dynamic_iota get_dimension_size iota partition_id replica_id",
     "control": "after_all case get_tuple_element if optimization_barrier scan tuple while",
     "custom": "composite custom_call",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
 
 import jax
 from jax._src.config import traceback_in_locations_limit
@@ -23,7 +24,7 @@ def lower(workload: Workload, platform: str) -> Program:
     """
     if platform not in PLATFORMS:
         raise unknown("platform", platform, PLATFORMS)
-    with jax.enable_x64(workload.dtype == "float64"):
+    with jax.enable_x64(workload.dtype == "float64"), tracing_for(platform):
         module = lower_traced(_trace(workload), platform, source_lines=1)
         return Program.from_module(module, name=workload.title, provenance=_provenance(workload), platform=platform)
 
@@ -32,6 +33,21 @@ def lower_traced(traced: Any, platform: str, *, source_lines: int) -> Any:
     """The MLIR module of a ``jax.jit(f).trace(...)``, with ``source_lines`` frames of the user's in each location."""
     with traceback_in_locations_limit(source_lines):
         return traced.lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+
+
+def tracing_for(platform: str) -> AbstractContextManager[Any]:
+    """Within it, functions are traced for ``platform``, Pallas kernels among them.
+
+    JAX 0.11 asks at the lowering of a kernel for Triton which GPU it was traced for; where none is attached, that is
+    the default target.
+    """
+    if platform != "cuda" or jax.__version_info__ < (0, 11) or jax.default_backend() == "gpu":
+        return nullcontext()
+    device = jax.sharding.AbstractDevice("NVIDIA A100", 108, "gpu")
+    return cast(
+        AbstractContextManager[Any],
+        jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device)),
+    )
 
 
 def jaxpr_text(workload: Workload) -> str:

@@ -37,7 +37,8 @@ def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
         if given.platform not in ("any", platform):
             raise InputError(f"{given.name} was lowered for {given.platform}, and {platform} is asked for")
         return given
-    traced = given if isinstance(given, jax.stages.Traced) else _traced(given, args)
+    with lowering.tracing_for(platform):
+        traced = given if isinstance(given, jax.stages.Traced) else _traced(given, args)
     module = lowering.lower_traced(traced, platform, source_lines=1)
     name = str(getattr(traced, "fun_name", "") or getattr(given, "__name__", "function")).strip("<>")
     return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)

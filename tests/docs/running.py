@@ -60,8 +60,6 @@ NOT_RUN = {
     "pip install '.[targets,models]'": "tests/packaging installs the wheel in a clean environment",
     "make study": "sets up an environment; the commands that it runs are in README.md too",
     "make test": "it is what runs this",
-    "make test-slow": "it is what runs this",
-    "make check": "a test tier runs it first",
     "python -m fusionlab.measure.session --out DIR --time-limit 55": "an hour on a GPU; tests/measure/test_session.py",
     "python -m fusionlab.measure.session --out DIR --device cpu --walkers 16 --stages energies": (
         "half an hour; tests/measure/test_session.py"

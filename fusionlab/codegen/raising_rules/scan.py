@@ -1,0 +1,43 @@
+"""Raising rule for ``chlo.scan``, which JAX 0.11 writes for cumulative sums on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.codegen.raising_rules.rule import Rule
+from fusionlab.hlo.flat import Node, Region
+
+
+def _scan(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    """``(outputs, carries) = scan(inputs, inits)`` along one axis; the region maps (inputs, carries) to the same."""
+    region = node.regions[0]
+    axis = int(node.attributes["dimension"].value)
+    attributes = node.attributes
+    reverse = bool(attributes["is_reverse"].value) if "is_reverse" in attributes else False
+    carries = sum(len(value.type.shape) == len(node.results[-1].type.shape) for value in node.results)
+    inputs, initial = operands[: len(operands) - carries], operands[len(operands) - carries :]
+    if carries == len(inputs) == 1 and _adds(region):
+        sums = jnp.expand_dims(initial[0], axis) + lax.cumsum(inputs[0], axis, reverse)
+        return [sums, lax.index_in_dim(sums, 0 if reverse else -1, axis, keepdims=False)]
+    body = raising.region(region, environment)
+
+    def step(carried: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        results = body(*given, *carried)
+        return tuple(results[len(results) - carries :]), tuple(results[: len(results) - carries])
+
+    moved = tuple(jnp.moveaxis(one, axis, 0) for one in inputs)
+    last, outputs = lax.scan(step, tuple(initial), moved, reverse=reverse)
+    return [*(jnp.moveaxis(one, 0, axis) for one in outputs), *last]
+
+
+def _adds(region: Region) -> bool:
+    """Whether what comes out, and is carried on, is the input plus what was carried."""
+    first, second = region.returns if len(region.returns) == 2 else (None, None)
+    return first is second and combiner(Region(region.arguments, region.nodes, region.returns[:1])) == "add"
+
+
+RULES: dict[str, Rule] = {"chlo.scan": _scan}
