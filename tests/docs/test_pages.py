@@ -15,7 +15,7 @@ from . import running
 from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
-QUICK = ("own-passes.md", "testing.md", "theory.md")
+QUICK = ("testing.md", "theory.md")
 """Pages that are run in the fast tier too; the others take minutes."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
 done_before = set()
