@@ -17,6 +17,8 @@ from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
 QUICK = ("testing.md", "theory.md")
 """Pages that are run in the fast tier too; the others take minutes."""
+LONG = {"README.md": 5}
+"""Pages whose commands do not need each other, and in how many parts they are run."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
 done_before = set()
 with_something = [page for page in PAGES if any(isinstance(p, Command) or p.language == "python" for p in parts(page))]
@@ -69,26 +71,29 @@ def test_the_parser_sees_commands_and_leaves_output_alone():
     assert [b[0] for b in blocks("text\n\n    one\n\n    two\nmore\n```sh\nx\n```\n")] == ["", "sh"]
 
 
-def run_page(page, folder):
-    """Write its files, run its commands and its Python, in order; commands of models once for all pages."""
+def run_page(page, folder, part, count):
+    """Write its files, run its commands and its Python, in order; commands of models once for all pages.
+
+    Of a long page, every ``count``-th of what is in it, from ``part`` on.
+    """
     running.make_files(folder)
     names = {"__name__": "__main__"}
     sys.path.insert(0, str(folder))
     before = set(sys.modules)
     try:
-        for part in parts(page):
-            if isinstance(part, Snippet):
-                if part.file:
-                    (folder / part.file).write_text(part.code + "\n")
-                elif part.language == "python":
-                    exec(compile(part.code, str(page), "exec"), names)
+        for one in list(parts(page))[part::count]:
+            if isinstance(one, Snippet):
+                if one.file:
+                    (folder / one.file).write_text(one.code + "\n")
+                elif one.language == "python":
+                    exec(compile(one.code, str(page), "exec"), names)
                 continue
-            words = tuple(running.as_run(part.text))
-            if part.text in running.NOT_RUN or words in done_before:
+            words = tuple(running.as_run(one.text))
+            if one.text in running.NOT_RUN or words in done_before:
                 continue
-            code, said = running.run_command(part.text, folder)
-            assert code == running.EXIT_CODES.get(part.text, 0), f"{' '.join(words)}\n{said[-3000:]}"
-            if "--model" in words and "--out" not in words and ".py:" not in part.text:
+            code, said = running.run_command(one.text, folder)
+            assert code == running.EXIT_CODES.get(one.text, 0), f"{' '.join(words)}\n{said[-3000:]}"
+            if "--model" in words and "--out" not in words and ".py:" not in one.text:
                 done_before.add(words)
     finally:
         sys.path.remove(str(folder))
@@ -108,9 +113,15 @@ def own_cache(tmp_path_factory):
         yield
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=cost(page), id=str(page.relative_to(ROOT))) for page in with_something],
-)
-def test_a_page_runs(page, tmp_path):
-    run_page(page, tmp_path)
+def runs():
+    """A test per page, several for a long one."""
+    for page in with_something:
+        count = LONG.get(page.name, 1)
+        name = str(page.relative_to(ROOT))
+        for part in range(count):
+            yield pytest.param(page, part, count, marks=cost(page), id=f"{name}-{part}" if count > 1 else name)
+
+
+@pytest.mark.parametrize(("page", "part", "count"), list(runs()))
+def test_a_page_runs(page, part, count, tmp_path):
+    run_page(page, tmp_path, part, count)
