@@ -21,6 +21,24 @@ INTERFACE = (
 """The modules whose ``__all__`` is the public interface, as pinned by tests/test_public_api.py."""
 
 
+def on_config(config: Any) -> Any:
+    """Put pages that mkdocs.yml does not name into its menu: decisions to the decisions, others to the reference."""
+    sections = {name: pages for item in config.nav for name, pages in item.items() if isinstance(pages, list)}
+    named = {page for item in config.nav for page in _pages_of(item)}
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        page = path.relative_to(ROOT / "docs").as_posix()
+        if page not in named:
+            sections["Decisions" if page.startswith("decisions/") else "Reference"].append(page)
+    return config
+
+
+def _pages_of(item: Any) -> Iterator[str]:
+    if isinstance(item, str):
+        yield item
+    for inner in item.values() if isinstance(item, dict) else item if isinstance(item, list) else ():
+        yield from _pages_of(inner)
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages to the files of the site."""
     from mkdocs.structure.files import File
