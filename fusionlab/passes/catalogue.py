@@ -22,6 +22,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),
     "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),
     "merge-layers-in-loops": ("fusionlab.passes.merge_layers_in_loops", "MergeLayersInLoops"),
+    "merge-equal-slices": ("fusionlab.passes.merge_equal_slices", "MergeEqualSlices"),
     "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
 }
 
