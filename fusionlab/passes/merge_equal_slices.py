@@ -172,23 +172,35 @@ def _run(node: Node, operands: Sequence[_Both]) -> list[_Both]:
     if node.name == "stablehlo.concatenate":
         dimension = int(node.attributes["dimension"])
         return [(lax.concatenate(inputs, dimension + (dimension >= place)), place)]
-    following = _following(node, place)
-    ends = _natural_places(one_lane, axes, inputs) if following is None else [following]
+    if len(operands) == 1 and (seen := _view(node, inputs[0], place)) is not None:
+        return [seen]
+    ends = _natural_places(one_lane, axes, inputs)
     return list(zip(jax.vmap(one_lane, in_axes=axes, out_axes=ends)(*inputs), ends, strict=True))
 
 
-def _following(node: Node, place: int) -> int | None:
-    """In front of which axis of the result of ``node``, a view, stands what stood in front of axis ``place``.
+def _view(node: Node, array: Any, place: int) -> _Both | None:
+    """``node``, a view, with the axis of two in front of what it stood in front of (JAX would move it to the front).
 
-    None where it is no such view: then JAX's rule is as good as any.
+    None where it is no such view.
     """
     before, after = node.operands[0].type.shape, node.results[0].type.shape
-    if node.name == "stablehlo.broadcast_in_dim" and place < len(before):
-        return int(node.attributes["broadcast_dimensions"][place])
-    if node.name == "stablehlo.transpose" and place < len(before):
-        return list(node.attributes["permutation"]).index(place)
+    if place >= len(before):
+        return None
+    if node.name == "stablehlo.transpose":
+        order = list(node.attributes["permutation"])
+        end = order.index(place)
+        order = [axis + (axis >= place) for axis in order]
+        return lax.transpose(array, (*order[:end], place, *order[end:])), end
+    if node.name == "stablehlo.broadcast_in_dim":
+        axes = list(node.attributes["broadcast_dimensions"])
+        end = int(axes[place])
+        axes = [axis + (axis >= end) for axis in axes]
+        axes = [*axes[:place], end, *axes[place:]]
+        return lax.broadcast_in_dim(array, (*after[:end], 2, *after[end:]), axes), end
     if node.name == "stablehlo.reshape":
-        return next((at for at in range(len(after)) if math.prod(after[:at]) == math.prod(before[:place])), None)
+        rows = math.prod(before[:place])
+        ends = [at for at in range(len(after)) if math.prod(after[:at]) == rows]
+        return (lax.reshape(array, (*after[: ends[0]], 2, *after[ends[0] :])), ends[0]) if ends else None
     return None
 
 
