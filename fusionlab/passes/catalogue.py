@@ -27,7 +27,7 @@ PASSES: dict[str, tuple[str, str]] = {
 }
 
 PIPELINES: dict[str, str] = {
-    "layout": "scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
+    "layout": "merge-equal-slices,scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
 }
 """Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
 it was measured (docs/layout.md)."""

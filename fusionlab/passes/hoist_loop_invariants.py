@@ -9,7 +9,7 @@ XLA:GPU runs no such pass; with ``jvp`` of ``grad`` inside the loop even the LU 
 
 requires: a body that raises to JAX; hoisted ops have no effect (so running them when the loop would not is safe).
     Ops that only make or view data (constants, iota, broadcasts, reshapes, converts) stay in the loop: hoisting
-    them would materialise what XLA fuses for nothing.
+    them would materialise what XLA fuses for nothing. Constants that the loop carries or captures are made in it.
 exact: bitwise per op (XLA may fuse the hoisted ops in another way).
 hopes: the launches and FLOPs of the invariant ops, times trips - 1.
 """

@@ -31,10 +31,14 @@ from jax import lax
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.passes.block_rewrite import Change, inline_in_blocks
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.lanes import ELEMENTWISE, Lanes, Part, invariant_arguments, part_of, seeds
+
+_STAY = frozenset({"func.call", "stablehlo.custom_call", "stablehlo.while", "stablehlo.case", "stablehlo.if"})
+"""What is not moved: these may have an effect inside."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,8 @@ def _part(value: Value) -> Part:
 
 
 def _move_before(block: Block, values: Sequence[Value], place: Node, region: Sequence[Node]) -> bool:
-    """Move what makes ``values`` in front of ``place`` where it stands behind; False if it needs the region."""
+    """Move what makes ``values`` in front of ``place`` where it stands behind; False if it needs the region, or if
+    something else could see that it moved."""
     late: dict[Node, None] = {}
 
     def collect(value: Value) -> None:
@@ -105,7 +110,7 @@ def _move_before(block: Block, values: Sequence[Value], place: Node, region: Seq
 
     for value in values:
         collect(value)
-    if any(block.depends(node, region) for node in late):
+    if any(node.name in _STAY or has_effect(node) or block.depends(node, region) for node in late):
         return False
     for node in late:
         node.operation.move_before(place.operation)
