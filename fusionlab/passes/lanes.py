@@ -170,15 +170,14 @@ class Lanes:
             return False
         if one.name not in _VIEWS:
             elements = max(_elements(value) for value in one.results)
-        kept = [dict(known) for known in (self.pairs, self.values, self.parts, self.own, self.shared)]
+        kept = dict(self.pairs), dict(self.values), dict(self.parts), dict(self.own), dict(self.shared)
         if all(self._match(a, b, elements) for a, b in zip(one.operands, two.operands, strict=True)):
             self.pairs[one] = two
             self.values.update(zip(one.results, two.results, strict=True))
             given = {*self.shared, *self.parts, *self.parts.values(), *self.own, *self.own.values()}
             if given.isdisjoint([*one.results, *two.results]) and self.block.is_convex(self.nodes()):
                 return True
-        self.pairs, self.values, self.parts, self.own, shared = kept
-        self.shared = dict.fromkeys(shared)
+        self.pairs, self.values, self.parts, self.own, self.shared = kept
         return False
 
     def _match(self, one: Value, two: Value, elements: int) -> bool:
@@ -198,9 +197,8 @@ class Lanes:
         if before is not None and after is not None and before.is_before(after):
             self.parts[one] = two
             return True
-        makers = one.producer, two.producer
-        views = makers[0] is not None and makers[1] is not None and makers[0].name in _VIEWS
-        if views and self._take(*makers, elements):
+        makers = [value.producer for value in (one, two) if value.producer is not None]
+        if len(makers) == 2 and makers[0].name in _VIEWS and self._take(makers[0], makers[1], elements):
             return True
         if one.type != two.type or one.type.dtype not in (*_FLOATS, "i1"):
             return False

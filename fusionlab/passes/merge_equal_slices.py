@@ -242,4 +242,5 @@ def _parted(array: Any, place: int | None) -> tuple[Any, Any]:
         return one, two
     extent = array.shape[place + 1]
     joined = lax.reshape(array, (*array.shape[:place], 2 * extent, *array.shape[place + 2 :]))
-    return tuple(lax.slice_in_dim(joined, at * extent, (at + 1) * extent, axis=place) for at in range(2))  # type: ignore[return-value]
+    one, two = (lax.slice_in_dim(joined, at * extent, (at + 1) * extent, axis=place) for at in range(2))
+    return one, two
