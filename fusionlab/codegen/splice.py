@@ -18,6 +18,7 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.sunk_constants import sink_constants
 from fusionlab.hlo.flat import Node, location_name
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import TensorType, bytecode_of
@@ -75,6 +76,7 @@ def import_lowered(
     entry, copies = _import(getattr(module, "operation", module), ir.Module.parse(lowered), name)
     outer = "/".join(part for part in callers if part)
     for copy in copies:
+        sink_constants(copy)
         _relocate(copy, origins, outer)
     if list(entry.opview.type.results) != list(results):
         raise ValueError(f"{name}: lowered to {list(entry.opview.type.results)}, expected {list(results)}")

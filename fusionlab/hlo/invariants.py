@@ -5,7 +5,9 @@ The one definition of it: the inventory of replays reports these nodes, and ``ho
 
 from __future__ import annotations
 
-from fusionlab.hlo.flat import Node, Value, reads
+from collections.abc import Collection
+
+from fusionlab.hlo.flat import Node, Value, free_values, reads
 from fusionlab.hlo.loops import Invariant, Loop
 
 VIEWS = frozenset(
@@ -31,7 +33,7 @@ def invariant_nodes(loop: Loop) -> list[Node]:
             invariant.append(node)
         else:
             varying.update(node.results)
-    constants = constant_values(body.nodes)
+    constants = constants_of(loop)
     wanted: set[Value] = set()
     found = []
     for node in reversed(invariant):
@@ -46,9 +48,22 @@ def only_makes_data(node: Node, constants: set[Value]) -> bool:
     return node.name in VIEWS or constants.issuperset(node.results)
 
 
-def constant_values(nodes: list[Node]) -> set[Value]:
-    """Values that are computed from constants alone."""
-    found: set[Value] = set()
+def constants_of(loop: Loop) -> set[Value]:
+    """Values of a trip that are computed from constants alone, carried or captured ones too."""
+    body = loop.body
+    carried = [(a, loop.node.operands[i]) for i, a in enumerate(body.arguments) if isinstance(loop.roles[i], Invariant)]
+    given = {argument for argument, operand in carried if _views_constants(operand)}
+    return constant_values(body.nodes, given | set(filter(_views_constants, free_values(body))))
+
+
+def _views_constants(value: Value) -> bool:
+    node = value.producer
+    return node is not None and node.name in VIEWS and all(map(_views_constants, node.operands))
+
+
+def constant_values(nodes: list[Node], given: Collection[Value] = ()) -> set[Value]:
+    """Values that are computed from constants and ``given`` ones alone, which are among them."""
+    found = set(given)
     for node in nodes:
         read = reads(node)
         if node.name in _SOURCES or (read and found.issuperset(read)):

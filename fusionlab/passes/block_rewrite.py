@@ -43,7 +43,8 @@ def inline_in_blocks(
             while (found := _first(list(blocks_of(function, module))[at], change)) is not None:
                 nodes, replacement, operands = found
                 rewritten[nodes[0].scope.rpartition("/")[0]] += 1
-                read = [handle for node in nodes for handle in node.operation.operands]
+                gone = set(nodes)
+                read = [v.handle for node in nodes for v in node.operands if v.producer not in gone]
                 handles = [value.handle for value in operands]
                 inline([node.operation for node in nodes], replacement, handles, platform=platform)
                 drop_dead([*dict.fromkeys(read)])

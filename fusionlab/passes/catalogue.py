@@ -22,11 +22,12 @@ PASSES: dict[str, tuple[str, str]] = {
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),
     "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),
     "merge-layers-in-loops": ("fusionlab.passes.merge_layers_in_loops", "MergeLayersInLoops"),
+    "merge-equal-slices": ("fusionlab.passes.merge_equal_slices", "MergeEqualSlices"),
     "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
 }
 
 PIPELINES: dict[str, str] = {
-    "layout": "scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
+    "layout": "merge-equal-slices,scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
 }
 """Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
 it was measured (docs/layout.md)."""

@@ -9,22 +9,22 @@ XLA:GPU runs no such pass; with ``jvp`` of ``grad`` inside the loop even the LU 
 
 requires: a body that raises to JAX; hoisted ops have no effect (so running them when the loop would not is safe).
     Ops that only make or view data (constants, iota, broadcasts, reshapes, converts) stay in the loop: hoisting
-    them would materialise what XLA fuses for nothing.
+    them would materialise what XLA fuses for nothing. Constants that the loop carries or captures are made in it.
 exact: bitwise per op (XLA may fuse the hoisted ops in another way).
 hopes: the launches and FLOPs of the invariant ops, times trips - 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from jax import lax
 
-from fusionlab.codegen.raising import raise_nodes, unsupported_nodes
-from fusionlab.hlo.flat import Node, reads
-from fusionlab.hlo.invariants import constant_values, invariant_nodes, only_makes_data
+from fusionlab.codegen.raising import Raising, raise_nodes, unsupported_nodes
+from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.invariants import constants_of, invariant_nodes, only_makes_data
 from fusionlab.hlo.loops import Invariant, Loop
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
@@ -67,6 +67,9 @@ def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, .
     read = {value for node in in_loop for value in reads(node)} | set(body.returns)
     frontier = [v for node in hoisted for v in node.results if v in read and node not in set(in_loop)]
     fixed = loop.indices(Invariant)
+    given = [*loop.node.operands, *captured_values]
+    fixed_or_captured = [*fixed, *range(len(loop.roles), len(given))]
+    constants = _constants({at: given[at] for at in fixed_or_captured})
     moving = [i for i in range(len(loop.roles)) if i not in set(fixed)]
     before = raise_nodes(hoisted, [*(body.arguments[i] for i in fixed), *captured_values], frontier, raising)
     returned = [body.returns[i] for i in moving]
@@ -74,6 +77,8 @@ def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, .
     going = raise_nodes(condition.nodes, [*condition.arguments, *captured_values], condition.returns, raising)
 
     def run(*arrays: Any) -> tuple[Any, ...]:
+        # As arguments of this function, constants would be arrays that the loop reads.
+        arrays = tuple(constants.get(at, array) for at, array in enumerate(arrays))
         initial, captured = arrays[: len(loop.roles)], arrays[len(loop.roles) :]
         made = before(*(initial[i] for i in fixed), *captured)
 
@@ -92,11 +97,21 @@ def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, .
     return run
 
 
+def _constants(values: Mapping[int, Value]) -> dict[int, Any]:
+    """The arrays of those of ``values`` that are constants."""
+    makers = {at: value.producer for at, value in values.items()}
+    return {
+        at: Raising().node(node, {})[0]
+        for at, node in makers.items()
+        if node is not None and node.name == "stablehlo.constant"
+    }
+
+
 def _stay(loop: Loop, hoisted: list[Node]) -> list[Node]:
     """The nodes that each trip still runs: what varies, and views of hoisted values (cheaper to repeat)."""
     front = set(hoisted)
     wanted = {v for node in loop.body.nodes if node not in front for v in reads(node)} | set(loop.body.returns)
-    constants = constant_values(loop.body.nodes)
+    constants = constants_of(loop)
     for node in reversed(hoisted):
         if only_makes_data(node, constants) and not wanted.isdisjoint(node.results):
             front.discard(node)

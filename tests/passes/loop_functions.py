@@ -173,6 +173,19 @@ def _shared(weights: Any, x: Any) -> Any:
     return lax.fori_loop(0, 3, lambda _, s: jnp.sin(s) + s, summed)
 
 
+def _halves(weights: Any, x: Any) -> Any:
+    """Means over the first and over the second half of the rows, and a layer of their own for each."""
+
+    def body(k: Any, total: Any) -> Any:
+        y = jnp.sin(total[:, :, None] * jnp.arange(1.0, 4.0, dtype=x.dtype))  # [2, 6, 3]
+        up, down = y[:, :3], y[:, 3:]
+        features = jnp.concatenate([up.mean(1), down.mean(1)], -1)  # [2, 6]
+        layers = jnp.tanh(up @ weights[:3]).sum((1, 2)) + jnp.tanh(down @ weights[3:]).sum((1, 2))
+        return jnp.cos(features) + layers[:, None] * k
+
+    return lax.fori_loop(0, 3, body, x)
+
+
 FUNCTIONS: dict[str, Any] = {
     "replay": _laplacian("replay"),
     "energy": _energy,
@@ -193,4 +206,5 @@ FUNCTIONS: dict[str, Any] = {
     "pairs": _pairs,
     "layers": _layers,
     "shared": _shared,
+    "halves": _halves,
 }

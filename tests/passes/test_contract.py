@@ -16,7 +16,7 @@ from .loop_functions import FUNCTIONS, WEIGHTS, X
 
 each_pass = pytest.mark.parametrize("name", PASSES)
 # Between them, every pass applies to one of them and declines another.
-CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "pairs", "layers", "shared")
+CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "pairs", "layers", "shared", "halves")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from workloads.catalogue import build
 
 APPLIED = {
     "psiformer": {"contract-in-fusions", "merge-layers-in-loops", "hoist-loop-invariants"},
-    "paulinet": {"scatter-to-gather", "merge-layers-in-loops", "hoist-loop-invariants"},
+    "paulinet": {"merge-equal-slices", "scatter-to-gather", "merge-layers-in-loops", "hoist-loop-invariants"},
 }
 
 

@@ -1,0 +1,259 @@
+"""Two lanes: ops of one block that do the same, one after the other, to two neighbouring equal slices of one value.
+
+A *region* is a set of pairs (an op of the first lane, the same op of the second). What it reads is an input of one of
+three kinds: shared (one value for both lanes), slices (neighbours, of one value), or two small values of equal shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.flat import Node, Value, flatten
+from fusionlab.hlo.loops import Invariant, find_loops
+from fusionlab.hlo.program import TensorType
+
+_VIEWS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "convert", "reshape", "slice", "transpose"))
+ELEMENTWISE = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("abs", "add", "and", "compare", "cosine", "divide", "exponential", "exponential_minus_one", "log"),
+        *("log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power", "rsqrt"),
+        *("select", "sine", "sqrt", "subtract", "tanh"),
+    )
+)
+_KERNELS = frozenset({"stablehlo.concatenate", "stablehlo.dot_general", "stablehlo.reduce"})
+_FLOATS = ("f32", "f64")
+_SMALL = 8
+"""A lane may have a value of its own that is this many times smaller than what it is used for (a layer's matrix)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """``[first, last)`` of ``root``, an MLIR value, along ``axis``; ``dropped``: the axis, of one element, is gone."""
+
+    root: Any
+    axis: int
+    first: int
+    last: int
+    dropped: bool
+
+    def is_before(self, other: Part) -> bool:
+        """Whether ``other`` is the next part of the same length."""
+        same = (self.axis, self.dropped) == (other.axis, other.dropped) and self.root == other.root
+        return same and self.last == other.first and other.last - other.first == self.last - self.first
+
+
+def part_of(value: Value) -> Part | None:
+    """``value``, of this block or carried into it unchanged, as a slice along one axis; None if it is none."""
+    operation, dropped = _maker(value.handle), False
+    if operation is not None and operation.name == "stablehlo.reshape":
+        operation, dropped = _maker(operation.operands[0]), True
+    if operation is None or operation.name != "stablehlo.slice" or set(operation.attributes["strides"]) != {1}:
+        return None
+    starts, limits = list(operation.attributes["start_indices"]), list(operation.attributes["limit_indices"])
+    root = _outside(operation.operands[0])
+    shape = TensorType.of(root.type).shape
+    cut = [axis for axis, extent in enumerate(shape) if limits[axis] - starts[axis] != extent]
+    if len(cut) != 1:
+        return None
+    axis = cut[0]
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    if dropped and (limits[axis] - starts[axis] != 1 or value.type.shape != rest):
+        return None
+    return Part(root, axis, starts[axis], limits[axis], dropped)
+
+
+def _outside(handle: Any) -> Any:
+    """What ``handle`` is in front of the loops that carry it unchanged."""
+    while isinstance(handle.owner, ir.Block):
+        block, at = handle.owner, ir.BlockArgument(handle).arg_number
+        loop = getattr(block.owner, "operation", block.owner)
+        if loop.name != "stablehlo.while" or loop.regions[1].blocks[0] != block:
+            return handle
+        if block.operations[len(block.operations) - 1].operation.operands[at] != handle:
+            return handle
+        handle = loop.operands[at]
+    return handle
+
+
+def _maker(handle: Any) -> Any:
+    """The operation that makes ``handle``, in whatever block; None for an argument."""
+    owner = _outside(handle).owner
+    return None if isinstance(owner, ir.Block) else getattr(owner, "operation", owner)
+
+
+def _number(handle: Any) -> float | None:
+    """The number that ``handle`` holds everywhere; None if it does not, or it is not known."""
+    operation = _maker(handle)
+    if operation is None or operation.name == "stablehlo.convert":
+        return None
+    if operation.name == "stablehlo.constant":
+        elements = operation.attributes["value"]
+        known = isinstance(elements, ir.DenseFPElementsAttr) and elements.is_splat
+        return float(elements.get_splat_value().value) if known else None
+    return _number(operation.operands[0]) if operation.name in _VIEWS else None
+
+
+@dataclass
+class Lanes:
+    """A region of ``block`` while it grows: ``pairs`` of nodes, ``values`` of the first lane with their twins.
+
+    ``invariant``: arguments of blocks that are the same in every trip of the loop around them.
+    """
+
+    block: Block
+    invariant: Container[Any] = ()
+    pairs: dict[Node, Node] = field(default_factory=dict)
+    values: dict[Value, Value] = field(default_factory=dict)
+    parts: dict[Value, Value] = field(default_factory=dict)
+    own: dict[Value, Value] = field(default_factory=dict)
+    shared: dict[Value, None] = field(default_factory=dict)
+
+    def nodes(self) -> list[Node]:
+        """Those of both lanes, in program order."""
+        return sorted([*self.pairs, *self.pairs.values()], key=self.block.place.__getitem__)
+
+    def outputs(self) -> list[tuple[Node, Node]]:
+        """The pairs of which something outside reads a result, in program order of the first lane."""
+        inside = set(self.nodes())
+        found = []
+        for one, two in sorted(self.pairs.items(), key=lambda pair: self.block.place[pair[0]]):
+            values = [*one.results, *two.results]
+            readers = [reader for value in values for reader in self.block.users.get(value, ())]
+            if not inside.issuperset(readers) or any(value in self.block.returns for value in values):
+                found.append((one, two))
+        return found
+
+    def grow(self, first: Value, second: Value) -> None:
+        """Take in what reads both, and what reads that, as far as the lanes do the same."""
+        waiting = [(first, second)]
+        while waiting:
+            one, two = waiting.pop(0)
+            for reader in self.block.users.get(one, ()):
+                for other in self.block.users.get(two, ()):
+                    if reader not in self.pairs and self._take(reader, other):
+                        waiting += zip(reader.results, other.results, strict=True)
+                        break
+
+    def trim(self) -> None:
+        """Take out views that nothing in the region reads: outside, they cost nothing."""
+        while ends := [pair for pair in self.outputs() if pair[0].name in _VIEWS and not self._is_read(pair[0])]:
+            for one, _ in ends:
+                del self.pairs[one]
+                for value in one.results:
+                    del self.values[value]
+        read = {value for node in self.pairs for value in node.operands}
+        for inputs in (self.parts, self.own, self.shared):
+            for value in [value for value in inputs if value not in read]:
+                del inputs[value]
+
+    def kernels(self) -> int:
+        """How many pairs are ops that XLA does not fuse with everything around them."""
+        return sum(node.name in _KERNELS for node in self.pairs)
+
+    def _is_read(self, node: Node) -> bool:
+        return any(reader in self.pairs for value in node.results for reader in self.block.users.get(value, ()))
+
+    def _take(self, one: Node, two: Node, elements: int = 0) -> bool:
+        """Add a pair if it does the same and its inputs are of a known kind; ``elements``: what it is used for."""
+        if one in self.pairs:
+            return self.pairs[one] is two
+        if two in self.pairs or two in self.pairs.values() or one in self.pairs.values() or not _same(one, two):
+            return False
+        if self.block.depends(two, [one]) or self.block.depends(one, [two]):
+            return False
+        if one.name not in _VIEWS:
+            elements = max(_elements(value) for value in one.results)
+        kept = dict(self.pairs), dict(self.values), dict(self.parts), dict(self.own), dict(self.shared)
+        if all(self._match(a, b, elements) for a, b in zip(one.operands, two.operands, strict=True)):
+            self.pairs[one] = two
+            self.values.update(zip(one.results, two.results, strict=True))
+            given = {*self.shared, *self.parts, *self.parts.values(), *self.own, *self.own.values()}
+            if given.isdisjoint([*one.results, *two.results]) and self.block.is_convex(self.nodes()):
+                return True
+        self.pairs, self.values, self.parts, self.own, self.shared = kept
+        return False
+
+    def _match(self, one: Value, two: Value, elements: int) -> bool:
+        """Whether a pair may read ``one`` in the first lane and ``two`` in the second."""
+        for known in (self.values, self.parts, self.own):
+            if one in known:
+                return two is known[one]
+        if any(value.producer in self.pairs.values() for value in (one, two)):
+            return False
+        number = _number(one.handle)
+        if one is two or (number is not None and number == _number(two.handle)):
+            self.shared[one] = None
+            return True
+        if one in self.shared:
+            return False
+        before, after = part_of(one), part_of(two)
+        if before is not None and after is not None and before.is_before(after):
+            self.parts[one] = two
+            return True
+        makers = [value.producer for value in (one, two) if value.producer is not None]
+        if len(makers) == 2 and makers[0].name in _VIEWS and self._take(makers[0], makers[1], elements):
+            return True
+        if one.type != two.type or one.type.dtype not in (*_FLOATS, "i1"):
+            return False
+        once = one.handle in self.invariant and two.handle in self.invariant
+        if not once and _elements(one) * _SMALL > elements:
+            return False
+        self.own[one] = two
+        return True
+
+
+def invariant_arguments(module: Any) -> set[Any]:
+    """The arguments of blocks and functions, as MLIR values, that are the same in every trip of a loop around them.
+
+    What a lane reads of these is put side by side once, when hoist-loop-invariants has taken that out of the loop.
+    """
+    same: set[Any] = set()
+    varying: set[Any] = set()
+    for loop in find_loops(flatten(module)):
+        fixed = {loop.body.arguments[at] for at in loop.indices(Invariant)}
+        made = {a for a in loop.body.arguments if a not in fixed} | {v for n in loop.body.walk() for v in n.results}
+        for node in loop.body.walk():
+            for value, handle in zip(node.operands, node.operation.operands, strict=True):
+                if isinstance(handle.owner, ir.Block):
+                    (varying if value in made else same).add(handle)
+    return same - varying
+
+
+def seeds(block: Block) -> Iterator[tuple[Value, Value]]:
+    """Every two neighbouring slices that the block reads."""
+    found = ((value, part_of(value)) for value in block.users)
+    parts = {value: part for value, part in found if part is not None}
+    for value, part in parts.items():
+        for end, neighbour in parts.items():
+            if part.is_before(neighbour):
+                yield value, end
+
+
+def _same(one: Node, two: Node) -> bool:
+    """Whether both are one op that lanes may hold, with the same attributes and types."""
+    if one.name != two.name or one.name not in _VIEWS | ELEMENTWISE | _KERNELS or one is two:
+        return False
+    if one.results[0].type.dtype not in (*_FLOATS, "i1") or "algorithm" in one.attributes:
+        return False
+    if one.name == "stablehlo.reduce" and not (_adds(one) and _adds(two)):
+        return False
+    types = [[str(value.type) for value in (*node.operands, *node.results)] for node in (one, two)]
+    return types[0] == types[1] and one.attributes == two.attributes
+
+
+def _adds(node: Node) -> bool:
+    """Whether ``node`` is a sum that starts from zero."""
+    if len(node.operands) != 2 or _number(node.operands[1].handle) != 0:
+        return False
+    return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == ["stablehlo.add"]
+
+
+def _elements(value: Value) -> int:
+    return math.prod(value.type.shape)
