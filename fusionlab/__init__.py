@@ -6,8 +6,9 @@ from typing import Any as _Any
 from fusionlab import quiet_start as _quiet_start  # sets what must be set before JAX starts; imports no JAX
 
 if _TYPE_CHECKING:
-    from fusionlab.errors import CompileError, InputError
+    from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
     from fusionlab.hlo.program import Program
+    from fusionlab.optimizing.optimize import optimize
     from fusionlab.passes.contract import Applied, Declined, Pass, Result, Setting
     from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
@@ -17,11 +18,14 @@ __all__ = [
     "CompileError",
     "Declined",
     "InputError",
+    "NotEquivalentError",
+    "NotOptimizedWarning",
     "Pass",
     "Program",
     "Result",
     "Setting",
     "__version__",
+    "optimize",
     "parse_pipeline",
     "run_pipeline",
 ]
@@ -31,10 +35,13 @@ _HOMES = {
     "CompileError": "fusionlab.errors",
     "Declined": "fusionlab.passes.contract",
     "InputError": "fusionlab.errors",
+    "NotEquivalentError": "fusionlab.errors",
+    "NotOptimizedWarning": "fusionlab.errors",
     "Pass": "fusionlab.passes.contract",
     "Program": "fusionlab.hlo.program",
     "Result": "fusionlab.passes.contract",
     "Setting": "fusionlab.passes.contract",
+    "optimize": "fusionlab.optimizing.optimize",
     "parse_pipeline": "fusionlab.passes.pipeline",
     "run_pipeline": "fusionlab.passes.pipeline",
 }

@@ -37,6 +37,10 @@ BELOW = {
     "fusionlab.testing": {
         "fusionlab.testing", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.codegen", "fusionlab.hlo",
     },
+    "fusionlab.optimizing": {
+        "fusionlab.optimizing", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
+        "fusionlab.codegen", "fusionlab.hlo",
+    },
     "fusionlab.study": {
         "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },

@@ -1,0 +1,214 @@
+"""A JAX primitive that stands for a whole function and is rewritten when it is lowered. All that is unstable in JAX
+about it is here.
+
+The primitive carries the function's jaxpr. Batching gives the primitive of the batched jaxpr and differentiation
+evaluates the jaxpr under ``jax.jvp``, both before anything is rewritten: what is rewritten is the program that will
+run, and a function that is only differentiated keeps its own rules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax._src.core import trace_state_clean
+from jax._src.interpreters.batching import batch_jaxpr2
+from jax.extend import core as extended
+from jax.interpreters import ad, batching, mlir
+from jax.interpreters.partial_eval import dce_jaxpr
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func
+
+from fusionlab.hlo.program import Program, public_function
+
+__all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_of_effects", "without_mesh"]
+
+outside_of_traces: Callable[[], bool] = trace_state_clean
+"""Whether no JAX transformation is being traced here."""
+
+
+OF_A_MESH = "it uses the axes of a mesh or of a map: optimise the function around that"
+
+
+class Owner(Protocol):
+    """Who decides what a primitive is lowered to."""
+
+    @property
+    def name(self) -> str:
+        """For the symbol in the lowered module: letters, digits and underscores."""
+
+    def choose(self, jaxpr: Any, platform: str) -> Program | None:
+        """The program in place of ``jaxpr`` on ``platform``; None where it is to be lowered as it is."""
+
+
+_optimized = extended.Primitive("fusionlab_optimized")
+_optimized.multiple_results = True
+
+
+def apply_owned(owner: Owner, jaxpr: Any, plain: Any, operands: Sequence[Any]) -> list[Any]:
+    """The results of ``jaxpr`` on ``operands``, which ``owner`` may have computed by a rewriting of ``plain``."""
+    return list(_optimized.bind(*operands, jaxpr=jaxpr, plain=plain, owner=owner))
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function of arrays as a jaxpr, its operands, and the same traced ``plain``, without a mesh's axes (or None).
+
+    ``arguments`` are the positions of the operands among the function's arguments, None where it also closes over
+    arrays that are being traced. Arguments that it does not use are no operands.
+    """
+
+    jaxpr: Any
+    plain: Any
+    operands: list[Any]
+    arguments: tuple[int, ...] | None
+
+
+def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
+    """``function`` at ``arguments`` of a JAX transformation."""
+    jaxpr = jax.make_jaxpr(function)(*arguments)
+    captured = [const for const in jaxpr.consts if isinstance(const, jax.core.Tracer)]
+    operands = [*captured, *arguments]
+    if captured:
+        jaxpr = _opened(jaxpr, operands, len(captured))
+    used = _used(jaxpr)
+    jaxpr, operands = _with_only(jaxpr, used), [operands[position] for position in used]
+    plain = jaxpr
+    if any(_varies(type_) for type_ in (*jaxpr.in_avals, *jaxpr.out_avals)):
+        with without_mesh():
+            plain = _plain(function, arguments, used) if not captured else None
+    return Traced(jaxpr, plain, operands, None if captured else tuple(used))
+
+
+def _used(jaxpr: Any) -> list[int]:
+    """The positions of the arguments that results need."""
+    _, used = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals))
+    return [position for position, is_used in enumerate(used) if is_used]
+
+
+def _with_only(jaxpr: Any, used: Sequence[int]) -> Any:
+    """``jaxpr`` as a function of the arguments in ``used``, zeros in place of the others.
+
+    What no result needs stays in it: the Laplacian's replay does not need the value that its Laplacian is of.
+    """
+    types = jaxpr.in_avals
+    if len(used) == len(types):
+        return jaxpr
+
+    def function(*arrays: Any) -> Any:
+        given = dict(zip(used, arrays, strict=True))
+        rest = (given[i] if i in given else _nothing(type_) for i, type_ in enumerate(types))
+        return extended.jaxpr_as_fun(jaxpr)(*rest)
+
+    return jax.make_jaxpr(function)(*(types[i] for i in used))
+
+
+def _nothing(type_: Any) -> Any:
+    if jax.dtypes.issubdtype(type_.dtype, jax.dtypes.prng_key):
+        return jnp.broadcast_to(jax.random.key(0, impl=jax.random.key_impl(type_)), type_.shape)
+    return jnp.zeros(type_.shape, type_.dtype)
+
+
+def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequence[int]) -> Any:
+    types = [jax.typeof(argument) for argument in arguments]
+    try:
+        jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in types))
+    except Exception:  # of a mesh's axes, and JAX has no one error for that
+        return None
+    return _with_only(jaxpr, used)
+
+
+def owned(jaxpr: Any) -> Any:
+    """The plain jaxpr of the primitive in ``jaxpr``, of a function whose body is one; None where there is none."""
+    return next((equation.params["plain"] for equation in jaxpr.eqns if equation.primitive is _optimized), None)
+
+
+def why_of_effects(jaxpr: Any) -> tuple[str, bool]:
+    """(why a function with the effects of ``jaxpr`` is left alone, whether its author may be surprised)."""
+    effects = sorted({type(effect).__name__ for effect in jaxpr.effects})
+    if effects == ["NamedAxisEffect"]:
+        return OF_A_MESH, False
+    return f"it has effects ({', '.join(effects)})", True
+
+
+def _opened(jaxpr: Any, operands: Sequence[Any], count: int) -> Any:
+    """``jaxpr`` with its ``count`` constants that are being traced as arguments in front of its own."""
+
+    def function(*arrays: Any) -> Any:
+        given = iter(arrays[:count])
+        consts = [next(given) if isinstance(const, jax.core.Tracer) else const for const in jaxpr.consts]
+        return jax.core.eval_jaxpr(jaxpr.jaxpr, consts, *arrays[count:])
+
+    return jax.make_jaxpr(function)(*operands)
+
+
+def _varies(type_: Any) -> bool:
+    return bool(hasattr(type_, "manual_axis_type") and type_.manual_axis_type.varying)
+
+
+def without_mesh() -> AbstractContextManager[Any]:
+    """Inside, what is traced belongs to no mesh."""
+    none = jax.sharding.AbstractMesh((), ())
+    context: AbstractContextManager[Any] = jax.sharding.use_abstract_mesh(none)
+    return context if not jax.sharding.get_abstract_mesh().empty else contextlib.nullcontext()
+
+
+def _abstract(*_: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    return jaxpr.out_avals
+
+
+def _evaluated(*operands: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    return extended.jaxpr_as_fun(jaxpr)(*operands)
+
+
+def _batched(axis: Any, operands: Any, axes: Any, *, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    batched, outer = batch_jaxpr2(jaxpr, axis, tuple(axes))
+    same = plain if plain is None else batched
+    if plain is not None and plain is not jaxpr:
+        with without_mesh():
+            same, _ = batch_jaxpr2(plain, axis, tuple(axes))
+    return _optimized.bind(*operands, jaxpr=batched, plain=same, owner=owner), outer
+
+
+def _differentiated(primals: Any, tangents: Any, *, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    moving = [index for index, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
+
+    def function(*moved: Any) -> Any:
+        operands = list(primals)
+        for index, operand in zip(moving, moved, strict=True):
+            operands[index] = operand
+        return extended.jaxpr_as_fun(jaxpr)(*operands)
+
+    results, moved = jax.jvp(function, [primals[i] for i in moving], [tangents[i] for i in moving])
+    return results, [
+        ad.Zero(type_.to_tangent_aval()) if tangent.dtype == jax.dtypes.float0 else tangent
+        for type_, tangent in zip(jaxpr.out_avals, moved, strict=True)
+    ]
+
+
+def _lowered(context: Any, *operands: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    platforms = context.module_context.platforms
+    chosen = owner.choose(plain, platforms[0] if len(platforms) == 1 else "several")
+    if chosen is None:
+        as_it_is = mlir.lower_fun(extended.jaxpr_as_fun(jaxpr), multiple_results=True)
+        return as_it_is(context, *operands)
+    module = context.module_context.module
+    with module.context:
+        inner = ir.Module.parse(chosen.bytecode)
+    types = list(public_function(inner).type.results)
+    symbol = mlir.merge_mlir_modules(
+        module, f"fusionlab_{owner.name}", inner, dst_symtab=context.module_context.symbol_table
+    )
+    return func.CallOp(types, ir.FlatSymbolRefAttr.get(symbol), list(operands)).results
+
+
+_optimized.def_impl(_evaluated)
+_optimized.def_abstract_eval(_abstract)
+batching.fancy_primitive_batchers[_optimized] = _batched
+ad.primitive_jvps[_optimized] = _differentiated
+mlir.register_lowering(_optimized, _lowered, cacheable=False)
