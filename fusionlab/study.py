@@ -43,6 +43,8 @@ class Circumstances:
     check_time_limit_s: float = 300.0
     cache: CompileCache | None = None
     progress: Progress = lambda line: None
+    kept: dict[tuple[str, str], Compiled] | None = None
+    """Where compilations are kept by (digest of the program, name of the target), to be looked at again."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,12 @@ def lower(source: Workload | Program, given: Circumstances) -> Program:
 
 def compiled(program: Program, given: Circumstances) -> Compiled:
     """XLA's compilation of ``program`` for the target (from the cache when it holds one)."""
-    return compile_program(program, given.target, cache=given.cache)
+    if given.kept is None:
+        return compile_program(program, given.target, cache=given.cache)
+    key = (program.digest, given.target.name)
+    if key not in given.kept:
+        given.kept[key] = compile_program(program, given.target, cache=given.cache)
+    return given.kept[key]
 
 
 def measure(source: Workload | Program, program: Program, given: Circumstances) -> Footprint:

@@ -139,7 +139,7 @@ def source_of(operation: Any) -> tuple[str, int] | None:
     while pending:
         location = pending.pop(0)
         if isinstance(location, ir.FileLineColLoc):
-            return str(location.filename.value), int(location.start_line)
+            return str(location.filename), int(location.start_line)
         if isinstance(location, ir.CallSiteLoc):
             pending.append(location.callee)
         elif isinstance(location, ir.FusedLoc):

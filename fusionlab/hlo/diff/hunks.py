@@ -11,7 +11,7 @@ from fusionlab.hlo.diff.lines import Names, line_of, loop_label
 from fusionlab.hlo.diff.matching import Matching, ops_of
 from fusionlab.hlo.diff.numbering import CONTROL_FLOW, Digests, is_literal
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, Moved, OpLine, Rewired
-from fusionlab.hlo.flat import FlatFunction, Node, Region, flatten
+from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
 
 
@@ -20,7 +20,7 @@ class Compared:
     """``diffs`` from each program to the next, the views of all programs, and the names that their values have."""
 
     diffs: tuple[ModuleDiff, ...]
-    flats: tuple[FlatFunction, ...]
+    views: tuple[Digests, ...]
     names: Names
 
 
@@ -34,13 +34,13 @@ def compare_programs(programs: Sequence[Program]) -> Compared:
     modules = [program.parse() for program in programs]
     before = Digests(flatten(modules[0]))
     names = Names(before.flat)
-    diffs, flats = [], [before.flat]
+    diffs, views = [], [before]
     for program, last, module in zip(programs[1:], programs, modules[1:], strict=False):
         after = before if program.bytecode == last.bytecode else Digests(flatten(module))
         diffs.append(_Diff(before, after, names).diff)
         before = after
-        flats.append(after.flat)
-    return Compared(tuple(diffs), tuple(flats), names)
+        views.append(after)
+    return Compared(tuple(diffs), tuple(views), names)
 
 
 class _Diff:
