@@ -74,6 +74,7 @@ def program_document(viewed: Viewed, lines: Lines) -> dict[str, Any]:
         "ops": {"columns": list(OP_COLUMNS), "rows": ops},
         "flow_kinds": list(FLOW_KINDS),
         "flows": [[flow.source, flow.target, flow.bytes, FLOW_KINDS.index(flow.kind)] for flow in tree.flows],
+        "returns": _returns(viewed),
         "clusters": _clusters(viewed),
     }
 
@@ -98,6 +99,12 @@ def _group(group: Group, viewed: Viewed, lines: Lines) -> dict[str, Any]:
     if group.node is not None:
         found["line"] = lines.of_node(group.node, viewed.view, viewed.names)
     return found
+
+
+def _returns(viewed: Viewed) -> list[int]:
+    """Of every result of the program the op that makes it; -1 for an argument, or what a loop or branch gives."""
+    places = {leaf.node: i for i, leaf in enumerate(viewed.tree.leaves)}
+    return [places.get(value.producer, -1) if value.producer else -1 for value in viewed.view.flat.returns]
 
 
 def _clusters(viewed: Viewed) -> list[dict[str, Any]]:

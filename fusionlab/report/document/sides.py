@@ -50,9 +50,7 @@ def side_document(found: Footprint, compiled: Compiled, ops_of: Mapping[str, Seq
     }
 
 
-def _launches(
-    compiled: Compiled, rows: Sequence[LaunchRow], ops_of: Mapping[str, Sequence[int]]
-) -> list[list[Any]]:
+def _launches(compiled: Compiled, rows: Sequence[LaunchRow], ops_of: Mapping[str, Sequence[int]]) -> list[list[Any]]:
     instructions = {one.name: one for part in compiled.module.computations.values() for one in part.instructions}
     table = []
     for row in rows:

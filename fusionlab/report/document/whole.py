@@ -37,6 +37,7 @@ def study_document(source: Workload | Program, studied: Sequence[Studied], besid
         "targets": targets,
         "programs": writer.programs,
         "lines": writer.lines.to_json(),
+        "source_lines": writer.lines.source_lines() if isinstance(source, Workload) else {},
         **beside,
     }
 
