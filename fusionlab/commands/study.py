@@ -104,18 +104,19 @@ def _beside(
     given: Circumstances,
 ) -> dict[str, Any]:
     first = studied[0].outcome
-    names = [one.before.target.name for one in studied]
+    pipelines = {one.before.target.name: one.outcome.pipeline for one in studied}
     rewritten = [one.before.target.name for one in studied if one.outcome.applied and one.after is not None]
-    asked = options.apply.pipeline or ",".join(options.apply.passes)
     arguments = source_arguments(options.source)
     given = replace(given, target=studied[0].before.target)
     return {
-        "replays": replays(first.original, True, given, Console(quiet=True)),
+        "replays": replays(first.original, False, given, Console(quiet=True)),
         "pictures": _pictures(first),
         "measured": measured_document(source, records),
         "measured_by": f"fusionlab bench {arguments}",
         "environment": software(),
-        "commands": commands(arguments, asked, names, rewritten, shlex.quote(options.folder)),
+        "commands": commands(
+            arguments, _rewriting(options.apply), _checking(given), pipelines, rewritten, options.folder
+        ),
     }
 
 
@@ -152,6 +153,27 @@ def source_arguments(options: SourceOptions) -> str:
     plain = vars(SourceOptions())
     given = [(name, value) for name, value in vars(options).items() if value is not None and value != plain[name]]
     return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given)
+
+
+def _rewriting(options: ApplyOptions) -> str:
+    """The options that say which passes, as they are typed."""
+    search = options.search
+    given = {
+        "pipeline": options.pipeline,
+        "memory-budget": options.memory_budget,
+        "objective": search.objective,
+        "time-limit": search.time_limit_s,
+        "seed": search.seed,
+    }
+    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
+
+
+def _checking(given: Circumstances) -> str:
+    """The options of the check that are not at their default, as they are typed."""
+    plain = Circumstances(given.target)
+    options = [("check-walkers", given.check_walkers, plain.check_walkers)]
+    options += [("check-time-limit", int(given.check_time_limit_s), int(plain.check_time_limit_s))]
+    return " ".join(f"--{name} {value}" for name, value, usual in options if value != usual)
 
 
 def _exit_code(outcomes: Sequence[Outcome], options: ApplyOptions) -> int:

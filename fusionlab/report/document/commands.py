@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 
 ORIGINAL = "original.mlir"
 
@@ -14,35 +14,44 @@ def rewritten_file(target: str) -> str:
 
 
 def commands(
-    source: str, pipeline: str, targets: Sequence[str], rewritten: Sequence[str], folder: str
+    source: str, asked: str, checking: str, pipelines: Mapping[str, str], rewritten: Collection[str], folder: str
 ) -> list[dict[str, str]]:
     """``{"what", "command"}`` of every table, for the shell.
 
-    ``source`` names the program; ``folder`` holds the program that was rewritten for each of ``rewritten``.
+    ``source``, ``asked`` and ``checking`` are options: what program, which passes were asked for, how it is checked.
+    ``pipelines`` are the passes that were run, by target; ``folder`` holds the program that was rewritten for each of
+    the targets ``rewritten``.
     """
-    names = ",".join(targets)
-    rows = [("everything", f"fusionlab study {source} --pipeline {shlex.quote(pipeline)} --target {names} -o {folder}")]
-    for target in targets:
-        apply = f"fusionlab apply {source} --pipeline {shlex.quote(pipeline)} --target {target}"
+    everything = (
+        "fusionlab study",
+        source,
+        asked,
+        checking,
+        f"--target {','.join(pipelines)} -o {shlex.quote(folder)}",
+    )
+    rows = [("everything", everything)]
+    for target, pipeline in pipelines.items():
+        on = f"--target {target}"
+        apply = ("fusionlab apply", source, f"--pipeline {shlex.quote(pipeline)}", checking, on)
         rows += [
             (f"totals, events, verdict ({target})", apply),
-            (f"what each pass changed ({target})", f"{apply} --diff --diff-lines 0"),
+            (f"what each pass changed ({target})", (*apply, "--diff --diff-lines 0")),
+            (f"equivalence, with histograms ({target})", ("fusionlab check", *apply[1:])),
         ]
         sides = [("before", source)]
         if target in rewritten:
             sides.append(("after", shlex.quote(f"{folder}/{rewritten_file(target)}")))
         for side, program in sides:
-            on = f"{program} --target {target}"
+            of = f"({target}, {side})"
             rows += [
-                (f"launches by stage and family ({target}, {side})", f"fusionlab launches {on} --by stage,family"),
-                (f"clusters ({target}, {side})", f"fusionlab clusters {on}"),
-                (f"refused fusions ({target}, {side})", f"fusionlab explain {on}"),
-                (f"roofline ({target}, {side})", f"fusionlab roofline {on}"),
+                (f"launches by stage and family {of}", ("fusionlab launches", program, on, "--by stage,family")),
+                (f"clusters {of}", ("fusionlab clusters", program, on)),
+                (f"refused fusions {of}", ("fusionlab explain", program, on)),
+                (f"roofline {of}", ("fusionlab roofline", program, on)),
             ]
     rows += [
-        ("equivalence, with histograms", f"fusionlab check {source} --pipeline {shlex.quote(pipeline)}"),
-        ("the replay", f"fusionlab replays {source}"),
-        ("the replay, drawn", f"fusionlab graph {source} --view replay"),
-        ("measured times", f"fusionlab bench {source}"),
+        ("the replay", ("fusionlab replays", source)),
+        ("the replay, drawn", ("fusionlab graph", source, "--view replay")),
+        ("measured times", ("fusionlab bench", source)),
     ]
-    return [{"what": what, "command": command} for what, command in rows]
+    return [{"what": what, "command": " ".join(filter(None, parts))} for what, parts in rows]

@@ -25,9 +25,9 @@ function groupBox(graph, box) {
     svg("rect", { x: box.left, y: box.top, width: box.width, height: box.height, rx: group.kind === "loop" ? 10 : 4 }),
     svg("text", { x: box.left + 12, y: box.top + 19, class: "label" }, `${isOpen ? "▾" : "▸"} ${group.label}${loopWords(group)}`),
     infoMark(graph, box),
-    svg("text", { x: isOpen ? box.left + box.width - 30 : box.left + 12, y: box.top + (isOpen ? 19 : 35),
-      class: "words", "text-anchor": isOpen ? "end" : "start" },
-      isOpen && box.width < 420 ? "" : words.join(" · ")),
+    isOpen
+      ? svg("text", { x: box.left + box.width - 30, y: box.top + 19, class: "words", "text-anchor": "end" }, box.width < 420 ? "" : words.join(" · "))
+      : [words.slice(0, 2).join(" · "), words[2]].map((said, i) => said && svg("text", { x: box.left + 12, y: box.top + 35 + 15 * i, class: "words" }, said)),
     isOpen ? null : familyBar(group, box),
     svg("title", {}, `${group.label}: ${words.join(", ")}\npress to ${isOpen ? "fold" : "unfold"}`),
   );
@@ -57,9 +57,9 @@ function groupWords(graph, group, position) {
   const words = [plural(group.ops, "op"), format(group.bytes, "bytes")];
   if (group.kind === "loop") {
     group.residuals ||= residualsOf(graph.program, position);
-    words.push(`reads ${plural(group.residuals.values, "residual")}, ${format(group.residuals.bytes, "bytes")}, in every trip`);
+    words.push(`every trip reads ${format(group.residuals.bytes, "bytes")} from outside`);
   }
-  if (group.kind === "repeat") words.push(group.identical ? "identical" : "alike");
+  if (group.kind === "repeat") words[0] = `${group.identical ? "identical" : "alike"}, ${words[0]}`;
   return words;
 }
 
@@ -70,7 +70,8 @@ function familyBar(group, box) {
   let x = box.left + 12;
   const width = box.width - 24;
   return Object.entries(group.families).map(([family, bytes]) => {
-    const part = svg("rect", { x, y: box.top + box.height - 9, width: (width * bytes) / total, height: 5, class: "part", fill: familyColour(family) });
+    const part = svg("rect", { x, y: box.top + box.height - 9, width: (width * bytes) / total, height: 5, class: "part" });
+    part.style.fill = familyColour(family);
     x += (width * bytes) / total;
     return part;
   });
@@ -79,9 +80,11 @@ function familyBar(group, box) {
 function opBox(graph, box) {
   const op = graph.program.ops[box.position];
   const name = op.text.split(" = ").pop().split(/[ [{]/)[0];
+  const strip = svg("rect", { x: box.left, y: box.top, width: 5, height: box.height });
+  strip.style.fill = familyColour(op.family);
   const node = svg("g", { class: "box op", role: "button", "aria-label": `op ${op.name} ${op.text}` },
     svg("rect", { x: box.left, y: box.top, width: box.width, height: box.height, rx: 3 }),
-    svg("rect", { x: box.left, y: box.top, width: 5, height: box.height, fill: familyColour(op.family) }),
+    strip,
     svg("text", { x: box.left + 12, y: box.top + 17, class: "label" }, `${familyMark(op.family)} ${short(name, 13)}`),
     svg("text", { x: box.left + box.width - 6, y: box.top + 17, class: "words", "text-anchor": "end" }, short(op.name, 7)),
     svg("title", {}, `${op.text}\n${op.scope}\n${op.source}`),

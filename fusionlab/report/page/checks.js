@@ -16,20 +16,25 @@ function histogram(title, bins) {
 
 function checkOf(target) {
   const found = target.equivalence;
+  const key = keyOf(target, "after");
+  const to = (output) => {
+    const position = study.programs[key].returns[found.outputs.indexOf(output)];
+    return position >= 0 ? link.op(key, position) : null;
+  };
   const ulps = (output) => output.ulp_histogram.map((count, bin) => [ulpWords(bin, output.ulp_histogram.length), count]).filter(([, count]) => count);
   return [
     el("h3", {}, target.name),
-    verdictLine(target),
+    verdictLine(target, false),
     found.worst && el("p", {}, `worst: ${found.worst}`),
     found.outputs.length > 0 && table(`Rewritten against original on ${target.name}`, [
       text("output", (output) => output.name),
-      figure("off truth, float32", "small", (output) => output.max_abs_error),
-      figure("tolerance", "small", (output) => output.tolerance),
-      figure("off truth, float64", "small", (output) => output.max_abs_error_float64),
-      figure("tolerance", "small", (output) => output.tolerance_float64),
-      figure("most ULP", "count", (output) => output.max_ulp),
-      figure("shift of the mean", "small", (output) => output.mean_shift),
-      figure("its Monte-Carlo error", "small", (output) => output.standard_error),
+      figure("off truth, float32", "small", (output) => output.max_abs_error, to),
+      figure("tolerance", "small", (output) => output.tolerance, to),
+      figure("off truth, float64", "small", (output) => output.max_abs_error_float64, to),
+      figure("tolerance", "small", (output) => output.tolerance_float64, to),
+      figure("most ULP", "count", (output) => output.max_ulp, to),
+      figure("shift of the mean", "small", (output) => output.mean_shift, to),
+      figure("its Monte-Carlo error", "small", (output) => output.standard_error, to),
     ], found.outputs),
     el("div", { class: "histograms" }, found.outputs.map((output) => [
       histogram(`${output.name}: elements by units in the last place from the original`, ulps(output)),

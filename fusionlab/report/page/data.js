@@ -75,6 +75,8 @@ const link = {
   launch: (target, side, name) => `#launch/${[target.name, side, name].map(encodeURIComponent).join("/")}`,
   launches: (target, side, by) =>
     `#launches-of/${[target.name, side, ...Object.entries(by).flat()].map(encodeURIComponent).join("/")}`,
+  cluster: (target, side, position) => `#cluster/${[target.name, side, position].map(encodeURIComponent).join("/")}`,
+  ops: (key, position) => `#op-cluster/${encodeURIComponent(key)}/${position}`,
   op: (key, position) => `#op/${encodeURIComponent(key)}/${position}`,
   group: (key, position) => `#group/${encodeURIComponent(key)}/${position}`,
   scope: (scope) => `#scope/${encodeURIComponent(scope)}`,

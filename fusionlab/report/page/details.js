@@ -150,7 +150,24 @@ function launchesDetails(targetName, side, ...by) {
     launchTable(plural(found.length, "launch site"), target, side, found, { shown: 50 })];
 }
 
+function clusterDetails(targetName, side, position) {
+  const target = targetOf(targetName);
+  const found = target[side].clusters[Number(position)];
+  if (!found) return null;
+  const rows = launchesOf(target, side).filter((row) => found.units.includes(row.name));
+  return [heading("cluster", `${target.name}, ${side}, ${Number(position) + 1}`), launchTable(plural(rows.length, "launch"), target, side, rows)];
+}
+
+function opClusterDetails(key, position) {
+  const found = programOf(key).clusters[Number(position)];
+  if (!found) return null;
+  return [heading("cluster of ops", `${key}, ${Number(position) + 1}`),
+    opTable(plural(found.ops.length, "op"), key, found.ops.map((op) => programOf(key).ops[op]))];
+}
+
 const DETAILS = {
+  cluster: clusterDetails,
+  "op-cluster": opClusterDetails,
   op: opDetails,
   launch: launchDetails,
   group: groupDetails,
@@ -164,7 +181,7 @@ let openedFrom = null;
 function showDetails(hash) {
   const [kind, ...parts] = hash.slice(1).split("/");
   const panel = document.getElementById("details");
-  const build = DETAILS[kind];
+  const build = Object.hasOwn(DETAILS, kind) && DETAILS[kind];
   const made = build && build(...parts.map(decodeURIComponent));
   if (!made) return false;
   if (panel.hidden) openedFrom = document.activeElement;

@@ -26,7 +26,7 @@ function replace(node, ...children) {
   return node;
 }
 
-// A section of the page is filled when it is first seen or asked for, so that a large report opens at once.
+// A section of the page is filled when there is time for it, or at once when it is asked for.
 const waiting = new Map();
 
 function later(id, build) {
@@ -36,11 +36,6 @@ function later(id, build) {
 function buildNow(id) {
   const build = waiting.get(id);
   if (!build) return;
-  waiting.delete(id);
-  replace(document.querySelector(`#${id} > .body`), build());
-}
-
-function rebuild(id, build) {
   waiting.delete(id);
   replace(document.querySelector(`#${id} > .body`), build());
 }

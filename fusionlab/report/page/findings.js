@@ -3,31 +3,33 @@
 function clusterTable(target, side) {
   const inside = (one) => el("details", {}, el("summary", {}, plural(one.units.length, "launch"), " ", short(one.units[0], 34)),
     el("ul", {}, one.units.map((name) => el("li", {}, launchLink(target, side, name)))));
+  const to = (one) => link.cluster(target, side, target[side].clusters.indexOf(one));
   return table(`Clusters of launches on ${target.name}, ${side}, those that can give back most time first`, [
     text("launches", (one) => one.units.length, inside),
     text("stages", (one) => Object.keys(one.stages).join(" + ")),
-    figure("runs", "count", (one) => one.runs),
-    figure("FLOP/byte", "intensity", (one) => one.intensity_flop_per_byte),
-    figure("each", "us", (one) => one.us_per_invocation),
-    figure("conversions", "count", (one) => one.boundary_conversions),
-    figure("bytes", "bytes", (one) => one.bytes),
-    figure("as one kernel", "bytes", (one) => one.least_bytes),
-    figure("can give back", "us", (one) => one.gain_us),
+    figure("runs", "count", (one) => one.runs, to),
+    figure("FLOP/byte", "intensity", (one) => one.intensity_flop_per_byte, to),
+    figure("each", "us", (one) => one.us_per_invocation, to),
+    figure("conversions", "count", (one) => one.boundary_conversions, to),
+    figure("bytes", "bytes", (one) => one.bytes, to),
+    figure("as one kernel", "bytes", (one) => one.least_bytes, to),
+    figure("can give back", "us", (one) => one.gain_us, to),
   ], target[side].clusters, { shown: 12 });
 }
 
 function opClusterTable(key) {
   const inside = (one) => el("details", {}, el("summary", {}, plural(one.units, "op")),
     el("ul", {}, one.ops.slice(0, 200).map((op) => el("li", {}, opLink(key, op)))));
+  const to = (one) => link.ops(key, programOf(key).clusters.indexOf(one));
   return table(`Clusters of StableHLO ops of the ${key} program (nothing fused), those that could save most bytes first`, [
     text("ops", (one) => one.units, inside),
     text("stages", (one) => Object.keys(one.stages).join(" + ")),
-    figure("runs", "count", (one) => one.runs),
-    figure("FLOP/byte", "intensity", (one) => one.intensity_flop_per_byte),
-    figure("conversions", "count", (one) => one.boundary_conversions),
-    figure("bytes", "bytes", (one) => one.bytes),
-    figure("as one kernel", "bytes", (one) => one.least_bytes),
-    figure("saved", "bytes", (one) => one.saved_bytes),
+    figure("runs", "count", (one) => one.runs, to),
+    figure("FLOP/byte", "intensity", (one) => one.intensity_flop_per_byte, to),
+    figure("conversions", "count", (one) => one.boundary_conversions, to),
+    figure("bytes", "bytes", (one) => one.bytes, to),
+    figure("as one kernel", "bytes", (one) => one.least_bytes, to),
+    figure("saved", "bytes", (one) => one.saved_bytes, to),
   ], programOf(key).clusters, { shown: 8 });
 }
 

@@ -44,4 +44,5 @@ function number(value, kind, href, unfinished) {
 }
 
 const short = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
-const plural = (count, word) => `${format(count, "count")} ${word}${count === 1 ? "" : "s"}`;
+const plural = (count, word) =>
+  `${format(count, "count")} ${word}${count === 1 ? "" : word.endsWith("ch") || word.endsWith("s") ? "es" : "s"}`;

@@ -2,6 +2,24 @@
 
 const EDGE_COLOURS = { data: "var(--edge)", residual: "var(--residual)", carried: "var(--carried)" };
 
+// Where an arrow leaves and arrives, and which way it bends: down, up, or sideways between boxes of one height.
+function ends(from, to) {
+  const middle = (box) => box.left + box.width / 2;
+  const bend = (distance) => Math.max(16, Math.abs(distance) / 2.5);
+  if (to.top >= from.top + from.height) {
+    const [y1, y2] = [from.top + from.height, to.top - 1];
+    return [middle(from), y1, middle(to), y2, 0, bend(y2 - y1)];
+  }
+  if (to.top + to.height <= from.top) {
+    const [y1, y2] = [from.top, to.top + to.height + 1];
+    return [middle(from) + 14, y1, middle(to) + 14, y2, 0, -bend(y2 - y1)];
+  }
+  const right = middle(to) > middle(from);
+  const [x1, x2] = right ? [from.left + from.width, to.left - 1] : [from.left, to.left + to.width + 1];
+  const height = (box) => box.top + Math.min(box.height / 2, 60);
+  return [x1, height(from), x2, height(to), right ? bend(x2 - x1) : -bend(x2 - x1), 0];
+}
+
 class Graph {
   constructor(key, words) {
     this.key = key;
@@ -141,12 +159,9 @@ class Graph {
 
   edge(flow, most) {
     const [from, to] = [this.boxes.get(flow.from), this.boxes.get(flow.to)];
-    const [x1, y1] = [from.left + from.width / 2, from.top + from.height];
-    const [x2, y2] = [to.left + to.width / 2, to.top];
-    const bend = Math.max(18, Math.abs(y2 - y1) / 2.5);
-    const side = y2 < y1 ? 60 : 0;
+    const [x1, y1, x2, y2, dx, dy] = ends(from, to);
     const path = svg("path", {
-      d: `M${x1},${y1} C${x1 + side},${y1 + bend} ${x2 + side},${y2 - bend} ${x2},${y2 - 2}`,
+      d: `M${x1},${y1} C${x1 + dx},${y1 + dy} ${x2 - dx},${y2 - dy} ${x2},${y2}`,
       class: `edge ${flow.kind}`, "stroke-width": (0.8 + 7 * Math.sqrt(flow.bytes / most)).toFixed(2),
       "marker-end": `url(#arrow-${this.key})`, "data-from": flow.from, "data-to": flow.to,
     }, svg("title", {}, `${plural(flow.values, "value")}, ${format(flow.bytes, "bytes")}, ${flow.kind}`));

@@ -25,7 +25,7 @@ function graphSection() {
     el("p", { class: "note" }, "Boxes are loops, stages with the derivative's role, scopes and ops; the bar in a box is its bytes by family. " +
       "Arrows are the values that pass, as wide as their bytes: ",
       el("span", { class: "sample data" }, "made and read"), ", ",
-      el("span", { class: "sample residual" }, "read again in every trip of the loop (residuals)"), ", ",
+      el("span", { class: "sample residual" }, "made outside of a loop and read in every trip"), ", ",
       el("span", { class: "sample carried" }, "carried from trip to trip"),
       ". A thick frame is a loop. Press a group to unfold it, an op for its details. Drag to move, wheel or + and − to zoom; " +
       "with the keyboard: arrows, Enter, i for details, 0 to fit."),

@@ -32,8 +32,9 @@ function sized(program, box) {
     box.width = 150;
     box.height = 26;
   } else {
-    box.width = Math.max(150, 8 * program.groups[box.position].label.length + 40);
-    box.height = 50;
+    const { label, kind } = program.groups[box.position];
+    box.width = Math.max(150, 8 * label.length + (kind === "loop" ? 130 : 40));
+    box.height = kind === "loop" ? 66 : 50;
   }
   return box;
 }
@@ -71,6 +72,7 @@ function meanPlace(program, box) {
 function arrange(program, box, lifted) {
   if (!box.children) return;
   box.children.forEach((child) => arrange(program, child, lifted));
+  if (stageGrid(program, box)) return;
   const order = [...box.children].sort((a, b) => meanPlace(program, a) - meanPlace(program, b));
   const rank = new Map(order.map((child, i) => [child.id, i]));
   const edges = (lifted.get(box.id) || []).filter((flow) => rank.get(flow.from) < rank.get(flow.to));
@@ -89,6 +91,51 @@ function arrange(program, box, lifted) {
   });
   box.width = inner + 2 * PAD;
   box.height = y - GAP_Y + PAD;
+}
+
+// Stages side by side: a row per stage, forward passes in the left column, reverse passes in the right one, loops beside
+// them, and what belongs to no stage below. Whether the box is laid out so: it must hold several stages.
+function stageGrid(program, box) {
+  const groupOf = (child) => (child.kind === "group" ? program.groups[child.position] : { kind: "op", stage: "", role: "" });
+  const staged = box.children.filter((child) => groupOf(child).kind === "stage" && groupOf(child).stage);
+  if (staged.length < 4) return false;
+  const columnOf = (child) => (groupOf(child).kind === "loop" || groupOf(child).kind === "branch" ? 2 : groupOf(child).role.includes("cotangent") ? 1 : 0);
+  const rowOf = (child) => (columnOf(child) === 2 ? "" : staged.includes(child) ? groupOf(child).stage : "~");
+  const cells = new Map();
+  for (const child of box.children) {
+    const key = `${rowOf(child)}${columnOf(child)}`;
+    if (!cells.has(key)) cells.set(key, []);
+    cells.get(key).push(child);
+  }
+  const sizeOf = (children, across, along) => ({
+    most: Math.max(0, ...children.map((child) => child[across])),
+    sum: children.reduce((sum, child) => sum + child[along] + GAP_Y, 0),
+  });
+  const wide = [0, 1, 2].map((column) => Math.max(0, ...box.children.filter((child) => columnOf(child) === column).map((child) => child.width)));
+  const left = [PAD, PAD + wide[0] + 3 * GAP_X, PAD + wide[0] + wide[1] + (wide[1] ? 6 : 3) * GAP_X];
+  let y = HEAD + PAD;
+  for (const row of [...new Set(box.children.map(rowOf))].filter(Boolean).sort()) {
+    let tallest = 0;
+    for (const column of [0, 1]) {
+      const inside = cells.get(`${row}${column}`) || [];
+      let at = y;
+      for (const child of inside) {
+        [child.x, child.y] = [left[column] + (wide[column] - child.width) / 2, at];
+        at += child.height + GAP_Y;
+      }
+      tallest = Math.max(tallest, sizeOf(inside, "width", "height").sum);
+    }
+    y += tallest;
+  }
+  const stacked = (cells.get("2") || []).reduce((sum, child) => sum + child.height + GAP_Y, 0);
+  let beside = HEAD + PAD + Math.max(0, (y - HEAD - PAD - stacked) / 2);
+  for (const child of cells.get("2") || []) {
+    [child.x, child.y] = [left[2], beside];
+    beside += child.height + GAP_Y;
+  }
+  box.width = (wide[2] ? left[2] + wide[2] : wide[1] ? left[1] + wide[1] : left[0] + wide[0]) + PAD;
+  box.height = Math.max(y, beside) - GAP_Y + PAD;
+  return true;
 }
 
 function layersOf(order, edges) {

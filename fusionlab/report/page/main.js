@@ -32,13 +32,22 @@ function start() {
     : `${first.name}: ${format(before, "count")} kernel launches; no rewritten program was measured`;
   for (const [id, build] of SECTIONS) later(id, build);
   buildNow("summary");
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) buildNow(entry.target.id);
-  }, { rootMargin: "600px" });
-  for (const [id] of SECTIONS) seen.observe(document.getElementById(id));
   addEventListener("beforeprint", () => SECTIONS.forEach(([id]) => buildNow(id)));
   addEventListener("hashchange", route);
   setUpSearch();
+  buildRest();
+}
+
+// One section after the other, so that the page can be used meanwhile; then to where the address points.
+function buildRest() {
+  const next = SECTIONS.find(([id]) => waiting.has(id));
+  if (next) {
+    buildNow(next[0]);
+    setTimeout(buildRest);
+    return;
+  }
+  const section = document.getElementById(location.hash.slice(1));
+  if (section) section.scrollIntoView();
   route();
   document.documentElement.dataset.ready = "yes";
 }

@@ -11,7 +11,6 @@ function replayFacts(one) {
     ["repeated in every trip though invariant", [number(one.recomputed_ops, "count"), " ops, ", number(one.recomputed_flops_per_trip, "flops"), " per trip"]],
     ["residuals of the walkers, read in every trip", [number(one.residuals, "count"), " values, ", number(one.residual_bytes, "bytes")]],
     ["weights, constants, tables", [number(one.shared_values, "count"), " values, ", number(one.shared_bytes, "bytes")]],
-    ...one.rewrites.map((event) => [`rewrite ${event.rewrite}`, event.would || `blocked (${event.kind}): ${event.blocked_by}`]),
   ]);
 }
 

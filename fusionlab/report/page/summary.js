@@ -71,11 +71,12 @@ const WORDS = {
   "not-checked": "not checked",
 };
 
-function verdictLine(target) {
+function verdictLine(target, linked = true) {
   const found = target.equivalence;
   return el("p", { class: `verdict ${found.verdict}` }, el("strong", {}, "Equivalence: "),
     WORDS[found.verdict] || found.verdict, found.walkers ? ` (${plural(found.walkers, "walker")})` : "",
-    found.reason && `: ${found.reason}`, " ", el("a", { href: "#equivalence" }, "details"));
+    found.reason && `: ${found.reason}`,
+    linked && [" ", el("a", { href: "#equivalence" }, "more")]);
 }
 
 function summarySection() {
