@@ -40,11 +40,14 @@ function opDetails(key, position) {
       ["bytes, all runs (model, unfused)", number(op.bytes, "bytes")],
       ["FLOPs, all runs (model)", op.unmodelled ? "unmodelled" : number(op.flops, "flops")],
     ]),
-    el("h3", {}, "Reads"), el("ul", { class: "flows" }, flows(1, 0)),
-    el("h3", {}, "Read by"), el("ul", { class: "flows" }, flows(0, 1)),
+    flowList("Reads", flows(1, 0)),
+    flowList("Read by", flows(0, 1)),
     inLaunches,
   ];
 }
+
+const flowList = (title, items) =>
+  el("div", {}, el("h3", {}, title), items.length ? el("ul", { class: "flows" }, items) : el("p", {}, "no op"));
 
 function opLink(key, position) {
   const op = programOf(key).ops[position];
@@ -56,15 +59,15 @@ function opTable(caption, key, ops) {
   return table(
     caption,
     [
-      text("op", (op) => op.text, (op) => el("a", { href: to(op), class: "code", title: op.text }, short(op.text, 70))),
+      text("op", (op) => op.text, (op) => el("a", { href: to(op), class: "code", title: op.text }, short(op.text, 46))),
+      figure("bytes", "bytes", (op) => op.bytes, to),
+      figure("runs", "count", (op) => op.runs, to),
+      figure("FLOPs", "flops", (op) => (op.unmodelled ? null : op.flops), to),
       text("family", (op) => op.family, (op) => familyTag(op.family)),
       text("source", (op) => op.source, (op) => sourceLink(op.source)),
-      figure("runs", "count", (op) => op.runs, to),
-      figure("bytes", "bytes", (op) => op.bytes, to),
-      figure("FLOPs", "flops", (op) => (op.unmodelled ? null : op.flops), to),
     ],
     ops,
-    { by: 4 },
+    { by: 1 },
   );
 }
 

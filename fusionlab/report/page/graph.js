@@ -35,7 +35,7 @@ class Graph {
     this.said = el("p", { class: "hidden", "aria-live": "polite" });
     const press = (words, label, action) => el("button", { type: "button", title: label, "aria-label": label, on: { click: action } }, words);
     this.node = el("figure", { class: "pane", "data-program": key },
-      el("figcaption", {}, el("strong", {}, words), ` ${this.program.name}, ${plural(this.program.ops.length, "op")}`,
+      el("figcaption", {}, el("strong", {}, words), plural(this.program.ops.length, "op"),
         el("span", { class: "tools" },
           press("+", "zoom in", () => this.zoom(1.25)), press("−", "zoom out", () => this.zoom(0.8)),
           press("fit", "fit to the window", () => this.fit()), press("fold all", "fold all groups", () => this.foldAll()))),

@@ -49,6 +49,6 @@ function showInGraph(key, kind, position) {
     list.value = key;
     showPanes([key], graphChoice.words);
   }
-  document.getElementById("graph").scrollIntoView();
+  graphs.get(key).node.scrollIntoView();
   graphs.get(key).reveal(kind, Number(position));
 }

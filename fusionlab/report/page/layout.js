@@ -33,7 +33,7 @@ function sized(program, box) {
     box.height = 26;
   } else {
     const { label, kind } = program.groups[box.position];
-    box.width = Math.max(150, 8 * label.length + (kind === "loop" ? 130 : 40));
+    box.width = Math.max(150, 8 * label.length + (kind === "loop" ? 200 : 40));
     box.height = kind === "loop" ? 66 : 50;
   }
   return box;

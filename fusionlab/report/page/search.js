@@ -64,6 +64,7 @@ function setUpSearch() {
       if (first) first.focus();
     }
   });
+  addEventListener("hashchange", hide);
   document.addEventListener("pointerdown", (event) => {
     if (!event.target.closest(".search")) hide();
   });

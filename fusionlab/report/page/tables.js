@@ -90,17 +90,17 @@ function launchTable(caption, target, side, rows, options = {}) {
     caption,
     [
       text("launch", (row) => row.name, (row) => launchLink(target, side, row.name)),
+      figure("model time", "us", (row) => row.model_us, (row) => link.launch(target, side, row.name)),
+      figure("runs", "count", (row) => row.dynamic_launches, (row) => link.launch(target, side, row.name)),
+      figure("bytes", "bytes", (row) => row.bytes, (row) => link.launch(target, side, row.name)),
+      figure("FLOPs", "flops", (row) => row.flops, (row) => link.launch(target, side, row.name)),
       text("family", (row) => row.family, (row) => familyTag(row.family)),
       text("stage", (row) => row.stage),
       text("role", (row) => row.role),
       text("source", (row) => row.source, (row) => sourceLink(row.source)),
       text("scope", (row) => row.op_name, (row) => scopeLink(row.op_name, 40)),
-      figure("runs", "count", (row) => row.dynamic_launches, (row) => link.launch(target, side, row.name)),
-      figure("bytes", "bytes", (row) => row.bytes, (row) => link.launch(target, side, row.name)),
-      figure("FLOPs", "flops", (row) => row.flops, (row) => link.launch(target, side, row.name)),
-      figure("model time", "us", (row) => row.model_us, (row) => link.launch(target, side, row.name)),
     ],
     rows,
-    { by: 9, ...options },
+    { by: 1, ...options },
   );
 }
