@@ -29,7 +29,7 @@ def commands(
         checking,
         f"--target {','.join(pipelines)} -o {shlex.quote(folder)}",
     )
-    rows = [("everything", everything)]
+    rows: list[tuple[str, tuple[str, ...]]] = [("everything", everything)]
     for target, pipeline in pipelines.items():
         on = f"--target {target}"
         apply = ("fusionlab apply", source, f"--pipeline {shlex.quote(pipeline)}", checking, on)
