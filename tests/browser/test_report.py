@@ -9,6 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from fusionlab.report.page import page as page_of
 from tests.browser.conftest import HOSTILE
 
 SECTIONS = (
@@ -253,6 +254,25 @@ def luminance(colour):
 def contrast(colour, ground):
     lighter, darker = sorted((luminance(colour), luminance(ground)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tmp_path):
+    """What the CPU and a check that failed leave out: refusals, ceilings, everything after."""
+    poor = json.loads(json.dumps(document))
+    (target,) = poor["targets"]
+    target |= {"after": None, "diffs": [], "peaks": None, "rewritten": target["original"]}
+    target["equivalence"] |= {"verdict": "not-checked", "outputs": [], "reason": "it took too long"}
+    target["before"] |= {"refusals": None}
+    target["before"]["roofline"]["ceilings"] = None
+    poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}
+    (tmp_path / "report.html").write_text(page_of(poor), "utf-8")
+    chromium.get_log("browser")
+    chromium.get((tmp_path / "report.html").as_uri())
+    until(chromium, lambda: chromium.execute_script("return document.documentElement.dataset.ready") == "yes")
+    assert chromium.get_log("browser") == []
+    assert "it took too long" in one(chromium, "#equivalence").text
+    assert "no record" in one(chromium, "#refusals").text
+    assert "–" in one(chromium, "#summary .totals").text
 
 
 def test_it_fits_a_narrow_window(page):

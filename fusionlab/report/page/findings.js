@@ -48,15 +48,15 @@ function refusalTable(caption, target, side, found) {
   const to = (one) => link.launch(target, side, one.kernel);
   return table(caption, [
     text("kernel", (one) => one.kernel, (one) => launchLink(target, side, one.kernel)),
+    figure("boundary", "us", (one) => one.boundary_us, to),
+    text("cause", (one) => one.cause),
+    figure("runs", "count", (one) => one.dynamic_launches, to),
+    figure("result", "bytes", (one) => one.result_bytes, to),
     text("read by", (one) => one.consumers.join(", "), (one) => one.consumers.slice(0, 3).map((name, i) => [i ? ", " : "", consumer(target, side, name)])),
     text("stage", (one) => `${one.stage} ${one.role}`),
     text("source", (one) => one.source, (one) => sourceLink(one.source)),
     text("scope", (one) => one.op_name, (one) => scopeLink(one.op_name, 36)),
-    text("cause", (one) => one.cause),
-    figure("runs", "count", (one) => one.dynamic_launches, to),
-    figure("result", "bytes", (one) => one.result_bytes, to),
-    figure("boundary", "us", (one) => one.boundary_us, to),
-  ], found, { by: 8 });
+  ], found, { by: 1 });
 }
 
 const consumer = (target, side, name) =>

@@ -63,10 +63,10 @@ class Graph {
       this.place();
     });
     for (const end of ["pointerup", "pointercancel"]) this.picture.addEventListener(end, () => (from = null));
-    this.picture.addEventListener("keydown", (event) => this.key_(event));
+    this.picture.addEventListener("keydown", (event) => this.pressed(event));
   }
 
-  key_(event) {
+  pressed(event) {
     const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     if (event.key === "+" || event.key === "=") this.zoom(1.25);
     else if (event.key === "-") this.zoom(0.8);

@@ -6,7 +6,7 @@ function measuredSection() {
       el("code", {}, "fusionlab study --records FOLDER"), " shows the record here.");
   }
   return study.measured.map((record) => [
-    el("h3", {}, `${record.workload.title} on ${record.device}, ${record.clock} time`),
+    el("h3", {}, `${record.workload.title} on ${record.device.name}, ${record.clock} time`),
     el("p", { class: "note" }, `${record.versions.jax}; commit ${record.commit || "unknown"}; ${record.started_utc}`),
     table("Variants", [
       text("variant", (one) => one.name),

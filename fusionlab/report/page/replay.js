@@ -1,16 +1,24 @@
 // The Laplacian's replay: what the loop is, what it reads and repeats, and what each rewrite says of it.
 
+// The group of the original program that a loop of the inventory is; its numbers lead there.
+function loopLink(one) {
+  const key = study.targets[0].original;
+  const position = study.programs[key].groups.findIndex((group) => group.kind === "loop" && line(group.line).scope === one.location);
+  return position < 0 ? null : link.group(key, position);
+}
+
 function replayFacts(one) {
+  const to = loopLink(one);
   const families = (of) => Object.entries(of).map(([name, count]) => `${format(count, "count")} ${name}`).join(", ");
   return facts([
-    ["trips", number(one.trip_count, "count")],
+    ["trips", number(one.trip_count, "count", to)],
     ["direction", one.seed],
     ["adds up", plural(one.accumulated_terms, "term") + " per trip"],
-    ["body", [number(one.body_ops, "count"), " ops, ", number(one.flops_per_trip, "flops"), " per trip (model)"]],
-    ["ops that see the direction", [number(one.direction_ops, "count"), ` (${families(one.direction_families)})`]],
-    ["repeated in every trip though invariant", [number(one.recomputed_ops, "count"), " ops, ", number(one.recomputed_flops_per_trip, "flops"), " per trip"]],
-    ["residuals of the walkers, read in every trip", [number(one.residuals, "count"), " values, ", number(one.residual_bytes, "bytes")]],
-    ["weights, constants, tables", [number(one.shared_values, "count"), " values, ", number(one.shared_bytes, "bytes")]],
+    ["body", [number(one.body_ops, "count", to), " ops, ", number(one.flops_per_trip, "flops", to), " per trip (model)"]],
+    ["ops that see the direction", [number(one.direction_ops, "count", to), ` (${families(one.direction_families)})`]],
+    ["repeated in every trip though invariant", [number(one.recomputed_ops, "count", to), " ops, ", number(one.recomputed_flops_per_trip, "flops", to), " per trip"]],
+    ["residuals of the walkers, read in every trip", [number(one.residuals, "count", to), " values, ", number(one.residual_bytes, "bytes", to)]],
+    ["weights, constants, tables", [number(one.shared_values, "count", to), " values, ", number(one.shared_bytes, "bytes", to)]],
   ]);
 }
 
@@ -38,8 +46,8 @@ function replaySection() {
       el("img", { src: `data:image/svg+xml;base64,${picture.svg_base64}`, alt: picture.caption }))),
     rest.length > 0 && table("Loops that are no replays", [
       text("loop", (one) => one.location, (one) => scopeLink(one.location, 70)),
-      figure("trips", "count", (one) => one.trip_count),
-      figure("ops", "count", (one) => one.body_ops),
+      figure("trips", "count", (one) => one.trip_count, loopLink),
+      figure("ops", "count", (one) => one.body_ops, loopLink),
       text("why not", (one) => one.blockers.join("; ")),
     ], rest),
   ];
