@@ -1,4 +1,4 @@
-"""The report of the main job at its full size: what issue and README promise of it."""
+"""The report of the main job at its full size: small enough to send, and joined from launches to lines."""
 
 import json
 
