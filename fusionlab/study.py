@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
@@ -35,6 +35,17 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Kept:
+    """What a study of several targets does once: compilations by (program, target), verdicts by (program, rewritten).
+
+    Programs are known by their digest.
+    """
+
+    compiled: dict[tuple[str, str], Compiled] = field(default_factory=dict)
+    verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """What a study is done under: the target, how many walkers a check uses, the time a file's check may take."""
 
@@ -43,6 +54,7 @@ class Circumstances:
     check_time_limit_s: float = 300.0
     cache: CompileCache | None = None
     progress: Progress = lambda line: None
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ def study(
     result, pass_s = rewrite(
         original, passes, given, lambda by, made, _: steps.append(Rewriting(str(by), made.program))
     )
-    verdict = check(source, original, result, given)
+    verdict = _checked_once(source, original, result, given)
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
     after = measure(source, result.program, given) if trusted else None
     pipeline = print_pipeline(passes)
@@ -125,7 +137,12 @@ def lower(source: Workload | Program, given: Circumstances) -> Program:
 
 def compiled(program: Program, given: Circumstances) -> Compiled:
     """XLA's compilation of ``program`` for the target (from the cache when it holds one)."""
-    return compile_program(program, given.target, cache=given.cache)
+    if given.kept is None:
+        return compile_program(program, given.target, cache=given.cache)
+    key = (program.digest, given.target.name)
+    if key not in given.kept.compiled:
+        given.kept.compiled[key] = compile_program(program, given.target, cache=given.cache)
+    return given.kept.compiled[key]
 
 
 def measure(source: Workload | Program, program: Program, given: Circumstances) -> Footprint:
@@ -203,6 +220,15 @@ def check(
     samples = None if inputs is None else [sample_of(inputs)]
     small = source.rebuild(walkers=given.check_walkers)
     return check_workload(small, *again, samples, oracles=oracles)
+
+
+def _checked_once(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
+    if given.kept is None:
+        return check(source, original, result, given)
+    key = (original.digest, result.program.digest)
+    if key not in given.kept.verdicts:
+        given.kept.verdicts[key] = check(source, original, result, given)
+    return given.kept.verdicts[key]
 
 
 def rewrite_small(source: Workload, platform: str, result: Result, walkers: int) -> tuple[Program, Program] | Verdict:

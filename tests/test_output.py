@@ -5,7 +5,7 @@ import os
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_whole
+from fusionlab.output import require_writable, write_folder, write_whole
 
 
 def test_text_and_bytes(tmp_path):
@@ -47,3 +47,46 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         require_writable(tmp_path / "file" / "below")
     require_writable(tmp_path / "new" / "folder")
     assert list((tmp_path / "new" / "folder").iterdir()) == []
+
+
+OWN = ("*.txt",)
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path):
+    folder = tmp_path / "a" / "b"
+    write_folder(folder, {"one.txt": "1", "two.txt": "2"}, OWN)
+    write_folder(folder, {"one.txt": "new"}, OWN)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"one.txt": "new"}
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "kept.md").write_text("mine")
+    with pytest.raises(InputError, match=r"kept\.md"):
+        write_folder(tmp_path, {"one.txt": "1"}, OWN)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.md"]
+
+
+def test_where_the_new_folder_cannot_be_put_in_place_the_old_one_stays(tmp_path, monkeypatch):
+    folder = tmp_path / "study"
+    write_folder(folder, {"one.txt": "old"}, OWN)
+    rename = os.rename
+
+    def fails(source, target):
+        if str(source).endswith("new"):
+            raise OSError(28, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", fails)
+    with pytest.raises(InputError, match="No space left"):
+        write_folder(folder, {"one.txt": "new"}, OWN)
+    assert (folder / "one.txt").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_file_or_a_link_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in ("file", "link"):
+        with pytest.raises(InputError, match="is not a folder"):
+            write_folder(tmp_path / name, {"one.txt": "1"}, OWN)

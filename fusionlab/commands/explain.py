@@ -15,6 +15,7 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile
 from fusionlab.measure.launch_rows import launch_rows
+from fusionlab.measure.refusal_causes import by_cause, launches_refused, xla_estimates
 from fusionlab.measure.refusals import Refusal, Refusals, refusals
 from fusionlab.report.tables import milliseconds
 from fusionlab.study import Circumstances
@@ -39,9 +40,9 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
         "name": made.compiled.name,
         "target": made.compiled.target.name,
         "join": _joined(found, ops),
-        "xla_estimates": _estimates(found.found),
-        "dynamic_launches": _runs(found.found),
-        "causes": _groups(found.found),
+        "xla_estimates": xla_estimates(found.found),
+        "dynamic_launches": launches_refused(found.found),
+        "causes": by_cause(found.found),
         "refusals": [{**dataclasses.asdict(one), "stablehlo_op": ops.get(one.op_name, "")} for one in found.found],
     }
     _print_causes(document, console)
@@ -73,48 +74,6 @@ def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:
         "with_source": sum(bool(one.source) for one in found.found),
         "with_stage": sum(bool(one.stage) for one in found.found),
     }
-
-
-def _estimates(found: Sequence[Refusal]) -> dict[str, Any]:
-    """XLA's own times over all trips, of the refusals that it weighed; ``us_lost`` is what fusing would have saved."""
-    weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
-    unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
-    fused = sum((one.us_fused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
-    return {
-        "refusals_with": len(weighed),
-        "refusals_without": len(found) - len(weighed),
-        "us_unfused": unfused,
-        "us_fused": fused,
-        "us_lost": None if unfused is None or fused is None else unfused - fused,
-    }
-
-
-def _runs(found: Sequence[Refusal]) -> int:
-    """Dynamic launches of the kernels of ``found``, each kernel once."""
-    return sum({one.kernel: one.dynamic_launches for one in found}.values())
-
-
-def _groups(found: Sequence[Refusal]) -> list[dict[str, Any]]:
-    """Refusals by cause. The launches of a kernel with several causes count for its costliest boundary's."""
-    causes: dict[str, list[Refusal]] = {}
-    counted: dict[str, Refusal] = {}
-    for one in found:
-        causes.setdefault(one.cause, []).append(one)
-        counted.setdefault(one.kernel, one)
-    groups = []
-    for cause, same in causes.items():
-        known = [one.boundary_us for one in same if one.boundary_us is not None]
-        groups.append(
-            {
-                "cause": cause,
-                "refusals": len(same),
-                "kernels": len({one.kernel for one in same}),
-                "dynamic_launches": _runs([one for one in same if counted[one.kernel] is one]),
-                "boundary_us": sum(known) if known else None,
-                "xla": _estimates(same),
-            }
-        )
-    return sorted(groups, key=lambda group: -(group["boundary_us"] or 0.0))
 
 
 def _print_causes(document: dict[str, Any], console: Console) -> None:

@@ -133,6 +133,22 @@ def location_name(operation: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
+def source_of(operation: Any) -> tuple[str, int] | None:
+    """File and line of the innermost user frame in an operation's location; None when it has none."""
+    pending = [operation.location]
+    while pending:
+        location = pending.pop(0)
+        if isinstance(location, ir.FileLineColLoc):
+            return str(location.filename), int(location.start_line)
+        if isinstance(location, ir.CallSiteLoc):
+            pending.append(location.callee)
+        elif isinstance(location, ir.FusedLoc):
+            pending += location.locations
+        elif isinstance(location, ir.NameLoc):
+            pending.append(location.child_loc)
+    return None
+
+
 def free_values(region: Region) -> list[Value]:
     """Values that ``region`` reads from outside itself, in the order of first use."""
     inside = set(region.arguments)

@@ -24,8 +24,12 @@ _PACKAGES = ("folx", "deepqmc", "enzyme-ad", "numpy")
 
 def environment(target: Target, device: Any) -> dict[str, Any]:
     """What decides the figures beside the program: the fields ``device``, ``versions``, ``flags``, ``commit``."""
+    return {"device": device_facts(target, device), **software()}
+
+
+def software() -> dict[str, Any]:
+    """The fields ``versions``, ``flags``, ``commit``: what decides a compile, with or without a device."""
     return {
-        "device": device_facts(target, device),
         "versions": {"jax": versions(), "python": platform.python_version(), **_package_versions()},
         "flags": {name: os.environ[name] for name in _FLAGS if name in os.environ},
         "commit": commit(),

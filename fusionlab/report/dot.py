@@ -70,6 +70,15 @@ def write_graph(dot_text: str, out: str | Path) -> Written:
     return Written(tuple(contents), "" if rendered else HINT.format(dot=dot_path, svg=svg_path))
 
 
+def rendered_svg(dot_text: str) -> bytes | None:
+    """The picture as SVG; None without Graphviz on PATH."""
+    if shutil.which("dot") is None:
+        return None
+    import graphviz
+
+    return bytes(graphviz.Source(dot_text).pipe(format="svg"))
+
+
 def text(content: object) -> str:
     """``content`` for an HTML-like label."""
     return html.escape(str(content), quote=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from fusionlab.hlo.diff.lines import Names, line_of, loop_label
@@ -14,19 +15,32 @@ from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
 
 
+@dataclass(frozen=True)
+class Compared:
+    """``diffs`` from each program to the next, the views of all programs, and the names that their values have."""
+
+    diffs: tuple[ModuleDiff, ...]
+    views: tuple[Digests, ...]
+    names: Names
+
+
 def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
     """What changed from each of ``programs`` to the next; values keep their names through all of them."""
+    return compare_programs(programs).diffs if programs else ()
+
+
+def compare_programs(programs: Sequence[Program]) -> Compared:
+    """What changed from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
     modules = [program.parse() for program in programs]
-    if not modules:
-        return ()
     before = Digests(flatten(modules[0]))
     names = Names(before.flat)
-    diffs = []
+    diffs, views = [], [before]
     for program, last, module in zip(programs[1:], programs, modules[1:], strict=False):
         after = before if program.bytecode == last.bytecode else Digests(flatten(module))
         diffs.append(_Diff(before, after, names).diff)
         before = after
-    return tuple(diffs)
+        views.append(after)
+    return Compared(tuple(diffs), tuple(views), names)
 
 
 class _Diff:

@@ -62,6 +62,10 @@ class Names:
                 if value not in self._names:
                     self._names[value] = f"%{next(self._next)}"
 
+    def name(self, value: Value) -> str:
+        """The name of ``value``, also where it is a number that is written as such."""
+        return self._names[value]
+
     def __getitem__(self, value: Value) -> str:
         return literal(value) or self._names[value]
 

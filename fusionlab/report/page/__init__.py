@@ -1,0 +1,79 @@
+"""``report.html``: one file that presents a study document, with its style and script inside, and no network.
+
+The parts are files of their own beside this one. The script is plain JavaScript without a framework; a security policy
+in the page lets that script and that style run, by their digests, and nothing else. Text from programs is data: it is
+embedded as JSON that cannot end its element, and the script puts it into the page as text only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SCRIPTS = (
+    "dom.js",
+    "format.js",
+    "data.js",
+    "families.js",
+    "tables.js",
+    "details.js",
+    "summary.js",
+    "launches.js",
+    "visible.js",
+    "layout.js",
+    "boxes.js",
+    "graph.js",
+    "graphs.js",
+    "replay.js",
+    "findings.js",
+    "changes.js",
+    "checks.js",
+    "roofline.js",
+    "measured.js",
+    "reproduce.js",
+    "search.js",
+    "main.js",
+)
+"""In the order in which they are joined: what a file uses when it is read stands before it."""
+
+_FOLDER = Path(__file__).parent
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The HTML of ``report.html`` for a study document; ValueError for a number that JSON does not have."""
+    style = _read("report.css")
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_read, SCRIPTS)) + "})();\n"
+    parts = {
+        "@SCRIPT_HASH@": _digest(script),
+        "@STYLE_HASH@": _digest(style),
+        "@STYLE@": style,
+        "@STUDY@": embedded(document),
+        "@SCRIPT@": script,
+    }
+    found = _read("report.html")
+    pieces = []
+    for mark, content in parts.items():
+        before, _, found = found.partition(mark)
+        pieces += [before, content]
+    return "".join([*pieces, found])
+
+
+def embedded(document: Mapping[str, Any]) -> str:
+    """``document`` as JSON for the inside of a script element: no ``<``, so that no text in it can end the element."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    for character in ("<", "\u2028", "\u2029"):
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _digest(content: str) -> str:
+    """The source expression of a Content Security Policy for an inline element with that content."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text("utf-8")

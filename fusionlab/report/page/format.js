@@ -1,0 +1,48 @@
+// Numbers for people. Every number keeps its exact value in data-value; what is unknown is a dash, never 0.
+
+const UNKNOWN = "–";
+const grouped = (value, digits) =>
+  value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+
+function scaled(value, step, units) {
+  let index = 0;
+  let size = value;
+  while (Math.abs(size) >= 999.5 && index < units.length - 1) {
+    size /= step;
+    index += 1;
+  }
+  const digits = index === 0 || Math.abs(size) >= 99.5 ? 0 : Math.abs(size) >= 9.95 ? 1 : 2;
+  return `${grouped(size, digits)} ${units[index]}`;
+}
+
+const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
+
+const FORMATS = {
+  count: (value) => grouped(value, 0),
+  bytes: (value) => scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]),
+  flops: (value) => scaled(value, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"]),
+  us: (value) => (Math.abs(value) >= 1000 ? `${grouped(value / 1e3, 2)} ms` : `${grouped(value, 1)} µs`),
+  seconds: (value) => `${grouped(value, 1)} s`,
+  ratio: (value) => grouped(value, 3),
+  share: (value) => `${grouped(100 * value, 1)} %`,
+  intensity: (value) => grouped(value, 3),
+  small: (value) => (value === 0 ? "0" : Number(value).toPrecision(2)),
+};
+
+function format(value, kind) {
+  if (!known(value)) return UNKNOWN;
+  if (typeof value !== "number") return String(value); // "inf" and "nan" are strings in the document
+  return FORMATS[kind](value);
+}
+
+// A number as an element: a link where href says what it is made of.
+function number(value, kind, href, unfinished) {
+  const text = `${unfinished && known(value) ? "≥ " : ""}${format(value, kind)}`;
+  const exact = known(value) ? { "data-value": String(value), title: `${value}` } : { title: "not known" };
+  if (href && known(value)) return el("a", { class: "num", href, ...exact }, text);
+  return el("span", { class: "num", ...exact }, text);
+}
+
+const short = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+const plural = (count, word) =>
+  `${format(count, "count")} ${word}${count === 1 ? "" : word.endsWith("ch") || word.endsWith("s") ? "es" : "s"}`;

@@ -1,0 +1,85 @@
+"""One small study and one browser for all tests of the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from jax import lax
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+from fusionlab.cli import main
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+"""A scope that would run a script if the page took it for markup."""
+
+
+def local_energy(weights: Any, walkers: Any) -> Any:
+    """A Laplacian as replay, of a network with three identical layers; shape [walkers]."""
+
+    def log_psi(x: Any) -> Any:
+        with jax.named_scope("stage_a"):
+            hidden = jnp.concatenate([x, jnp.sin(x)])
+        for i in range(3):
+            with jax.named_scope("stage_b"), jax.named_scope(f"interaction_{i}"):
+                hidden = jnp.tanh(weights @ hidden)
+        with jax.named_scope("stage_c"), jax.named_scope(HOSTILE):
+            return jnp.sum(jnp.exp(-hidden * hidden))
+
+    def laplacian(x: Any) -> Any:
+        with jax.named_scope("stage_e"):
+            _, push = jax.linearize(jax.grad(log_psi), x)
+            identity = jnp.eye(x.size, dtype=x.dtype)
+            return lax.fori_loop(0, x.size, lambda k, total: total + push(identity[k])[k], jnp.zeros((), x.dtype))
+
+    return jax.vmap(laplacian)(walkers)
+
+
+@pytest.fixture(scope="session")
+def study_folder(lowered: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study of a small replay, for an A100 that is not there."""
+    place = tmp_path_factory.mktemp("study")
+    generator = np.random.default_rng(0)
+    arrays = [generator.normal(size=shape).astype(np.float32) for shape in ((8, 8), (64, 4))]
+    path = place / "replay.mlir"
+    path.write_text(lowered(local_energy, *arrays, platform="cuda", name="replay").text)
+    arguments = ["study", str(path), "--target", "a100", "-o", str(place / "report"), "--quiet", "--json"]
+    result = CliRunner().invoke(main, arguments, env={"FUSIONLAB_CACHE": str(place / "cache")})
+    assert result.exit_code == 0, f"{result.output}{result.stderr}{result.exception!r}"
+    return place / "report"
+
+
+@pytest.fixture(scope="session")
+def document(study_folder: Path) -> dict[str, Any]:
+    """The study document."""
+    return json.loads((study_folder / "study.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """Headless Chromium, as Debian packages it."""
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if browser is None or driver is None:
+        pytest.skip("no Chromium here: on Debian, apt-get install chromium chromium-driver")
+    options = Options()
+    options.binary_location = browser
+    profile = tmp_path_factory.mktemp("profile")
+    for switch in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={profile}"):
+        options.add_argument(switch)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with webdriver.Chrome(options=options, service=Service(driver)) as opened:
+        opened.set_window_size(1400, 900)
+        yield opened

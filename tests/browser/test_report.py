@@ -1,0 +1,286 @@
+"""``report.html`` in a real browser: it opens offline, its numbers are those of study.json, and it can be used."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from fusionlab.report.page import page as page_of
+from tests.browser.conftest import HOSTILE
+
+SECTIONS = (
+    "summary", "launches", "graph", "replay", "clusters", "refusals", "changes", "equivalence", "roofline", "measured",
+    "reproduce",
+)  # fmt: skip
+
+
+@pytest.fixture
+def page(chromium, study_folder):
+    """The report, opened afresh, with the browser's logs empty before."""
+    chromium.get("about:blank")
+    for log in ("browser", "performance"):
+        chromium.get_log(log)
+    chromium.get((study_folder / "report.html").as_uri())
+    until(chromium, lambda: chromium.execute_script("return document.documentElement.dataset.ready") == "yes")
+    return chromium
+
+
+def until(page, condition):
+    return WebDriverWait(page, 20).until(lambda _: condition())
+
+
+def one(page, selector):
+    return page.find_element(By.CSS_SELECTOR, selector)
+
+
+def every(page, selector):
+    return page.find_elements(By.CSS_SELECTOR, selector)
+
+
+def boxes(page):
+    return {box.get_attribute("data-id") for box in every(page, "#graph .box")}
+
+
+def details(page):
+    until(page, lambda: one(page, "#details").is_displayed())
+    return one(page, "#details").text
+
+
+def rows_of(table):
+    names = table["columns"]
+    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
+
+
+def line(document, position):
+    name, text, scope, source = document["lines"]["rows"][position]
+    return name, text, document["lines"]["scopes"][scope], document["lines"]["sources"][source]
+
+
+def press(page, box_id):
+    box = one(page, f'#graph .box[data-id="{box_id}"] text.label')
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)
+    ActionChains(page).move_to_element(box).click().perform()
+
+
+def test_it_opens_without_errors_and_without_the_network(page):
+    assert page.get_log("browser") == []
+    sent = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    asked = [one["params"]["request"]["url"] for one in sent if one["method"] == "Network.requestWillBeSent"]
+    assert [url for url in asked if not url.startswith("data:")] == [page.current_url]
+    for section in SECTIONS:
+        assert one(page, f"#{section} > .body").text.strip(), section
+
+
+def test_the_policy_forbids_what_the_page_does_not_need(page):
+    refused = page.execute_async_script(
+        "const done = arguments[0];"
+        "addEventListener('securitypolicyviolation', (event) => done(event.effectiveDirective));"
+        "fetch('https://example.invalid/').catch(() => {});"
+    )
+    assert refused == "connect-src"
+
+
+def test_the_totals_are_those_of_the_document(page, document):
+    (target,) = document["targets"]
+    fields = ("dynamic_launches", "static_launches", "dynamic_copies", "temp_bytes", "argument_bytes", "flops")
+    rows = every(page, "#summary .totals tbody tr")
+    for field, row in zip(fields, rows, strict=False):
+        cells = row.find_elements(By.CSS_SELECTOR, ".num")
+        expected = [target[side]["footprint"][field] for side in ("before", "after")]
+        assert [float(cell.get_attribute("data-value")) for cell in cells[:2]] == expected
+        if field.endswith(("launches", "copies")):
+            assert [cell.text for cell in cells[:2]] == [f"{value:,}" for value in expected]
+            assert cells[2].text == (f"{expected[1] / expected[0]:.3f}" if expected[0] else "–")
+
+
+def test_stages_and_families_are_those_of_the_document_and_link_to_their_launches(page, document):
+    (target,) = document["targets"]
+    for metric in ("dynamic_launches", "bytes", "model_us"):
+        one(page, f'#launches select option[value="{metric}"]').click()
+        for side, table in zip(("before", "after"), every(page, "#launches table.matrix"), strict=True):
+            for group in target[side]["by_stage_family"]:
+                path = f"#launches-of/a100/{side}/stage/{group['stage']}/family/{group['family']}"
+                cell = table.find_element(By.CSS_SELECTOR, f'a[href="{path}"]')
+                assert float(cell.get_attribute("data-value")) == pytest.approx(group[metric], rel=1e-12)
+            whole = table.find_element(By.CSS_SELECTOR, "tfoot td:last-child .num")
+            assert float(whole.get_attribute("data-value")) == pytest.approx(target[side]["totals"][metric], rel=1e-9)
+    group = target["before"]["by_stage_family"][0]
+    page.execute_script(f"location.hash = '#launches-of/a100/before/stage/{group['stage']}/family/{group['family']}'")
+    listed = details(page)
+    for row in rows_of(target["before"]["launches"]):
+        if (row["stage"], row["family"]) == (group["stage"], group["family"]):
+            assert row["name"] in listed
+
+
+def test_a_launch_leads_to_its_op_scope_and_source(page, document):
+    launch = next(row for row in rows_of(document["targets"][0]["before"]["launches"]) if row["ops"] and row["source"])
+    page.execute_script("location.hash = '#launch/a100/before/' + encodeURIComponent(arguments[0])", launch["name"])
+    assert launch["source"] in details(page)
+    link = one(page, '#details a[href^="#op/original/"]')
+    position = int(link.get_attribute("href").rpartition("/")[2])
+    assert position in launch["ops"]
+    name, text, scope, source = line(document, rows_of(document["programs"]["original"]["ops"])[position]["line"])
+    link.click()
+    until(page, lambda: details(page).removeprefix("×").strip().startswith(f"op {name}"))
+    assert text in details(page)
+    assert scope in details(page)
+    one(page, f'#details a[href="#source/{quote(source)}"]').click()
+    until(page, lambda: f"source {source}" in details(page))
+
+
+def test_search_finds_an_op_and_shows_it_in_the_graph(page, document):
+    ops = rows_of(document["programs"]["original"]["ops"])
+    wanted = next(i for i, op in enumerate(ops) if "tanh" in line(document, op["line"])[1])
+    name = line(document, ops[wanted]["line"])[0]
+    one(page, "#search").send_keys(f"{name} tanh")
+    until(page, lambda: every(page, f'#results a[href="#op/original/{wanted}"]'))
+    one(page, f'#results a[href="#op/original/{wanted}"]').click()
+    assert "tanh" in details(page)
+    one(page, "#details button:not(.close)").click()
+    assert f"op:{wanted}" in boxes(page)
+    assert "marked" in one(page, f'#graph .box[data-id="op:{wanted}"]').get_attribute("class")
+
+
+def test_groups_unfold_to_what_is_in_them(page, document):
+    groups = document["programs"]["original"]["groups"]
+    loop = next(i for i, group in enumerate(groups) if group["kind"] == "loop")
+    assert f"{groups[loop]['trips']} trips" in one(page, f'#graph .box[data-id="group:{loop}"]').text
+    press(page, f"group:{loop}")
+    inside = {f"group:{i}" for i, group in enumerate(groups) if group["parent"] == loop}
+    until(page, lambda: inside <= boxes(page))
+    assert one(page, f'#graph .box[data-id="group:{loop}"]').get_attribute("aria-expanded") == "true"
+    press(page, f"group:{loop}")
+    until(page, lambda: not inside & boxes(page))
+
+
+def test_identical_layers_are_one_box(page, document):
+    groups = document["programs"]["original"]["groups"]
+    repeat = next(i for i, group in enumerate(groups) if group["kind"] == "repeat" and group["identical"])
+    page.execute_script(f"location.hash = '#group/original/{repeat}'")
+    assert "3, identical" in details(page)
+    one(page, "#details button:not(.close)").click()
+    assert groups[repeat]["label"] in one(page, f'#graph .box[data-id="group:{repeat}"]').text
+
+
+def test_the_graph_pans_and_zooms(page):
+    canvas = one(page, "#graph svg > g")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", one(page, "#graph svg"))
+    first = canvas.get_attribute("transform")
+    one(page, '#graph button[aria-label="zoom in"]').click()
+    zoomed = canvas.get_attribute("transform")
+    ActionChains(page).move_to_element_with_offset(one(page, "#graph svg"), 0, 200).click_and_hold().move_by_offset(
+        40, 30
+    ).release().perform()
+    assert len({first, zoomed, canvas.get_attribute("transform")}) == 3
+
+
+def test_the_graph_is_used_by_keyboard(page, document):
+    groups = document["programs"]["original"]["groups"]
+    first = next(i for i, group in enumerate(groups) if group["parent"] == 0)
+    page.execute_script(f"document.querySelector('#graph .box[data-id=\"group:{first}\"]').focus()")
+    before = boxes(page)
+    page.switch_to.active_element.send_keys(Keys.ENTER)
+    until(page, lambda: boxes(page) > before)
+    assert page.switch_to.active_element.get_attribute("data-id") == f"group:{first}"
+    page.switch_to.active_element.send_keys("i")
+    assert groups[first]["label"] in details(page)
+    page.switch_to.active_element.send_keys(Keys.ESCAPE)
+    until(page, lambda: not one(page, "#details").is_displayed())
+
+
+def test_before_and_after_stand_side_by_side(page):
+    choice = every(page, "#graph .controls option")[-1]
+    assert "side by side" in choice.text
+    choice.click()
+    until(page, lambda: len(every(page, "#graph .pane svg.graph")) == 2)
+
+
+def test_what_changed_is_unfolded(page, document):
+    diff = document["targets"][0]["diffs"][-1]
+    assert f"{diff['removed']:,} ops removed" in one(page, "#changes").text
+    hunk = next(hunk for hunk in diff["hunks"] if hunk["removed"])
+    page.execute_script("document.querySelectorAll('#changes details.hunk').forEach((one) => (one.open = true))")
+    text = line(document, hunk["removed"][0])[1]
+    until(page, lambda: text in one(page, "#changes .lines.removed").text)
+
+
+def test_names_from_programs_are_text(page):
+    assert page.execute_script("return document.images.length") == len(every(page, "#replay img"))
+    one(page, "#search").send_keys("onerror=alert")
+    until(page, lambda: HOSTILE in one(page, "#results").text)
+    assert page.get_log("browser") == []
+
+
+def test_everything_has_a_name(page):
+    nameless = page.execute_script(
+        "return [...document.querySelectorAll('button, a, select, input, [role=button]')]"
+        ".filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length))"
+        ".map((one) => one.outerHTML)"
+    )
+    assert nameless == []
+    tables = page.execute_script(
+        "return [...document.querySelectorAll('table')]"
+        ".filter((one) => !one.caption || !one.querySelector('th[scope=col]')).length"
+    )
+    assert tables == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(page, scheme):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    colours = page.execute_script(
+        "const style = getComputedStyle(document.documentElement);"
+        "return Object.fromEntries(['paper','ink','dim','link','soft','good','bad'].map((name) =>"
+        " [name, style.getPropertyValue('--' + name).trim()]))"
+    )
+    assert (luminance(colours["paper"]) < 0.1) == (scheme == "dark")
+    for name in ("ink", "dim", "link", "good", "bad"):
+        for ground in ("paper", "soft"):
+            assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+
+
+def luminance(colour):
+    """Relative luminance of ``#rrggbb`` (WCAG 2.1)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(colour, ground):
+    lighter, darker = sorted((luminance(colour), luminance(ground)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tmp_path):
+    """What the CPU and a check that failed leave out: refusals, ceilings, everything after."""
+    poor = json.loads(json.dumps(document))
+    (target,) = poor["targets"]
+    target |= {"after": None, "diffs": [], "peaks": None, "rewritten": target["original"]}
+    target["equivalence"] |= {"verdict": "not-checked", "outputs": [], "reason": "it took too long"}
+    target["before"] |= {"refusals": None}
+    target["before"]["roofline"]["ceilings"] = None
+    poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}
+    (tmp_path / "report.html").write_text(page_of(poor), "utf-8")
+    chromium.get_log("browser")
+    chromium.get((tmp_path / "report.html").as_uri())
+    until(chromium, lambda: chromium.execute_script("return document.documentElement.dataset.ready") == "yes")
+    assert chromium.get_log("browser") == []
+    assert "it took too long" in one(chromium, "#equivalence").text
+    assert "no record" in one(chromium, "#refusals").text
+    assert "–" in one(chromium, "#summary .totals").text
+
+
+def test_it_fits_a_narrow_window(page):
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 1024, "height": 700, "deviceScaleFactor": 1, "mobile": False}
+    )
+    try:
+        wide = page.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= 1024
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

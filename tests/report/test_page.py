@@ -1,0 +1,68 @@
+"""``report.html`` as text: untrusted text cannot end its element, nothing is loaded, the policy fits what is inside."""
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fusionlab.report import page as page_package
+from fusionlab.report.page import SCRIPTS, embedded, page
+
+FOLDER = Path(page_package.__file__).parent
+HOSTILE = "</script><script>alert(1)</script><!-- \u2028 @SCRIPT@ @STYLE@"
+
+
+def elements(html, name):
+    return re.findall(rf"<{name}(?: [^>]*)?>(.*?)</{name}>", html, re.DOTALL)
+
+
+def test_text_of_programs_stays_inside_its_element():
+    document = {"name": HOSTILE}
+    data, script = elements(page(document), "script")
+    assert json.loads(data) == document
+    assert "alert" not in script
+    assert "<" not in embedded(document)
+
+
+def test_marks_in_the_data_are_not_filled_in():
+    plain = page({})
+    assert len(page({"a": "@SCRIPT@"})) - len(plain) == len('"a":"@SCRIPT@"')
+
+
+def test_a_number_that_json_lacks_is_an_error():
+    with pytest.raises(ValueError, match="JSON"):
+        page({"model_us": float("nan")})
+
+
+def test_the_policy_names_the_script_and_the_style_and_nothing_else():
+    html = page({"name": HOSTILE})
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1]
+    (style,) = elements(html, "style")
+    script = elements(html, "script")[-1]
+    for kind, content in (("script", script), ("style", style)):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_nothing_is_loaded_from_anywhere():
+    addresses = re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"'`)]*", page({}))
+    assert set(addresses) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_markup_is_never_made_from_text():
+    for name in SCRIPTS:
+        source = (FOLDER / name).read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", source), (
+            name
+        )
+
+
+def test_every_script_is_joined():
+    assert {path.name for path in FOLDER.glob("*.js")} == set(SCRIPTS)
+    assert len(SCRIPTS) == len(set(SCRIPTS))
+    assert all(len(path.read_text().splitlines()) <= 300 for path in FOLDER.iterdir() if path.is_file())
