@@ -63,7 +63,11 @@ def test_a_term_behind_two_rare_gates(name):
     assert any(part in event.reason for event in result.events for part in why), result.events
 
 
-@pytest.mark.parametrize("name", [*(name for name in RARE if name != "table"), *ONE_AFTER_ANOTHER])
+QUICK = ("all", "count", "selections")
+OTHERS = [name for name in (*RARE, *ONE_AFTER_ANOTHER) if name not in (*QUICK, "table")]
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_a_value_that_makes_the_same_of_them_is_rewritten(name, run_raised):
     """But for tables: there the refusal stands, because their indices are not recognised as the same."""
     gate = RARE[name][0] if name in RARE else None
