@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fusionlab.codegen.forward_laplacian.families import ELEMENTWISE, MOVES, REPEATS
-from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import filling, least_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.replay import CONTROL_FLOW
 from fusionlab.passes.sums_over_directions import is_float
 
 SIDES = ("stablehlo.maximum", "stablehlo.minimum", "stablehlo.sign", "stablehlo.abs", "stablehlo.clamp")
-_TOGETHER = ("stablehlo.and", "stablehlo.or", "stablehlo.xor", "stablehlo.dot_general", "stablehlo.select")
-"""What these make of two answers may be one thing wherever each was seen to be two; products are gates."""
+_SAME_OR_GATES = ("stablehlo.convert", "stablehlo.negate", "stablehlo.not", "stablehlo.multiply", *REPEATS)
+"""What these make of answers was seen to be two things where the answers were, but for products, which are gates."""
 _REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
 _BITWISE = ("stablehlo.and", "stablehlo.or", "stablehlo.xor", "stablehlo.select")
 _OF_EACH = ELEMENTWISE | {"stablehlo.and", "stablehlo.or", "stablehlo.xor", "stablehlo.not", "stablehlo.remainder",
@@ -139,25 +138,17 @@ class Questions:
         return bool(read) and all(value in read or self._filling(value) is not None for value in node.operands)
 
     def _answer(self, node: Node) -> None:
-        """What is made of answers and constants alone; a question where it says something of several of them."""
+        """What is made of answers and constants alone: an answer, and mostly a question of its own."""
         read = self.answers.intersection(node.operands)
         if not read or len(node.results) != 1:
             return
-        unknown = not self._made_of_answers(node)
         bits = node.name in _BITWISE and node.results[0].type.dtype == "i1"
-        if node.name in _REDUCTIONS:
-            together = combiner(node.regions[0]) != "add"
-        elif node.name in _OF_EACH:
-            together = node.name in SIDES or (node.name in _TOGETHER and (len(read) > 1 or (bits and unknown)))
-            together = together and (bits or not self._selects_or_nothing(node))
-        elif node.name in MOVES:
-            together = False
-        else:
+        if not (bits or self._made_of_answers(node)):
             return
-        if unknown and not bits:
+        if node.name not in _REDUCTIONS and node.name not in _OF_EACH and node.name not in MOVES:
             return
         self.answers.update(node.results)
-        if together:
+        if node.name not in _SAME_OR_GATES and (bits or not self._selects_or_nothing(node)):
             self.found.append(Question(node))
 
     def _selects_or_nothing(self, node: Node) -> bool:

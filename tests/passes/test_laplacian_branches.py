@@ -35,6 +35,8 @@ RARE = {
     "sum": (lambda y: jnp.where(jnp.where(y > 0.9, 1.0, 0.0).sum() > 7.5, 1.0, 0.0), "compare at"),
     "equal-sum": (lambda y: jnp.where(jnp.where(y > 0.9, 1.0, 0.0).sum() == 9.0, 1.0, 0.0), "compare at"),
     "polynomial": (lambda y: (n := indicator(y, 0) + indicator(y, 1)) * (n - 1), "multiply at"),
+    "power": (lambda y: (n := indicator(y, 0) + indicator(y, 1)) ** 2 - n, "subtract at"),
+    "quotient": (lambda y: (count(y) // 8).astype(y.dtype), "divide at"),
     "excess": (lambda y: jnp.maximum(count(y) - 7, 0).astype(y.dtype), "maximum at"),
     "table": (lambda y: TABLE[count(y)], "which element"),
 }
