@@ -25,7 +25,7 @@ from fusionlab.cli_options import (
     start,
     target_option,
 )
-from fusionlab.errors import CompileError, InputError, missing_package
+from fusionlab.errors import CompileError, InputError, NotStudied, missing_package
 
 
 class _Group(click.Group):
@@ -127,7 +127,15 @@ def apply(
         diff_lines = command.DIFF_LINES
     search = SearchOptions(objective, time_limit, seed)
     options = command.ApplyOptions(passes, pipeline, memory_budget, out, unchecked, require_applied, diff_lines, search)
-    loaded = load_source_of(source)
+    try:
+        loaded = load_source_of(source)
+    except NotStudied as found:
+        from fusionlab.commands.pass_through import pass_through
+
+        circumstances(None, target, quiet, no_cache)  # a target that there is not is an error here too
+        document, code = pass_through(found, options, console_for(as_json))
+        finish(document, as_json)
+        sys.exit(code)
     given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
     document, code = command.apply(loaded, options, given, console_for(as_json))
     finish(document, as_json)

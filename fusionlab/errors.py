@@ -10,6 +10,17 @@ class InputError(Exception):
     """The user's input is wrong; the message is the one line that is printed before exit code 2."""
 
 
+class NotStudied(InputError):
+    """A whole and valid module with something in it that is not studied: ``what`` it is, and ``where``.
+
+    ``apply`` passes the file ``path`` through as it is; for every other command it is wrong input.
+    """
+
+    def __init__(self, path: str, what: str, where: str) -> None:
+        super().__init__(f"{path}: {what}")
+        self.path, self.what, self.where = path, what, where
+
+
 class CompileError(RuntimeError):
     """XLA could not compile a program; the message is the first line of XLA's."""
 

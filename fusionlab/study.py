@@ -21,7 +21,7 @@ from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.samples import sample_of
 from fusionlab.equivalence.verdict import Verdict
-from fusionlab.errors import InputError
+from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
@@ -32,6 +32,8 @@ from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, 
 from fusionlab.workload import Workload
 
 Progress = Callable[[str], None]
+
+UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,15 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``after`` is None when the rewritten program was not shown equivalent: then it has no figures."""
+    """``after`` is None when the rewritten program was not shown equivalent: then it has no figures. ``before`` is None
+    when XLA cannot compile the program and no pass would change it."""
 
     original: Program
     rewritten: Program
     pipeline: str
     events: tuple[Event, ...]
     pass_s: float
-    before: Footprint
+    before: Footprint | None
     after: Footprint | None
     equivalence: Verdict
     steps: tuple[Rewriting, ...] = ()
@@ -87,7 +90,7 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """The ``apply`` document of the ``--json`` contract."""
         return {
-            "before": self.before.to_json(),
+            "before": self.before.to_json() if self.before else None,
             "after": self.after.to_json() if self.after else None,
             "pipeline": self.pipeline,
             "pass_s": self.pass_s,
@@ -110,7 +113,12 @@ def study(
     different is never measured.
     """
     original = lower(source, given) if original is None else original
-    before = measure(source, original, given)
+    try:
+        before = measure(source, original, given)
+    except CompileError as error:
+        if isinstance(source, Workload):
+            raise
+        return _left_alone(original, passes, given, error)
     steps: list[Rewriting] = []
     result, pass_s = rewrite(
         original, passes, given, lambda by, made, _: steps.append(Rewriting(str(by), made.program))
@@ -120,6 +128,17 @@ def study(
     after = measure(source, result.program, given) if trusted else None
     pipeline = print_pipeline(passes)
     return Outcome(original, result.program, pipeline, result.events, pass_s, before, after, verdict, tuple(steps))
+
+
+def _left_alone(original: Program, passes: Sequence[Pass], given: Circumstances, error: CompileError) -> Outcome:
+    """The outcome for a file that XLA cannot compile, without figures; ``error`` if a pass would change it."""
+    started = time.perf_counter()
+    result = run_pipeline(original, passes, Setting(platform=given.target.kind))
+    if result.applied:
+        raise error
+    given.progress(f"measure: no figures: {error}")
+    pass_s = time.perf_counter() - started
+    return Outcome(original, original, print_pipeline(passes), result.events, pass_s, None, None, UNCHANGED)
 
 
 def lower(source: Workload | Program, given: Circumstances) -> Program:
@@ -208,7 +227,7 @@ def check(
     stand in for random ones; ``oracles`` are asked about the original.
     """
     if not result.applied:
-        return Verdict("equal", reason="no pass applied: the program is unchanged")
+        return UNCHANGED
     if isinstance(source, Program):
         given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
         limit_s = given.check_time_limit_s

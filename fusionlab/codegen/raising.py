@@ -57,6 +57,9 @@ _DTYPES: dict[str, Any] = {
 _SHARDINGS = ("mhlo.sharding", "sdy.sharding")
 """Attributes that what is lowered again from JAX would not have."""
 
+_WAITING = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
+"""What would run until a limit of time: nobody feeds it or takes what it gives."""
+
 _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
 
@@ -188,11 +191,15 @@ def unsupported_nodes(region: Region) -> list[Node]:
 
 
 def require_known_calls(program: Program) -> None:
-    """RaiseError naming the first custom call of any function of ``program`` that no rule knows."""
+    """RaiseError naming the first custom call of any function of ``program`` that no rule knows, or what waits for a
+    host on the other side."""
     module = program.parse()
     found: list[str] = []
+    waiting: list[str] = []
 
     def look(operation: Any) -> Any:
+        if operation.name in _WAITING:
+            waiting.append(operation.name)
         if operation.name == "stablehlo.custom_call":
             found.append(str(operation.attributes["call_target_name"].value))
         return ir.WalkResult.ADVANCE
@@ -200,6 +207,8 @@ def require_known_calls(program: Program) -> None:
     module.operation.walk(look)
     if (unknown := next((target for target in found if target not in calls.TARGETS), None)) is not None:
         raise RaiseError(f"custom call @{unknown} is opaque")
+    if waiting:
+        raise RaiseError(f"{waiting[0]} waits for another side, and there is none")
 
 
 def _supported(node: Node) -> bool:

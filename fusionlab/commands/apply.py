@@ -47,7 +47,7 @@ def apply(
     source: Workload | Program, options: ApplyOptions, given: Circumstances, console: Console
 ) -> tuple[dict[str, Any], int]:
     """Run the study; print the table; write ``out`` if the result may be trusted. Gives the document and exit code."""
-    fixed = fixed_part(_pipeline_text(options))
+    fixed = fixed_part(pipeline_text(options))
     if fixed is None and options.search.given:
         raise InputError("--objective, --time-limit and --seed are for --pipeline best")
     passes = passes_of(options) if fixed is None else fixed
@@ -84,14 +84,15 @@ def require_file_name(name: str, option: str) -> None:
 
 def passes_of(options: ApplyOptions) -> tuple[Pass, ...]:
     """The passes that the options name, in order; InputError when they name none."""
-    text = _pipeline_text(options)
+    text = pipeline_text(options)
     if not text:
         raise InputError("name what to apply: --pass NAME (repeatable) or --pipeline 'a,b{x=1}'")
     passes = parse_pipeline(text)
     return with_memory_budget(passes, ByteSize.parse(options.memory_budget)) if options.memory_budget else passes
 
 
-def _pipeline_text(options: ApplyOptions) -> str:
+def pipeline_text(options: ApplyOptions) -> str:
+    """The pipeline that the options name, as text."""
     return ",".join([*options.passes, *([options.pipeline] if options.pipeline else [])])
 
 

@@ -12,11 +12,13 @@ import numpy as np
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.edge_walkers import edge_walkers
+from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program, TensorType
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
+"""The first has walkers as samplers begin with, about the nuclei; the others walkers of the density of psi."""
 EDGE_SEED = 4
 _ROUNDINGS = 7
 
@@ -36,8 +38,9 @@ class Sample:
 
 
 def workload_samples(workload: Workload) -> Iterator[Sample]:
-    """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed. The
-    last sample has edge walkers: near coalescence, far away, exchanged.
+    """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed, and the
+    walkers are Metropolis-equilibrated with them (``equilibrated``). The last sample has edge walkers: near
+    coalescence, far away, exchanged.
 
     Parameters at their initial values hide terms (zeros, ones), so a tenth of each array's spread (or 0.1 where it is
     constant) is added as noise. The last quarter of the walkers (at least one, where there are two) repeats the
@@ -52,11 +55,19 @@ def workload_samples(workload: Workload) -> Iterator[Sample]:
         if seed == EDGE_SEED:
             named["walkers"], kinds = edge_walkers(np.array(named["walkers"]), workload.nuclei)
         elif "walkers" in named:
-            named["walkers"] = _exchanged(np.array(named["walkers"]))
+            walkers = np.array(named["walkers"])
+            if seed != SEEDS[0]:
+                walkers = equilibrated(workload, _leaves(named["parameters"]), walkers, seed)
+            named["walkers"] = _exchanged(walkers)
         leaves = jax.tree.leaves(tuple(named.values()))
-        label = f"seed {seed}, {'initial' if seed == SEEDS[0] else 'perturbed'} parameters"
+        label = f"seed {seed}, " + ("initial parameters" if seed == SEEDS[0] else "perturbed parameters")
+        label += ", equilibrated walkers" if not kinds and seed != SEEDS[0] and "walkers" in named else ""
         label += ", edge walkers" if kinds else ""
         yield Sample(label, tuple(np.asarray(leaf) for leaf in leaves), not kinds, kinds)
+
+
+def _leaves(parameters: Any) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(parameters)]
 
 
 def _arguments(workload: Workload, seed: int) -> dict[str, Any]:

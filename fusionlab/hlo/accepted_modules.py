@@ -21,8 +21,28 @@ _OPERATIONS = ("builtin.module", "func.func", "func.call", "func.return")
 _CALLERS = ("func.call", "stablehlo.composite", "stablehlo.custom_call")
 
 
+def why_not_studied(module: ir.Module) -> tuple[str, str] | None:
+    """What there is in ``module`` that is not studied, in one line, and where; None where there is nothing such."""
+    for top in module.body.operations:
+        name = f"@{top.name.value}" if top.operation.name == "func.func" else "the module"
+        found: list[tuple[str, str]] = []
+
+        def look(operation: Any, name: str = name, found: list[tuple[str, str]] = found) -> Any:
+            if (cause := _why_not_studied(operation)) is None:
+                return ir.WalkResult.ADVANCE
+            where = f"{name}{_line(operation)}"
+            found.append((f"{cause} in {where}: not StableHLO as JAX writes it", where))
+            return ir.WalkResult.INTERRUPT
+
+        top.operation.walk(look, ir.WalkOrder.PRE_ORDER)
+        if found:
+            return found[0]
+    return None
+
+
 def why_refused(module: ir.Module) -> str | None:
-    """What is wrong with ``module`` and where, in one line; None for one that can be studied."""
+    """What is wrong with ``module`` and where, in one line; None for one that can be studied, but for what
+    ``why_not_studied`` says."""
     functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
     calls: dict[str, list[str]] = {}
     every_call: dict[str, Counter[str]] = {}
@@ -34,9 +54,6 @@ def why_refused(module: ir.Module) -> str | None:
             return f"regions nest deeper than {MOST_REGIONS} in {name}"
         top.operation.walk(lambda op, seen=operations: seen.append(op) or ir.WalkResult.ADVANCE, ir.WalkOrder.PRE_ORDER)
         sizes[name] = len(operations)
-        for operation in operations:
-            if (cause := _why_refused(operation)) is not None:
-                return f"{cause} in {name}{_line(operation)}: not StableHLO as JAX writes it"
         called = [callee for op in operations if op.name in _CALLERS for callee in _callees(op) if callee in functions]
         every_call[name] = Counter(f"@{callee}" for callee in called)
         calls[name] = [f"@{callee}" for callee in dict.fromkeys(called)]
@@ -49,7 +66,7 @@ def why_refused(module: ir.Module) -> str | None:
     return too_much(sizes, every_call)
 
 
-def _why_refused(operation: Any) -> str | None:
+def _why_not_studied(operation: Any) -> str | None:
     if operation.name.partition(".")[0] not in _DIALECTS and operation.name not in _OPERATIONS:
         return f"there is a {operation.name}"
     if any(len(region.blocks) > 1 for region in operation.regions):

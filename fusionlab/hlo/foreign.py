@@ -10,10 +10,10 @@ import signal
 import subprocess
 import time
 
-from fusionlab.hlo.reader import HEADER, Unreadable
+from fusionlab.hlo.reader import FOREIGN, HEADER, MODULE, Foreign, Unreadable
 from fusionlab.own_process import module_command
 
-__all__ = ["Unreadable", "read_apart"]
+__all__ = ["Foreign", "Unreadable", "read_apart"]
 
 TIME_LIMIT_S = 10.0
 TIME_LIMIT_S_PER_MB = 2.0
@@ -28,13 +28,14 @@ _kept: list[subprocess.Popen[bytes]] = []
 def read_apart(content: bytes) -> bytes:
     """The bytecode that MLIR writes after reading ``content`` (StableHLO text, bytecode, a portable artifact).
 
-    Unreadable says what is wrong with it, also when the process that read it died or took too long.
+    Unreadable says what is wrong with it, also when the process that read it died or took too long; Foreign, what a
+    valid module has in it that is not studied.
     """
     process, start_s = (_kept.pop(), 0.0) if _kept else (_start(), _START_LIMIT_S)
     limit_s = TIME_LIMIT_S + TIME_LIMIT_S_PER_MB * len(content) / 1e6
-    is_module, answer = False, b""
+    what, answer = MODULE, b""
     try:
-        is_module, answer = _ask(process, content, time.monotonic() + start_s + limit_s)
+        what, answer = _ask(process, content, time.monotonic() + start_s + limit_s)
     except TimeoutError:
         raise Unreadable(f"not a valid StableHLO module: MLIR did not read it within {limit_s:.0f} s") from None
     except (EOFError, BrokenPipeError):
@@ -44,7 +45,9 @@ def read_apart(content: bytes) -> bytes:
             _kept.append(process)
         else:
             _end(process)
-    if not is_module:
+    if what == FOREIGN:
+        raise Foreign(*answer.decode("utf-8", "replace").split("\n", 1))
+    if what != MODULE:
         raise Unreadable(answer.decode("utf-8", "replace"))
     return answer
 
@@ -56,14 +59,14 @@ def _start() -> subprocess.Popen[bytes]:
     )
 
 
-def _ask(process: subprocess.Popen[bytes], content: bytes, deadline: float) -> tuple[bool, bytes]:
-    """Whether the answer is a module, and the answer; TimeoutError, or EOFError or BrokenPipeError when it died."""
+def _ask(process: subprocess.Popen[bytes], content: bytes, deadline: float) -> tuple[int, bytes]:
+    """What the answer is, and the answer; TimeoutError, or EOFError or BrokenPipeError when the process died."""
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(HEADER.pack(True, len(content)) + content)  # it reads all of it before it does anything
+    process.stdin.write(HEADER.pack(MODULE, len(content)) + content)  # it reads all of it before it does anything
     process.stdin.flush()
-    is_module, size = HEADER.unpack(_received(process.stdout.fileno(), HEADER.size, deadline))
-    return is_module, _received(process.stdout.fileno(), size, deadline)
+    what, size = HEADER.unpack(_received(process.stdout.fileno(), HEADER.size, deadline))
+    return what, _received(process.stdout.fileno(), size, deadline)
 
 
 def _received(descriptor: int, size: int, deadline: float) -> bytes:

@@ -18,10 +18,12 @@ from typing import Any
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
-from fusionlab.errors import InputError
-from fusionlab.hlo.foreign import Unreadable, read_apart
+from fusionlab.errors import InputError, NotStudied
+from fusionlab.hlo.foreign import Foreign, Unreadable, read_apart
 
 _MOST_ELEMENTS = 2**48
+_DYNAMIC = re.compile(r"tensor<(?:\d+x)*\?[^>]*>")
+_ONLY_STATIC = "only tensors of static shape can be studied"
 _CPU_CALLS = re.compile(rb"lapack_|__custom_call_cpu|ducc_fft|eigen_")
 _CUDA_CALLS = re.compile(rb"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
 
@@ -74,7 +76,8 @@ class Program:
 
     @staticmethod
     def of_foreign_bytes(content: bytes, path: Path, *, name: str = "", platform: str | None = None) -> Program:
-        """The program that ``content`` of the file ``path`` is; InputError names the file and what is wrong.
+        """The program that ``content`` of the file ``path`` is; InputError names the file and what is wrong, NotStudied
+        what a valid module has in it that is not studied.
 
         MLIR reads it in another process first: what this one reads is what MLIR has written there.
         """
@@ -82,6 +85,8 @@ class Program:
             bytecode = read_apart(content)
         except Unreadable as error:
             raise InputError(f"{path}: {error}") from None
+        except Foreign as error:
+            raise NotStudied(str(path), error.what, error.where) from None
         program = Program(name or path.stem, bytecode, platform or _platform_of(bytecode), str(path))
         try:
             module = program.parse()
@@ -155,7 +160,10 @@ def _public_function(module: ir.Module) -> Any:
 
 
 def _require_static_tensors(module: ir.Module, path: Path) -> None:
-    """InputError naming the file, unless ``module`` has an entry, and only tensors of static and possible shape."""
+    """InputError naming the file, unless ``module`` has an entry, and only tensors of static and possible shape.
+
+    NotStudied, where the shapes are dynamic.
+    """
     if (entry := _public_function(module)) is None:
         raise InputError(f"{path}: the module has no public function; expected one named main")
     for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
@@ -163,11 +171,13 @@ def _require_static_tensors(module: ir.Module, path: Path) -> None:
             try:
                 TensorType.of(type_)
             except ValueError:
-                where = f"{kind} {index} of @{entry.name.value} has type {type_}"
-                raise InputError(f"{path}: {where}; only tensors of static shape can be studied") from None
+                where = f"@{entry.name.value}"
+                what = f"{kind} {index} of {where} has type {type_}; {_ONLY_STATIC}"
+                raise NotStudied(str(path), what, where) from None
     text = str(module)
-    if (dynamic := re.search(r"tensor<(?:\d+x)*\?[^>]*>", text)) is not None:
-        raise InputError(f"{path}: there is a {dynamic[0]} in the module; only tensors of static shape can be studied")
+    if (dynamic := _DYNAMIC.search(text)) is not None:
+        where = next((f"@{op.name.value}" for op in module.body.operations if _DYNAMIC.search(str(op))), "the module")
+        raise NotStudied(str(path), f"there is a {dynamic[0]} in {where}; {_ONLY_STATIC}", where)
     for shape in set(re.findall(r"tensor<((?:\d+x)+)", text)):
         if math.prod(map(int, shape.split("x")[:-1])) > _MOST_ELEMENTS:
             raise InputError(f"{path}: there is a tensor<{shape}...> in the module, more than any memory holds")

@@ -20,12 +20,16 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
-from fusionlab.hlo.accepted_modules import why_refused
+from fusionlab.hlo.accepted_modules import why_not_studied, why_refused
 from fusionlab.hlo.accepted_text import why_text_refused
 from fusionlab.own_process import limit_memory
 
-HEADER = struct.Struct("<?Q")
-"""Before what is sent in either direction: whether it is a module (else words), and how many bytes it has."""
+HEADER = struct.Struct("<BQ")
+"""Before what is sent in either direction: what it is, one of the three below, and how many bytes it has."""
+
+WORDS, MODULE, FOREIGN = range(3)
+"""What is wrong with a file; a module; what there is in a valid module that is not studied and, in a line of its own,
+where."""
 
 _MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
@@ -41,6 +45,14 @@ class Unreadable(Exception):
     """What is no module that can be studied; the message is the cause in one line."""
 
 
+class Foreign(Exception):
+    """A valid module in which there is something that is not studied: ``what``, in one line, and ``where``."""
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(what)
+        self.what, self.where = what, where
+
+
 def read(content: bytes) -> bytes:
     """The bytecode of a module given as StableHLO text, MLIR bytecode or a portable artifact (VHLO) of any version."""
     is_bytecode = content.startswith(_MAGIC)
@@ -52,9 +64,13 @@ def read(content: bytes) -> bytes:
         except UnicodeDecodeError:
             raise Unreadable("neither StableHLO text nor MLIR bytecode") from None
         except (ir.MLIRError, ValueError) as error:
+            if (found := _of_unknown_dialect(content)) is not None:
+                raise Foreign(*found) from None
             raise Unreadable(f"not a valid StableHLO module: {_first_line(error)}") from None
         if (cause := why_refused(module)) is not None:
             raise Unreadable(cause)
+        if (found := why_not_studied(module)) is not None:
+            raise Foreign(*found)
         _read_names(module)
         if _looks_dynamic(module):
             module = _with_static_shapes(content, context) or module
@@ -76,6 +92,21 @@ def _parsed(content: bytes, context: ir.Context) -> ir.Module:
         module = ir.Module.parse(content if content.startswith(_MAGIC) else content.decode("utf-8"))
     module.operation.verify()
     return module
+
+
+def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
+    """What of an unknown dialect there is in a module, and where, if it is valid otherwise: MLIR holds such operations
+    where they are written in their general form, as in bytecode. None for what is no module even so."""
+    with _context() as context:
+        context.allow_unregistered_dialects = True
+        try:
+            module = _parsed(content, context)
+        except (ir.MLIRError, ValueError):
+            return None
+        if why_refused(module) is not None:
+            return None
+        where = "the module"
+        return why_not_studied(module) or (f"there is an attribute or a type of an unknown dialect in {where}", where)
 
 
 def _looks_dynamic(module: ir.Module) -> bool:
@@ -146,12 +177,14 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     while len(header := requests.read(HEADER.size)) == HEADER.size:
         content = requests.read(HEADER.unpack(header)[1])
         try:
-            is_module, answer = True, read(content)
+            what, answer = MODULE, read(content)
         except Unreadable as error:
-            is_module, answer = False, str(error).encode()
+            what, answer = WORDS, str(error).encode()
+        except Foreign as error:
+            what, answer = FOREIGN, f"{error.what}\n{error.where}".encode()
         except (MemoryError, RecursionError, ir.MLIRError, ValueError, IndexError) as error:
-            is_module, answer = False, f"cannot be read: {type(error).__name__}: {_first_line(error)}".encode()
-        answers.write(HEADER.pack(is_module, len(answer)) + answer)
+            what, answer = WORDS, f"cannot be read: {type(error).__name__}: {_first_line(error)}".encode()
+        answers.write(HEADER.pack(what, len(answer)) + answer)
         answers.flush()
 
 

@@ -16,10 +16,15 @@ _CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
 class ValueNumbers(dict[Value, int]):
-    """The number of every value of a function and of the regions in it."""
+    """The number of every value of a function and of the regions in it.
 
-    def __init__(self, flat: Region) -> None:
+    With ``through_reshapes``, what is reshaped and reshaped back has the number that it had.
+    """
+
+    def __init__(self, flat: Region, *, through_reshapes: bool = False) -> None:
         super().__init__()
+        self._through_reshapes = through_reshapes
+        self._reshaped: dict[int, tuple[int, str]] = {}
         self._fresh = itertools.count()
         self._known: dict[Hashable, int] = {}
         self.update((value, next(self._fresh)) for value in flat.arguments)
@@ -31,9 +36,22 @@ class ValueNumbers(dict[Value, int]):
                 self._number_regions(node)
                 self.update((value, next(self._fresh)) for value in node.results)
                 continue
+            if self._through_reshapes and node.name == "stablehlo.reshape":
+                self[node.results[0]] = self._reshape(node)
+                continue
             key = self._key(node)
             for value in node.results:
                 self[value] = self._numbered((key, value.index))
+
+    def _reshape(self, node: Node) -> int:
+        """The number of the same elements in this shape, whatever shapes they had in between."""
+        given, made = self[node.operands[0]], str(node.results[0].handle.type)
+        first, shape = self._reshaped.get(given, (given, str(node.operands[0].handle.type)))
+        if made == shape:
+            return first
+        number = self._numbered(("reshape", first, made))
+        self._reshaped[number] = (first, shape)
+        return number
 
     def _numbered(self, key: Hashable) -> int:
         if key not in self._known:

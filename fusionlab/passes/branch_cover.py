@@ -2,7 +2,8 @@
 
 A comparison of floats makes two programs of one. Where the value and its supposed Laplacian read the same comparison,
 both are also evaluated with its outcome turned around at random: derivatives do not ask whether it was true. A
-comparison that only the supposed Laplacian reads has to go both ways at the points tried, or nothing is known of it.
+comparison that only the supposed Laplacian reads has to go both ways at the points tried, or nothing is known of it;
+and so has what it makes of several of them (``branch_questions``).
 """
 
 from __future__ import annotations
@@ -14,52 +15,40 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising import Raising, live_nodes
-from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.loops import Invariant
-from fusionlab.hlo.replay import CONTROL_FLOW, Replay
+from fusionlab.hlo.replay import Replay
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.passes.sums_over_directions import is_float
+from fusionlab.passes.branch_questions import Question, questions
 
-_SIDES = ("stablehlo.maximum", "stablehlo.minimum", "stablehlo.sign", "stablehlo.abs", "stablehlo.clamp")
-_TOGETHER = ("stablehlo.and", "stablehlo.or", "stablehlo.xor")
+TURNS = 2
+"""Ways in which comparisons are turned around."""
 
-
-def comparisons(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes, those of regions too, whose value is one of two functions of floats: a comparison, a maximum, a sign; and
-    what two comparisons say together.
-
-    Equality of floats is left out: where it holds is no more than a surface.
-    """
-    found = []
-    answers: set[Value] = set()
-    for node in nodes:
-        read = answers.intersection(node.operands)
-        if read and node.name in (*_TOGETHER, "stablehlo.not", *REPEATS):
-            answers.update(node.results)
-            if len(read) > 1 and node.name in _TOGETHER:
-                found.append(node)
-        if node.name in CONTROL_FLOW:
-            found += [inner for region in node.regions for inner in comparisons(region.nodes)]
-        if node.name == "stablehlo.compare":
-            direction = str(node.attributes["comparison_direction"])
-            if is_float(node.operands[0]) and "EQ" not in direction and "NE" not in direction:
-                found.append(node)
-                answers.update(node.results)
-        elif node.name in _SIDES and is_float(node.operands[0]):
-            name = node.name.removeprefix("stablehlo.")
-            if not any(least_of(name, value) for value in node.operands):
-                found.append(node)
-    return found
+_Seen = tuple[Any, Any]
+"""The least and the most that something was, over all elements; of gates 0 and whether they were ever open together."""
 
 
-def outcomes(node: Node, raising: Raising, environment: Mapping[Value, Any]) -> Any:
-    """Which way ``node`` went, element by element; 0 or 1, booleans."""
+def _spread(question: Question, raising: Raising, environment: Mapping[Value, Any]) -> _Seen:
+    """What ``question`` was, in the environment of its node."""
+    if question.gates:
+        together: Any = True
+        for gate in question.gates:
+            array = jnp.equal(environment[gate.answer], 0) == gate.inverted
+            for move in gate.moves:
+                (array,) = raising.node(move, {move.operands[0]: array})
+            together = together & array
+        return jnp.zeros(()), jnp.any(together).astype(float)
+    node = question.node
+    outcome = _side(node, environment) if question.sides else environment[node.results[0]]
+    if not outcome.size:
+        return jnp.zeros(()), jnp.ones(())
+    return jnp.min(outcome).astype(float), jnp.max(outcome).astype(float)
+
+
+def _side(node: Node, environment: Mapping[Value, Any]) -> Any:
+    """Which of its two functions ``node`` was, element by element."""
     arrays = [environment[value] for value in node.operands]
-    if node.name == "stablehlo.compare" or node.name in _TOGETHER:
-        return raising.node(node, environment)[0]
     if node.name == "stablehlo.clamp":
         return (arrays[1] > arrays[0]) & (arrays[1] < arrays[2])
     return jnp.greater(arrays[0], arrays[1] if len(arrays) > 1 else 0)
@@ -67,9 +56,9 @@ def outcomes(node: Node, raising: Raising, environment: Mapping[Value, Any]) -> 
 
 @dataclass(frozen=True)
 class Turning(Raising):
-    """Turns the outcomes of the comparisons number n around, at random, where ``turn[0][slots[n]]`` is set.
+    """Turns the outcomes of the comparisons number n around, at random, where ``turn[0][slots[n]]`` is not 0.
 
-    ``turn`` holds one traced array of booleans while a function is traced.
+    ``turn`` holds one traced array of integers while a function is traced, up to ``TURNS``: each turns others around.
     """
 
     numbers: Mapping[Value, int] = field(default_factory=dict)
@@ -82,8 +71,9 @@ class Turning(Raising):
         if node.name != "stablehlo.compare" or self.numbers[node.results[0]] not in self.slots:
             return results
         number = self.numbers[node.results[0]]
-        bits = np.random.default_rng(number).integers(0, 2, np.shape(results[0])).astype(bool)
-        return [results[0] ^ (self.turn[0][self.slots[number]] & bits)]
+        bits = np.random.default_rng(number).integers(0, 2, (TURNS + 1, *np.shape(results[0]))).astype(bool)
+        bits[0] = False
+        return [results[0] ^ jnp.asarray(bits)[self.turn[0][self.slots[number]]]]
 
 
 class BranchCover:
@@ -98,58 +88,82 @@ class BranchCover:
         numbers: ValueNumbers,
     ) -> None:
         self.nodes, self.known, self.replay, self.numbers = nodes, known, replay, numbers
-        found = comparisons(live_nodes(nodes, known, targets))
-        everywhere = set(found)
+        found = questions(live_nodes(nodes, known, targets))
         body = () if replay is None else replay.loop.body.nodes
         varying = frozenset() if replay is None else replay.varying
-        self.top = [node for node in nodes if node in everywhere]
-        in_body = [node for node in body if node in everywhere]
-        self.in_body = [node for node in in_body if varying.isdisjoint(node.operands)]
-        self.directed = [node for node in in_body if not varying.isdisjoint(node.operands)]
-        reached = {*self.top, *in_body}
-        self.unseen = [node for node in found if node not in reached]
-        turned = [numbers[node.results[0]] for node in found if node.name == "stablehlo.compare"]
+        at_top, inside = set(nodes), set(body)
+        self.top = [question for question in found if question.node in at_top]
+        in_body = [question for question in found if question.node in inside]
+        self.unseen = [question for question in found if question.node not in at_top | inside]
+        self.directed = [q for q in in_body if not varying.isdisjoint(q.reads)]
+        self.in_body = [q for q in in_body if varying.isdisjoint(q.reads)]
+        turned = [numbers[q.node.results[0]] for q in found if q.node.name == "stablehlo.compare"]
         self.slots = {number: at for at, number in enumerate(dict.fromkeys(turned))}
 
-    def shared(self, output: Value) -> set[int]:
-        """Numbers of the comparisons that ``output`` reads."""
-        return {self.numbers[node.results[0]] for node in comparisons(live_nodes(self.nodes, self.known, [output]))}
+    def _questions_of(self, output: Value) -> list[Question]:
+        return questions(live_nodes(self.nodes, self.known, [output]))
 
     def turn(self, output: Value | None) -> np.ndarray:
-        """What to give as ``turn`` for the comparisons that ``output`` reads too; None turns none."""
-        shared = set() if output is None else self.shared(output)
-        return np.array([number in shared for number in self.slots], bool)
+        """1 for the comparisons that ``output`` reads too, 0 for others: what to give, times one of ``TURNS``, as
+        ``turn``; None turns none."""
+        shared = set() if output is None else {self._number(q) for q in self._questions_of(output)}
+        return np.array([number in shared for number in self.slots], np.int32)
 
-    def evaluate(self, raising: Raising, environment: dict[Value, Any]) -> list[tuple[Any, Any]]:
-        """(was it ever true, was it ever false) of each of ``top`` and ``in_body``, given the program's values."""
-        found = [outcomes(node, raising, environment) for node in self.top]
+    def _number(self, question: Question) -> int:
+        return self.numbers[question.node.results[0]]
+
+    def _gates(self, question: Question) -> set[tuple[int, bool]]:
+        return {(self.numbers[gate.answer], gate.inverted) for gate in question.gates}
+
+    def evaluate(self, raising: Raising, environment: dict[Value, Any]) -> list[_Seen]:
+        """What each of ``top`` and ``in_body`` was, given the program's values."""
+        found = [_spread(question, raising, environment) for question in self.top if not question.which]
         if self.in_body:
             assert self.replay is not None
             loop = self.replay.loop
             inner = dict(environment)
             inner.update((loop.body.arguments[i], environment[loop.node.operands[i]]) for i in loop.indices(Invariant))
-            wanted = [value for node in self.in_body for value in node.operands]
+            wanted = [value for question in self.in_body if not question.which for value in question.reads]
             raising.run(live_nodes(loop.body.nodes, list(inner), wanted), inner)
-            found += [outcomes(node, raising, inner) for node in self.in_body]
-        return [(jnp.any(outcome), jnp.any(jnp.logical_not(outcome))) for outcome in found]
+            found += [_spread(question, raising, inner) for question in self.in_body if not question.which]
+        return found
 
-    def complaint(self, output: Value, seen: Sequence[Sequence[tuple[Any, Any]]]) -> str | None:
+    def complaint(self, output: Value, seen: Sequence[Sequence[_Seen]]) -> str | None:
         """What is not known of the targets as a function of ``output``, given what ``evaluate`` gave for each draw."""
-        shared = self.shared(output)
+        theirs = self._questions_of(output)
+        shared = {self._number(question) for question in theirs}
+        gates = [self._gates(question) for question in theirs if question.gates]
+        chosen_by = {self.numbers[value] for question in theirs for value in question.chosen_by}
 
-        def own(nodes: Sequence[Node]) -> list[Node]:
-            return [node for node in nodes if self.numbers[node.results[0]] not in shared]
+        def own(question: Question) -> bool:
+            if question.which:
+                return any(self.numbers[value] not in chosen_by for value in question.chosen_by)
+            behind = self._gates(question)
+            return self._number(question) not in shared and not (behind and any(behind <= one for one in gates))
 
-        if directed := own(self.directed):
-            return f"compares what depends on the direction ({_place(directed[0])})"
-        if unseen := own(self.unseen):
-            return f"compares floats in a region of its own ({_place(unseen[0])})"
-        for at, node in enumerate([*self.top, *self.in_body]):
-            ever = [any(bool(draw[at][side]) for draw in seen) for side in (0, 1)]
-            if not all(ever) and own([node]):
-                outcome = "true" if ever[0] else "false"
-                return f"compares what its value does not ({_place(node)}), which was {outcome} wherever it was tried"
+        for question in filter(own, self.directed):
+            return f"compares what depends on the direction ({_place(question.node)})"
+        for question in filter(own, self.unseen):
+            return f"compares floats in a region of its own ({_place(question.node)})"
+        asked = [*self.top, *self.in_body]
+        for question in filter(own, (question for question in asked if question.which)):
+            return f"chooses which element to take by comparisons ({_place(question.node)}), as its value does not"
+        for at, question in enumerate(question for question in asked if not question.which):
+            if not own(question):
+                continue
+            least, most = min(float(draw[at][0]) for draw in seen), max(float(draw[at][1]) for draw in seen)
+            if least == most:
+                return _unseen(question, least)
         return None
+
+
+def _unseen(question: Question, value: float) -> str:
+    where = _place(question.node)
+    if question.gates:
+        return f"lets through what several comparisons must let through together ({where}), which no point tried has"
+    truth = question.sides or question.node.results[0].type.dtype == "i1"
+    was = ("true" if value else "false") if truth else f"{value:g}"
+    return f"compares what its value does not ({where}), which was {was} wherever it was tried"
 
 
 def _place(node: Node) -> str:

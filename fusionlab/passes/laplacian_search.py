@@ -72,7 +72,7 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
 
 
 def _search(question: DirectionSum) -> Laplacian:
-    numbers = ValueNumbers(question.flat)
+    numbers = ValueNumbers(question.flat, through_reshapes=True)
     tried: dict[Value, None] = {}
     refused: list[NoLaplacian | RaiseError] = []
     for x, walkers, outputs in _positions(question):

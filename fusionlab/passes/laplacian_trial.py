@@ -19,14 +19,15 @@ from fusionlab.hlo.flat import Value, reads, walk
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
-from fusionlab.passes.branch_cover import BranchCover, Turning
+from fusionlab.passes.branch_cover import TURNS, BranchCover, Turning
 from fusionlab.passes.laplacian_guards import less_precise, own_choices, told_apart
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
 """Seed, and the scale of the positions in units of their distribution, of each draw."""
 TURNED_DRAWS = ((3, 1.0), (4, 0.5))
-"""The same of draws in which comparisons are turned."""
+"""The same of draws in which comparisons are turned, each in another way."""
+assert len(TURNED_DRAWS) == TURNS
 
 _WALKERS = 4
 FEW_ENOUGH = 64
@@ -168,9 +169,13 @@ class Trial:
             plain = results(self.cover.turn(None), draws)
             for which, at, scale in self._equal(plain):
                 turn = self.cover.turn(self.outputs[at])
-                turned = results(turn, [self._draw(*how) for how in TURNED_DRAWS]) if turn.any() else []
+                turned = [
+                    result
+                    for number, how in enumerate(TURNED_DRAWS if turn.any() else (), start=1)
+                    for result in results(number * turn, [self._draw(*how)])
+                ]
                 if all(_equal_where_finite(result[0][which], scale * result[2][at]) for result in turned):
-                    return self._found(which, at, scale, plain)
+                    return self._found(which, at, scale, plain, turned)
         return None
 
     def _draw(self, seed: int, scale: float) -> list[np.ndarray]:
@@ -201,9 +206,9 @@ class Trial:
                 if (scale := _common_factor(sums, laps)) is not None:
                     yield which, at, scale
 
-    def _found(self, which: int, at: int, scale: float, results: Sequence[Any]) -> Laplacian:
+    def _found(self, which: int, at: int, scale: float, results: Sequence[Any], turned: Sequence[Any]) -> Laplacian:
         """The finding; NoLaplacian if what was seen does not cover all branches."""
-        complaint = self.cover.complaint(self.outputs[at], [result[4] for result in results])
+        complaint = self.cover.complaint(self.outputs[at], [result[4] for result in (*results, *turned)])
         numbers = self.cover.numbers
         cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
         shared = {numbers.get(value) for node in cone for value in node.results}

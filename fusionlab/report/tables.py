@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fusionlab.equivalence.verdict import OutputError
 from fusionlab.measure.footprint import Footprint
-from fusionlab.passes.contract import Applied
+from fusionlab.passes.contract import Applied, Event
 from fusionlab.study import Outcome
 
 ROWS: tuple[tuple[str, str], ...] = (
@@ -41,21 +41,27 @@ def print_footprint(found: Footprint, console: Console) -> None:
 def print_outcome(outcome: Outcome, console: Console) -> None:
     """Before and after side by side, the events, and the verdict."""
     before, after = outcome.before, outcome.after
-    table = _table(_title(before), ("", "before", "after", "after / before"))
-    for label, field in ROWS:
-        old, new = getattr(before, field), getattr(after, field) if after else None
-        table.add_row(label, _cell(field, old), _cell(field, new), _ratio(field, old, new))
-    console.print(table)
+    if before is not None:
+        table = _table(_title(before), ("", "before", "after", "after / before"))
+        for label, field in ROWS:
+            old, new = getattr(before, field), getattr(after, field) if after else None
+            table.add_row(label, _cell(field, old), _cell(field, new), _ratio(field, old, new))
+        console.print(table)
     console.print(f"pipeline: {outcome.pipeline} ({outcome.pass_s:.1f} s without XLA's compiles)", soft_wrap=True)
-    for event in outcome.events:
+    print_events(outcome.events, console)
+    console.print(f"equivalence: {describe_verdict(outcome)}", soft_wrap=True)
+    _note_compilation([side for side in (before, after) if side], console)
+
+
+def print_events(events: Sequence[Event], console: Console) -> None:
+    """What each pass did, or why it did not, a line each."""
+    for event in events:
         if isinstance(event, Applied):
             console.print(f"  applied  {event.pass_name}: {event.what}, at {event.location}", soft_wrap=True)
         else:
             console.print(
                 f"  declined {event.pass_name} ({event.kind}): {event.reason}, at {event.location}", soft_wrap=True
             )
-    console.print(f"equivalence: {describe_verdict(outcome)}", soft_wrap=True)
-    _note_compilation([before, *([after] if after else [])], console)
 
 
 def describe_verdict(outcome: Outcome) -> str:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from fusionlab.equivalence.edge_walkers import FAR_BOHR, NEAR_BOHR
+from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.samples import EDGE_SEED, SEEDS, signature_samples, walkers_argument, workload_samples
 from fusionlab.hlo.program import TensorType
 from workloads import catalogue
@@ -56,6 +57,34 @@ def test_parameters_are_initial_once_and_perturbed_then(samples):
         same = [np.array_equal(a, b) for a, b in zip(initial, given, strict=True)]
         assert all(same) if seed == SEEDS[0] else not any(same)
         assert ("initial" if seed == SEEDS[0] else "perturbed") in sample.label
+
+
+def test_walkers_of_perturbed_parameters_are_of_the_density_of_psi(samples):
+    """Three times as long a chain changes nothing of log|psi| on average; the chain itself does."""
+    workload, found = samples
+    sample = found[1]
+    assert sample.label == "seed 2, perturbed parameters, equilibrated walkers"
+    parameters, walkers = split(workload, sample)
+    start = np.asarray(workload.inputs(SEEDS[1])[1])
+    assert not (walkers[:6] == start[:6]).all((1, 2)).any()
+
+    log_psi = jax.jit(workload.rebuild(program="log-psi").function)
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(parameters)]
+    starts = np.concatenate([workload.inputs(seed)[1] for seed in range(8)])
+    once = equilibrated(workload, leaves, starts, 11)
+    longer = equilibrated(workload, leaves, equilibrated(workload, leaves, once, 12), 13)
+    (mean_of_starts, _), (mean, error), (mean_of_longer, error_of_longer) = (
+        _mean_and_error(log_psi, parameters, walkers) for walkers in (starts, once, longer)
+    )
+    assert abs(mean - mean_of_longer) < 4 * np.hypot(error, error_of_longer)
+    assert mean_of_starts < mean - 6 * error
+
+
+def _mean_and_error(log_psi, parameters, walkers):
+    values = np.concatenate(
+        [np.asarray(log_psi(parameters, part)["log_psi"]) for part in np.split(walkers, len(walkers) // 8)]
+    )
+    return values.mean(), values.std() / np.sqrt(len(values))
 
 
 def test_samples_are_the_same_every_time(samples):
