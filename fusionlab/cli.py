@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fusionlab import __version__, cli_bench, cli_facts, cli_trust
+from fusionlab import __version__, cli_bench, cli_facts, cli_paper, cli_trust
 from fusionlab.cli_options import (
     cache_option,
     checking,
@@ -180,6 +180,7 @@ def models(as_json: bool, quiet: bool, **options: Any) -> None:
 cli_facts.add_to(main)
 cli_trust.add_to(main)
 cli_bench.add_to(main)
+cli_paper.add_to(main)
 
 if __name__ == "__main__":
     main()
