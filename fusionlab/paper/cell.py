@@ -40,6 +40,7 @@ def measure(cell: Cell, given: Circumstances, *, use_cache: bool = True) -> Row:
     found = totals(rows)
     return {
         "versions": versions(),
+        "sources": sources_digest(),
         "laplacian": workload.laplacian,
         "electrons": workload.electrons,
         "lower_s": round(lower_s, 1),

@@ -163,9 +163,9 @@ def _largest(model: str, family: str) -> Judge:
             cell = kernel_cell(model)
             found = figures.by_family(cell)
             whole = sum(work.model_us for work in found.values())
-            first, second = list(found)[:2]
-            words = (f"{name} {100 * found[name].model_us / whole:.0f} %" for name in (first, second))
-            return first == family, ", ".join(words)
+            order = list(found)
+            words = (f"{name} {100 * found[name].model_us / whole:.0f} %" for name in order[:2])
+            return order[0] == family, ", ".join(words)
 
         return [("", largest)]
 

@@ -115,7 +115,7 @@ def run_on_dask(cells: Sequence[Cell], job: Job, address: str) -> Iterator[tuple
     with client:
         futures = {client.submit(measure_apart, str(cell), job, pure=False, retries=2): cell for cell in cells}
         try:
-            for future in distributed.as_completed(futures):
+            for future in distributed.as_completed(futures, loop=client.loop):
                 error = future.exception() if future.status == "error" else None
                 yield futures[future], {"failed": f"the worker: {error}"} if error else future.result()
         finally:

@@ -52,7 +52,7 @@ def run_missing(record: Record, cells: Sequence[Cell], plan: Plan, progress: Pro
         return 0
     with contextlib.closing(_rows(missing, plan)) as rows:
         for cell, row in rows:
-            record.add(cell, {"versions": found, **row, "sources": sources})
+            record.add(cell, {"versions": found, "sources": sources, **row})
             progress.done(cell, row)
             finished += 1
     return finished
