@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fusionlab import __version__, cli_bench, cli_facts, cli_paper, cli_trust
+from fusionlab import __version__, cli_bench, cli_facts, cli_graph, cli_paper, cli_trust
 from fusionlab.cli_options import (
     cache_option,
     checking,
@@ -135,20 +135,6 @@ def apply(
 
 
 @main.command()
-@source_options
-@click.option("--view", default="replay", show_default=True, type=click.Choice(["replay"]))
-@click.option("--platform", default="cuda", show_default=True, type=click.Choice(["cuda", "cpu"]))
-@click.option("--out", help="Where to write: FILE.svg or FILE.dot (both are written).")
-@output_options
-def graph(view: str, platform: str, out: str | None, as_json: bool, quiet: bool, **source: Any) -> None:
-    """Draw a program: the replay's body as boxes by stage and op family, its boundary, what enters and leaves."""
-    start()
-    from fusionlab.commands import graph as command
-
-    finish(command.graph(load_source_of(source), out, platform, console_for(as_json)), as_json)
-
-
-@main.command()
 @click.argument("name", required=False)
 @output_options
 def passes(name: str | None, as_json: bool, quiet: bool) -> None:
@@ -180,6 +166,7 @@ def models(as_json: bool, quiet: bool, **options: Any) -> None:
 cli_facts.add_to(main)
 cli_trust.add_to(main)
 cli_bench.add_to(main)
+cli_graph.add_to(main)
 cli_paper.add_to(main)
 
 if __name__ == "__main__":
