@@ -61,9 +61,13 @@ def graph(source: Workload | Program, options: GraphOptions, given: Circumstance
     compile. InputError for a view, a kernel or a value that is not there.
     """
     view, what = _view(options)
-    program = lower(source, given)
-    path = Path(options.out) if options.out else Path(f"{program.name}-{view}.svg")
+    name = source.title if isinstance(source, Workload) else source.name
+    path = Path(options.out) if options.out else Path(f"{name}-{view}.svg")
     require_writable(path.resolve().parent)
+    if path.suffix and path.suffix not in (*PICTURES, *_EXPORTS, ".dot"):
+        known = ", ".join((*PICTURES, ".dot", *_EXPORTS))
+        raise InputError(f"--out {path}: no such kind of file; known: {known}")
+    program = lower(source, given)
     if path.suffix in _EXPORTS:
         files = _export(program, view, what, path, options, given)
     else:
@@ -87,10 +91,6 @@ def _view(options: GraphOptions) -> tuple[str, str]:
         raise InputError(f"--view {options.view}: " + ("this view takes no name" if what else f"say {name}:NAME"))
     if options.passes and name not in ("stages", "clusters"):
         raise InputError(f"--view {options.view}: before and after are drawn by --view stages and --view clusters")
-    suffix = Path(options.out).suffix if options.out else ".svg"
-    if suffix and suffix not in (*PICTURES, *_EXPORTS, ".dot"):
-        known = ", ".join((*PICTURES, ".dot", *_EXPORTS))
-        raise InputError(f"--out {options.out}: no such kind of file; known: {known}")
     return name, what
 
 
