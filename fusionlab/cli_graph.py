@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from fusionlab.cli_completion import among, views
 from fusionlab.cli_options import (
     cache_option,
     circumstances,
@@ -27,7 +28,11 @@ def add_to(group: click.Group) -> None:
 @click.command()
 @source_options
 @click.option(
-    "--view", default="replay", show_default=True, help="stages, replay, clusters, kernel:NAME or dataflow:VALUE."
+    "--view",
+    default="replay",
+    show_default=True,
+    help="stages, replay, clusters, kernel:NAME or dataflow:VALUE.",
+    shell_complete=among(views),
 )
 @click.option("--platform", type=click.Choice(["cuda", "cpu"]), help="Lowered for.  [default: the target's]")
 @click.option("--target", help="Compiled for (clusters, kernel): a100, a5000, h200, cpu, ...  [default: a100]")
