@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,8 +12,20 @@ from fusionlab.paper.tables import Table
 _HEAD = """# The characterisation, over again
 
 The tables and claims of the workload characterisation that this project starts from (PauliNet, FermiNet, Psiformer and
-Orbformer on an A5000, an A100 and an H200), with our figures beside them. Written by `fusionlab paper --page`; the
-figures are in `{record}`.
+Orbformer on an A5000, an A100 and an H200; CH4 for the kernels), with our figures beside them: 1,024 walkers, float32,
+inference (ten transitions and a local energy) and training (the gradient and an optimiser step besides). This page is
+written by the command; the figures are in `{record}`, a row per program and GPU.
+
+```
+fusionlab paper                              measure what the record lacks, print tables and claims
+fusionlab paper --targets a5000 --molecules CH4 --jobs 4
+fusionlab paper --scheduler tcp://HOST:8786  the same by the workers of a Dask scheduler (pip install 'fusionlab[dask]')
+fusionlab paper --no-run --page docs/paper.md
+```
+
+Each program is lowered and compiled in a process of its own, within `--time-limit`; a finished row is written at once,
+so an interrupted run goes on where it was, and a failure costs its row. All 96 take hours on one machine. Every Dask
+worker needs fusionlab with its extra `targets`; the compile cache is each worker's own.
 """
 
 _DIFFERENCES = f"""## What is not the same on the two sides
@@ -43,7 +56,7 @@ def page(
     clock = "" if measured else "There is no record of a measured step of these programs on one of these GPUs yet."
     lines = [
         _HEAD.format(record=record),
-        _DIFFERENCES.format(versions="; ".join(versions) or "unknown", measured=clock),
+        _wrapped(_DIFFERENCES.format(versions="; ".join(versions) or "unknown", measured=clock)),
         f"{96 - missing} of 96 cells are measured; `-` is a figure that is not there yet.\n" if missing else "",
         "## The claims\n",
         _VERDICTS,
@@ -79,12 +92,19 @@ def _claims(judged: Sequence[Judged]) -> Table:
 
 def _cause(one: Judged) -> str:
     compiler = "differs by compiler version"
-    return f"{one.claim.differs}; or {compiler}" if one.claim.differs else f"perhaps {compiler}"
+    return f"{one.claim.differs}; or {compiler}" if one.claim.differs else f"times are modelled; or {compiler}"
 
 
 def _counts(judged: Sequence[Judged]) -> str:
     found = Counter(one.finding.verdict for one in judged)
     return f"{len(judged)} claims: " + ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS) + ".\n"
+
+
+def _wrapped(bullets: str) -> str:
+    """The heading, and each bullet in lines of at most 120 characters."""
+    head, _, rest = bullets.partition("\n\n")
+    items = [" ".join(item.split()) for item in f"\n{rest}".split("\n- ")[1:]]
+    return "\n".join([head, "", *(textwrap.fill(f"- {item}", 120, subsequent_indent="  ") for item in items), ""])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -71,12 +71,13 @@ def _neighbour(row: LaunchRow) -> Block:
 
 
 def _member(one: Instruction) -> Block:
-    origin = attribute(one.op_name)
-    family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
-    what = f"parameter {one.operand_text.strip('()')}" if one.opcode == "parameter" else one.opcode
     shape = one.shape_text.partition("{")[0]
-    row = Row("layout" if one.opcode == "parameter" else family, 1, 0, one.shape.byte_size)
-    return Block(f"{what} {shape}", ("kernel",), (row,), origin.stage, look="panel")
+    if one.opcode == "parameter":
+        size = (bytes_text(one.shape.byte_size),)
+        return Block(f"parameter {one.operand_text.strip('()')} {shape}", ("kernel",), notes=size, look="gate")
+    family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
+    row = Row(family, 1, 0, one.shape.byte_size)
+    return Block(f"{one.opcode} {shape}", ("kernel",), (row,), attribute(one.op_name).stage)
 
 
 def _inside(module: HloModule, name: str) -> tuple[list[Instruction], list[tuple[str, str, int]]]:
