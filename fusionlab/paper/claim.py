@@ -22,6 +22,7 @@ PAPER_JAX = "0.4.28"
 """The characterisation's JAX (Section III-A)."""
 
 QUARTER, POINTS = 0.25, 0.02
+_MOST_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ def holds(of: Callable[[Figures], Statements]) -> Judge:
                 there.append((name, *statement()))
             except NotMeasured as missing:
                 lacking += missing.cells
-        words = "; ".join(f"{name} {said}".strip() for name, _, said in there)
-        return Finding(_verdict(not all(true for _, true, _ in there), bool(lacking)), words, tuple(lacking))
+        wrong = [(name, said) for name, true, said in there if not true]
+        return Finding(_verdict(bool(wrong), bool(lacking)), _said(there, wrong), tuple(lacking))
 
     return judge
 
@@ -144,9 +145,17 @@ def _verdict(wrong: bool, lacking: bool) -> Verdict:
     return "not measured yet" if lacking else "confirmed"
 
 
+def _said(there: Sequence[tuple[str, bool, str]], wrong: Sequence[tuple[str, str]]) -> str:
+    """Each statement with its figure; of many how many hold, and some that do not."""
+    if len(there) <= _MOST_LISTED:
+        return "; ".join(f"{name} {said}".strip() for name, _, said in there)
+    but = "; ".join(f"{name} {said}" for name, said in wrong[:_MOST_LISTED])
+    return f"{len(there) - len(wrong)} of {len(there)} hold" + (f"; not: {but}" if but else "")
+
+
 def _listed(there: Sequence[tuple[str, float]], unit: str) -> str:
     """Each figure by name, or the least and the most of many."""
-    if len(there) > 8:
+    if len(there) > _MOST_LISTED:
         least, most = (choose(there, key=lambda one: one[1]) for choose in (min, max))
         return f"{_text(least[1])} ({least[0]}) to {_text(most[1])}{unit} ({most[0]}), {len(there)} figures"
     return "; ".join(f"{name} {_text(value)}{unit}" for name, value in there)
