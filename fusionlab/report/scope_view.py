@@ -125,7 +125,8 @@ class _View:
         for key in sorted(found, key=lambda key: -len(key[2])):
             loops, phase, scope, role = key
             outer = (loops, phase, scope[:-1], role)
-            if len(scope) > 1 and work[key] < least and outer in found:
+            is_part = bool(scope) and not scope[-1].startswith("stage_")
+            if is_part and work[key] < least and outer in found:
                 found[outer].members += found.pop(key).members
                 work[outer] += work[key]
         return list(found.values())
