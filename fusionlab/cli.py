@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
-from fusionlab import __version__, cli_bench, cli_facts, cli_study, cli_trust
+from fusionlab import __version__, cli_bench, cli_completion, cli_facts, cli_graph, cli_paper, cli_study, cli_trust
+from fusionlab.cli_completion import among
+from fusionlab.cli_completion import passes as pass_names
 from fusionlab.cli_options import (
     cache_option,
     checking,
@@ -25,6 +27,7 @@ from fusionlab.cli_options import (
     start,
     target_option,
 )
+from fusionlab.cli_terminal import steps
 from fusionlab.errors import CompileError, InputError, NotStudied, missing_package
 
 
@@ -52,6 +55,7 @@ class _Group(click.Group):
 
 
 def _fail(message: str, code: int) -> int:
+    steps.clear()
     click.echo(f"fusionlab: {message}", err=True)
     return code
 
@@ -80,7 +84,13 @@ def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, qui
 @main.command()
 @source_options
 @target_option
-@click.option("--pass", "passes", multiple=True, help="A pass: name, name{option=value} or FILE.py:NAME; repeatable.")
+@click.option(
+    "--pass",
+    "passes",
+    multiple=True,
+    help="A pass: name, name{option=value} or FILE.py:NAME; repeatable.",
+    shell_complete=among(pass_names),
+)
 @click.option("--pipeline", help="Passes in order: 'a,b{x=1}'; a preset: layout; or searched: best.")
 @click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option, and for best.")
 @click.option("--objective", help="What best is to make small: time, launches, bytes or temp.  [default: time]")
@@ -143,21 +153,7 @@ def apply(
 
 
 @main.command()
-@source_options
-@click.option("--view", default="replay", show_default=True, type=click.Choice(["replay"]))
-@click.option("--platform", default="cuda", show_default=True, type=click.Choice(["cuda", "cpu"]))
-@click.option("--out", help="Where to write: FILE.svg or FILE.dot (both are written).")
-@output_options
-def graph(view: str, platform: str, out: str | None, as_json: bool, quiet: bool, **source: Any) -> None:
-    """Draw a program: the replay's body as boxes by stage and op family, its boundary, what enters and leaves."""
-    start()
-    from fusionlab.commands import graph as command
-
-    finish(command.graph(load_source_of(source), out, platform, console_for(as_json)), as_json)
-
-
-@main.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=among(pass_names))
 @output_options
 def passes(name: str | None, as_json: bool, quiet: bool) -> None:
     """List the passes, what they do to the numbers, and their options; with NAME, one pass as it is documented."""
@@ -188,6 +184,9 @@ def models(as_json: bool, quiet: bool, **options: Any) -> None:
 cli_facts.add_to(main)
 cli_trust.add_to(main)
 cli_bench.add_to(main)
+cli_graph.add_to(main)
+cli_paper.add_to(main)
+cli_completion.add_to(main)
 cli_study.add_to(main)
 
 if __name__ == "__main__":

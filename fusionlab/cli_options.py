@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusionlab.cli_completion import among, models, molecules, programs, targets
+from fusionlab.cli_terminal import keep_native_log, steps
 from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,18 +36,32 @@ def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 source_options = _options(
     click.argument("file", required=False),
-    click.option("--model", help="An ansatz by name; `fusionlab models` lists them."),
-    click.option("--molecule", default="CH4", show_default=True, help="LiH, CH4, C2H6, C4H4 or an XYZ file."),
+    click.option("--model", help="An ansatz by name; `fusionlab models` lists them.", shell_complete=among(models)),
+    click.option(
+        "--molecule",
+        default="CH4",
+        show_default=True,
+        help="LiH, CH4, C2H6, C4H4 or an XYZ file.",
+        shell_complete=among(molecules),
+    ),
     click.option("--charge", type=int, help="Charge of the molecule, if not its own."),
     click.option("--spin", type=int, help="n_up - n_down, if not the molecule's own."),
     click.option("--walkers", default=1024, show_default=True, type=int),
-    click.option("--program", default="local-energy", show_default=True, help="What of the model is lowered."),
+    click.option(
+        "--program",
+        default="local-energy",
+        show_default=True,
+        help="What of the model is lowered.",
+        shell_complete=among(programs),
+    ),
     click.option("--laplacian", help="Laplacian variant (default: that of the code the ansatz comes from)."),
     click.option("--dtype", default="float32", show_default=True),
     click.option("--size", default="full", show_default=True, help="full, or tiny for a try."),
 )
 target_option = click.option(
-    "--target", help="a100, a5000, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]"
+    "--target",
+    help="a100, a5000, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]",
+    shell_complete=among(targets),
 )
 output_options = _options(
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
@@ -55,9 +71,10 @@ cache_option = click.option("--no-cache", is_flag=True, help="Compile afresh.")
 
 
 def start() -> None:
-    """Import JAX once, without the noise of its plugins."""
+    """Import JAX once, without the noise of its plugins; what XLA writes from now on goes to its log."""
     from fusionlab import quiet_start
 
+    keep_native_log()
     quiet_start.load_jax()
 
 
@@ -91,19 +108,27 @@ def require_limits(check_walkers: int, check_time_limit: float) -> None:
 
 
 def progress_for(quiet: bool) -> Callable[[str], None]:
-    """Prints a line of progress on stderr, or nothing."""
-    return (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
+    """Prints a line of progress on stderr (on a terminal with the seconds since), or nothing."""
+    return (lambda line: None) if quiet else steps
 
 
 def console_for(as_json: bool) -> Console:
     """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough when stdout is not a terminal."""
     from rich.console import Console
 
+    class Results(Console):
+        """Prints below the progress, not into it."""
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            steps.clear()
+            super().print(*objects, **how)
+
     if as_json:
         return Console(quiet=True)
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    return Results(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def finish(document: Any, as_json: bool) -> None:
+    steps.clear()
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))

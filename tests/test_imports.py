@@ -41,6 +41,9 @@ BELOW = {
         "fusionlab.optimizing", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
         "fusionlab.codegen", "fusionlab.hlo",
     },
+    "fusionlab.paper": {
+        "fusionlab.paper", "fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo", "workloads",
+    },
     "fusionlab.study": {
         "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },

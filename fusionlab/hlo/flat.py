@@ -106,9 +106,10 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
 
 @dataclass(eq=False)
 class FlatFunction(Region):
-    """The view of one function."""
+    """The view of one function. ``module`` is held for the arguments' handles, as each Node holds it for its own."""
 
     name: str = ""
+    module: Any = None
 
 
 def flatten(module: ir.Module, function: str | None = None) -> FlatFunction:
@@ -218,7 +219,7 @@ class _Flattener:
         function = self.functions[name] if name is not None else public_function(self.module)
         block = function.body.blocks[0]
         environment: dict[Any, Value] = {}
-        flat = FlatFunction(self._arguments(block, environment), name=function.name.value)
+        flat = FlatFunction(self._arguments(block, environment), name=function.name.value, module=self.module)
         flat.returns = self._block(block, environment, flat.nodes, (), function.name.value)
         return flat
 

@@ -42,6 +42,18 @@ def graph(program: Program | FlatFunction, region: Region | None = None) -> nx.D
     return builder.graph
 
 
+def nodes_by_id(region: Region, path: str) -> dict[str, Node]:
+    """The operations of ``region`` (``path`` is its name: ``main``) and of what is nested in it, by their ids."""
+    found: dict[str, Node] = {}
+    for position, node in enumerate(region.nodes):
+        own = f"{path}/{position}"
+        found[own] = node
+        if node.name in CONTROL_FLOW:
+            for name, inner in zip(_region_names(node), node.regions, strict=True):
+                found |= nodes_by_id(inner, f"{own}/{name}")
+    return found
+
+
 class _Builder:
     def __init__(self, attributions: dict[Node, Attribution]) -> None:
         self.graph = nx.DiGraph()

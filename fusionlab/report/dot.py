@@ -10,7 +10,10 @@ from pathlib import Path
 from fusionlab.errors import InputError
 from fusionlab.output import require_writable, write_whole
 
-HINT = "no Graphviz on this machine: install it (Debian: apt-get install graphviz), then run: dot -Tsvg {dot} -o {svg}"
+HINT = (
+    "no Graphviz on this machine: install it (Debian: apt-get install graphviz), then run: "
+    "dot -T{format} {dot} -o {picture}"
+)
 
 STAGE_COLOURS = {
     "A": "#56B4E9",
@@ -46,28 +49,35 @@ class Written:
     hint: str
 
 
+PICTURES = (".svg", ".png", ".pdf")
+"""What Graphviz makes of a DOT file here."""
+
+
 def write_graph(dot_text: str, out: str | Path) -> Written:
-    """Write ``out`` with suffix .dot and, with Graphviz on PATH, .svg next to it; existing files are replaced whole.
+    """Write ``out`` with suffix .dot and, with Graphviz on PATH, the picture next to it: .svg, or what ``out`` says of
+    .png and .pdf. Existing files are replaced whole.
 
     InputError when one of the files cannot be written, with nothing written if that can be told before;
     ``graphviz.CalledProcessError`` when Graphviz refuses the text, with nothing written.
     """
     if Path(out).is_dir():
         raise InputError(f"{out}: is a directory; give the name of a file")
-    dot_path, svg_path = (Path(out).with_suffix(suffix) for suffix in (".dot", ".svg"))
+    suffix = Path(out).suffix if Path(out).suffix in PICTURES else ".svg"
+    dot_path, picture_path = (Path(out).with_suffix(one) for one in (".dot", suffix))
     contents = {dot_path: dot_text.encode()}
     rendered = shutil.which("dot") is not None
     if rendered:
         import graphviz
 
-        contents[svg_path] = graphviz.Source(dot_text).pipe(format="svg")
+        contents[picture_path] = graphviz.Source(dot_text).pipe(format=suffix[1:])
     for path in contents:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; give another name")
     require_writable(dot_path.parent)
     for path, content in contents.items():
         write_whole(path, content)
-    return Written(tuple(contents), "" if rendered else HINT.format(dot=dot_path, svg=svg_path))
+    hint = HINT.format(format=suffix[1:], dot=dot_path, picture=picture_path)
+    return Written(tuple(contents), "" if rendered else hint)
 
 
 def rendered_svg(dot_text: str) -> bytes | None:

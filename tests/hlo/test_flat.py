@@ -1,5 +1,7 @@
 """The flat view: calls inlined, regions nested, captured values found, constants and folding."""
 
+import gc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -109,3 +111,14 @@ def test_integers_that_follow_from_a_counter(function, expected, lowered):
     else:
         np.testing.assert_array_equal(found, expected)
     assert fold(flat.returns[0]) is None
+
+
+def test_a_function_without_operations_can_be_looked_at(program_of_text):
+    """Nothing but the view holds its module then: the argument's handle dangled, and the process ended."""
+    program = program_of_text(
+        "func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }"
+    )
+    flat = flatten(program.parse())
+    gc.collect()
+    assert flat.arguments[0].type.shape == (4,)
+    assert flat.returns == flat.arguments

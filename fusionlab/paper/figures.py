@@ -1,0 +1,153 @@
+"""What the tables and claims read from the rows of the matrix: times, memory, shares, intensities.
+
+A figure of a cell that is not there raises NotMeasured: nothing is made up for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fusionlab.paper.cell import Row
+from fusionlab.paper.matrix import Cell
+
+SAMPLING = "mcmc"
+
+
+class NotMeasured(Exception):
+    """A cell that a figure needs is not in the record."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self.cells = tuple(cells)
+        super().__init__(", ".join(map(str, self.cells)))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The launches of one phase, stage and family in a cell; figures are of all runs, time is modelled."""
+
+    phase: str
+    stage: str
+    family: str
+    dynamic_launches: int
+    flops: int
+    bytes: int
+    model_us: float | None
+    unmodelled_us_launches: int
+    unmodelled_bytes: int
+
+
+class Figures:
+    """The figures of a matrix of ``rows``; ``measured_us`` are device times of cells, where records have any."""
+
+    def __init__(self, rows: Mapping[Cell, Row], measured_us: Mapping[Cell, float] | None = None) -> None:
+        self.rows = rows
+        self._measured_us = measured_us or {}
+
+    def has(self, *cells: Cell) -> bool:
+        """Whether all of ``cells`` are measured."""
+        return all(cell in self.rows for cell in cells)
+
+    def row(self, cell: Cell) -> Row:
+        """The row of ``cell``, or NotMeasured."""
+        if cell not in self.rows:
+            raise NotMeasured([cell])
+        return self.rows[cell]
+
+    def model_ms(self, cell: Cell) -> float:
+        """Modelled milliseconds of one step; NotMeasured also where some launches have no modelled time."""
+        row = self.row(cell)
+        if row["model_us"] is None or row["unmodelled_us_launches"]:
+            raise NotMeasured([cell])
+        return float(row["model_us"]) / 1e3
+
+    def measured_ms(self, cell: Cell) -> float | None:
+        """Measured milliseconds of device time; None where there is no record of it."""
+        us = self._measured_us.get(cell)
+        return None if us is None else us / 1e3
+
+    def memory_bytes(self, cell: Cell) -> int:
+        """Arguments, results and temporaries, by XLA's buffer assignment: the least that the device must hold."""
+        row = self.row(cell)
+        return int(row["argument_bytes"] + row["output_bytes"] + row["temp_bytes"] - row["alias_bytes"])
+
+    def groups(self, cell: Cell) -> list[Group]:
+        """The cell's launches by phase, stage and family, the slowest first."""
+        table = self.row(cell)["groups"]
+        return [Group(**dict(zip(table["columns"], row, strict=True))) for row in table["rows"]]
+
+    def share(self, cell: Cell, wanted: Callable[[Group], bool], of: Callable[[Group], bool] = lambda _: True) -> float:
+        """The part of the modelled time of the groups ``of`` that the ``wanted`` ones have; NotMeasured: no time."""
+        inside = [group for group in self.groups(cell) if of(group)]
+        if any(group.unmodelled_us_launches for group in inside):
+            raise NotMeasured([cell])
+        whole = sum(group.model_us or 0.0 for group in inside)
+        if not whole:
+            raise NotMeasured([cell])
+        return sum(group.model_us or 0.0 for group in inside if wanted(group)) / whole
+
+    def by_family(self, cell: Cell, wanted: Callable[[Group], bool] = lambda _: True) -> dict[str, Work]:
+        """Family to the work of the ``wanted`` groups, the slowest first."""
+        found: dict[str, Work] = {}
+        for group in self.groups(cell):
+            if wanted(group):
+                found[group.family] = found.get(group.family, Work()) + Work.of(group)
+        return dict(sorted(found.items(), key=lambda item: -item[1].model_us))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What some launches do: FLOPs, bytes and microseconds are models."""
+
+    launches: int = 0
+    flops: int = 0
+    bytes: int = 0
+    model_us: float = 0.0
+    unmodelled_us_launches: int = 0
+
+    @staticmethod
+    def of(group: Group) -> Work:
+        """The work of one group."""
+        return Work(
+            group.dynamic_launches, group.flops, group.bytes, group.model_us or 0.0, group.unmodelled_us_launches
+        )
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            self.launches + other.launches,
+            self.flops + other.flops,
+            self.bytes + other.bytes,
+            self.model_us + other.model_us,
+            self.unmodelled_us_launches + other.unmodelled_us_launches,
+        )
+
+    @property
+    def intensity_flop_per_byte(self) -> float | None:
+        """FLOPs per byte; None when nothing moves."""
+        return self.flops / self.bytes if self.bytes else None
+
+    def of_compute_peak(self, peak_flops_per_s: float) -> float | None:
+        """The part of the compute roof that is reached in the modelled time; None without a time."""
+        return self.flops / (self.model_us * 1e-6) / peak_flops_per_s if self.model_us else None
+
+
+def measured_times(records: Iterable[Mapping[str, Any]], walkers: int) -> dict[Cell, float]:
+    """Mean device time (microseconds) of unchanged programs, from records of `bench` on a GPU that is one of ours.
+
+    The first variant of a record is the program as it stands; of several records of one cell the last counts.
+    """
+    from fusionlab.codegen.targets import target_of_device
+
+    found: dict[Cell, float] = {}
+    for record in records:
+        workload, device = record["workload"], record["device"]
+        target = target_of_device(str(device["name"])) if device["platform"] != "cpu" else None
+        if target is None or workload["walkers"] != walkers or workload["variant"]:
+            continue
+        first = record["variants"][0] if record["variants"] else {}
+        sums = (first.get("device_time") or {}).get("sum_us")
+        if sums and first["pipeline"] == "":
+            cell = Cell(workload["name"], workload["molecule"], workload["program"], target.name)
+            found[cell] = sum(sums) / len(sums)
+    return found

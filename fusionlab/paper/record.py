@@ -1,0 +1,92 @@
+"""The record of the matrix: one JSON file with a row per cell that was measured; each row is written at once.
+
+``{"format", "circumstances", "cells": {"MODEL MOLECULE PROGRAM TARGET": row}}``. A row has what decides it: the
+versions of JAX and the digest of the programs' sources. A row with ``failed`` has a reason in place of figures.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fusionlab.errors import InputError
+from fusionlab.output import require_writable, write_whole
+from fusionlab.paper.cell import Row
+from fusionlab.paper.matrix import Cell, Circumstances
+
+FORMAT = "fusionlab-paper-1"
+
+
+class Record:
+    """The rows in ``path`` (which need not be there yet). InputError: it is another format's, or of other walkers."""
+
+    def __init__(self, path: Path, given: Circumstances) -> None:
+        self.path, self.circumstances = path, given
+        self._rows = _read(path, given)
+
+    @property
+    def rows(self) -> Mapping[Cell, Row]:
+        """The rows that have figures."""
+        return {Cell.parse(name): row for name, row in self._rows.items() if "failed" not in row}
+
+    @property
+    def failures(self) -> Mapping[Cell, str]:
+        """The cells that could not be measured, and why."""
+        return {Cell.parse(name): str(row["failed"]) for name, row in self._rows.items() if "failed" in row}
+
+    def missing(self, cells: Iterable[Cell], versions: str, sources: str, *, failed_too: bool = False) -> list[Cell]:
+        """The cells without a row of these versions and sources; those that failed only when they are asked for."""
+        return [cell for cell in cells if not self._is_current(cell, versions, sources, failed_too)]
+
+    def out_of_date(self, versions: str, sources: str) -> list[Cell]:
+        """The cells that have figures of other versions or of other sources."""
+        return [cell for cell in self.rows if not self._is_current(cell, versions, sources, False)]
+
+    def add(self, cell: Cell, row: Row) -> None:
+        """Keep the row, on disk too; rows that another run has added meanwhile stay."""
+        self._rows = {**_read(self.path, self.circumstances), str(cell): row}
+        require_writable(self.path.resolve().parent)
+        write_whole(self.path, _text(self.circumstances, self._rows))
+
+    def _is_current(self, cell: Cell, versions: str, sources: str, failed_too: bool) -> bool:
+        row = self._rows.get(str(cell))
+        if row is None or (failed_too and "failed" in row):
+            return False
+        return row.get("versions") == versions and row.get("sources") == sources
+
+
+def _read(path: Path, given: Circumstances) -> dict[str, Row]:
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: not a record of the paper's matrix (format {FORMAT}); give another --record")
+    if content.get("circumstances") != given.to_json():
+        raise InputError(
+            f"{path}: holds figures of {content.get('circumstances')}, not of {given.to_json()}; give another --record"
+        )
+    rows: dict[str, Row] = content["cells"]
+    return rows
+
+
+def _text(given: Circumstances, rows: Mapping[str, Row]) -> str:
+    """A line per field of a cell, and a line per group: a diff of the file can be read."""
+    cells = [f" {json.dumps(name)}: {_row_text(row)}" for name, row in sorted(rows.items())]
+    head = f'{{\n"format": {json.dumps(FORMAT)},\n"circumstances": {json.dumps(given.to_json())},\n"cells": {{\n'
+    return head + ",\n".join(cells) + "\n}\n}\n"
+
+
+def _row_text(row: Row) -> str:
+    fields = {name: json.dumps(value) for name, value in row.items() if name != "groups"}
+    lines = [f"  {json.dumps(name)}: {value}" for name, value in fields.items()]
+    if "groups" in row:
+        groups = ",\n   ".join(json.dumps(group) for group in row["groups"]["rows"])
+        columns = json.dumps(row["groups"]["columns"])
+        lines.append(f'  "groups": {{"columns": {columns}, "rows": [\n   {groups}]}}')
+    return "{\n" + ",\n".join(lines) + "\n }"

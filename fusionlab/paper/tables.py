@@ -1,0 +1,215 @@
+"""The tables that stand beside the characterisation's Figures 4, 5 and 6, as words: for a terminal or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fusionlab.codegen.targets import load_target
+from fusionlab.paper.claim import Judged
+from fusionlab.paper.claims_of_figure_4 import scaling, speedup
+from fusionlab.paper.claims_of_figure_5 import SHARES, Share, kernel_cell, share_of
+from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
+from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, Cell
+
+NOTHING = "-"
+_WORDS = {INFERENCE: "inference", PROGRAMS[1]: "training"}
+_RANGES = {"paulinet": "30-42", "ferminet": "25-32", "psiformer": "8-9", "orbformer": "8-9"}
+_PAPER_SPEEDUPS = {"a100": "1.1-2.9", "h200": "1.7-5.8"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a line of explanation, columns (the first ``words`` hold words), rows of text."""
+
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: int = 1
+
+
+def matrix_tables(figures: Figures) -> list[Table]:
+    """Beside Figure 4: time, launches and memory of every cell, and the measured times where there are any."""
+    tables = [
+        _matrix(
+            "Time of one step (ms, model)",
+            "Sum of the modelled times of all kernels.",
+            lambda cell: f"{figures.model_ms(cell):,.1f}",
+        ),
+        _matrix(
+            "Kernel launches of one step",
+            "XLA's thunk list, trips multiplied; copies and memsets are not launches.",
+            lambda cell: f"{figures.row(cell)['dynamic_launches']:,}",
+        ),
+        _matrix(
+            "Memory (GiB)",
+            "Arguments, results and temporaries by XLA's buffer assignment.",
+            lambda cell: f"{figures.memory_bytes(cell) / 2**30:,.2f}",
+        ),
+    ]
+    if any(figures.measured_ms(cell) is not None for cell in figures.rows):
+        tables.append(
+            _matrix(
+                "Time of one step (ms, measured)",
+                "Device time from the records of `fusionlab bench`, mean of the runs.",
+                lambda cell: _number(figures.measured_ms(cell), 1),
+            )
+        )
+    return tables
+
+
+def ratio_tables(figures: Figures) -> list[Table]:
+    """Beside Figure 4: growth from LiH to C4H4, and gains over the A5000."""
+    pairs = [(program, target) for program in PROGRAMS for target in TARGETS]
+    faster = [(program, target) for program, target in pairs if target != "a5000"]
+    growth = [
+        (model, _RANGES[model], *(_figure(partial(scaling, figures, model, *pair), "{:.1f}") for pair in pairs))
+        for model in MODELS
+    ]
+    gains = [
+        (model, molecule, *(_figure(partial(speedup, figures, model, molecule, *pair), "{:.2f}") for pair in faster))
+        for model in MODELS
+        for molecule in MOLECULES
+    ]
+    ranges = ("characterisation", "", *(_PAPER_SPEEDUPS[target] for _, target in faster))
+    return [
+        Table(
+            "Time on C4H4 over time on LiH (model)",
+            "The characterisation's range is over training and inference on the A5000.",
+            ("", "characterisation", *(f"{_WORDS[p]} {t}" for p, t in pairs)),
+            tuple(growth),
+        ),
+        Table(
+            "Time on the A5000 over time on the other GPUs (model)",
+            "The characterisation's ranges are over everything it ran.",
+            ("", "molecule", *(f"{_WORDS[p]} {t}" for p, t in faster)),
+            (*gains, ranges),
+            words=2,
+        ),
+    ]
+
+
+def share_tables(figures: Figures, target: str = "a5000") -> list[Table]:
+    """Beside Figure 5: shares of modelled time, where the characterisation gives one, and of all our families."""
+
+    def stated(share: Share) -> tuple[str, ...]:
+        ours = _figure(lambda: 100 * share_of(figures, share, target), "{:.1f}")
+        part = share.part if share.family else "all"
+        return share.model, part, share.family or "sampling", f"{100 * share.share:g}", ours
+
+    return [
+        Table(
+            f"Shares of kernel time that the characterisation gives (%, CH4, inference, {target})",
+            "Outside of sampling (rest) as a share of everything, within sampling as a share of sampling.",
+            ("ansatz", "part", "family", "characterisation", "ours (model)"),
+            tuple(map(stated, SHARES)),
+            words=3,
+        ),
+        _every_share(figures, target),
+    ]
+
+
+def intensity_table(figures: Figures, target: str = "a5000") -> Table:
+    """Beside Figure 6: FLOP per byte of the families, and how near the compute roof each comes."""
+    peaks = load_target(target).peaks
+    assert peaks is not None
+    families = _families(figures, target)
+
+    def cell_of(model: str, family: str) -> str:
+        work = figures.by_family(kernel_cell(model, target)).get(family)
+        if work is None or work.intensity_flop_per_byte is None:
+            return NOTHING
+        near = work.of_compute_peak(peaks.fp32_flops_per_s)
+        return f"{work.intensity_flop_per_byte:.3g} ({100 * (near or 0.0):.0f} %)"
+
+    rows = [(family, *(_or_nothing(partial(cell_of, model, family)) for model in MODELS)) for family in families]
+    ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
+    return Table(
+        f"FLOP per byte by family, in brackets of the compute roof (CH4, inference, {target}, model)",
+        f"Under {ridge:.0f} FLOP/byte, where the roofs meet, the memory bounds.",
+        ("family", *MODELS),
+        tuple(rows),
+    )
+
+
+def claims_table(judged: Sequence[Judged]) -> Table:
+    """Each claim with the characterisation's figure, ours and the verdict."""
+    return Table(
+        "Claims of the characterisation",
+        "",
+        ("where", "claim", "characterisation", "ours", "verdict"),
+        tuple(
+            (one.claim.where, one.claim.statement, one.claim.paper, _ours(one), one.finding.verdict) for one in judged
+        ),
+        words=5,
+    )
+
+
+def _ours(one: Judged) -> str:
+    finding = one.finding
+    if finding.verdict == "not measured yet":
+        some = f"{finding.ours}; " if finding.ours else ""
+        return f"{some}{len(finding.lacking)} {'cell' if len(finding.lacking) == 1 else 'cells'} lacking"
+    return finding.ours
+
+
+def _every_share(figures: Figures, target: str) -> Table:
+    def text(model: str, family: str, sampling: bool) -> str:
+        cell = kernel_cell(model, target)
+
+        def wanted(group: Group) -> bool:
+            return group.family == family and (group.phase == SAMPLING) == sampling
+
+        found = figures.share(cell, wanted)
+        return f"{100 * found:.1f}" if found else NOTHING
+
+    families = _families(figures, target)
+    rows = [
+        (model, part, *(_or_nothing(partial(text, model, family, part == "sampling")) for family in families))
+        for model in MODELS
+        for part in ("sampling", "rest")
+    ]
+    return Table(
+        f"Shares of everything by our families (%, CH4, inference, {target}, model)",
+        "Each ansatz within sampling and outside of it.",
+        ("", "part", *families),
+        tuple(rows),
+        words=2,
+    )
+
+
+def _families(figures: Figures, target: str) -> list[str]:
+    """The families that any ansatz launches, those with most time first."""
+    time: dict[str, float] = {}
+    for model in MODELS:
+        if figures.has(kernel_cell(model, target)):
+            for family, work in figures.by_family(kernel_cell(model, target)).items():
+                time[family] = time.get(family, 0.0) + work.model_us
+    return sorted(time, key=lambda family: -time[family])
+
+
+def _matrix(title: str, note: str, text: Callable[[Cell], str]) -> Table:
+    pairs = [(program, target) for program in PROGRAMS for target in TARGETS]
+    rows = [
+        (model, molecule, *(_or_nothing(partial(text, Cell(model, molecule, *pair))) for pair in pairs))
+        for model in MODELS
+        for molecule in MOLECULES
+    ]
+    return Table(title, note, ("", "molecule", *(f"{_WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
+
+
+def _figure(figure: Callable[[], float], form: str) -> str:
+    return _or_nothing(lambda: form.format(figure()))
+
+
+def _or_nothing(figure: Callable[[], str]) -> str:
+    try:
+        return figure()
+    except NotMeasured:
+        return NOTHING
+
+
+def _number(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:,.{digits}f}"

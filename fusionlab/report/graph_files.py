@@ -1,0 +1,78 @@
+"""Graphs as files for other tools: GraphML, and Google Model Explorer's JSON with its node data.
+
+Model Explorer reads a collection ``{"label", "graphs": [{"id", "nodes"}]}``; a node has ``namespace`` (its nested
+layers), ``attrs`` and ``incomingEdges``. Node data come in files of their own, ``{graph id: {"results": {node id:
+{"value"}}, "gradient"}}``, one per figure; an unknown figure has no entry. Source of both: ``graph_builder.py`` and
+``node_data_builder.py`` of github.com/google-ai-edge/model-explorer.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import networkx as nx
+
+from fusionlab.report.boxes import scope_path
+
+_GRADIENT = [{"stop": 0, "bgColor": "#FFFFFF"}, {"stop": 1, "bgColor": "#D55E00"}]
+"""White to vermilion (Okabe and Ito), told apart also without colour vision."""
+
+NODE_DATA = {"bytes": "bytes", "flops": "flops", "launches": "launches", "time_us": "model_us"}
+"""Name of a node data file to the attribute of a node that it holds."""
+
+
+def graphml(graph: nx.DiGraph) -> bytes:
+    """The graph with all attributes of nodes and edges."""
+    content = io.BytesIO()
+    nx.write_graphml(graph, content)
+    return content.getvalue()
+
+
+def model_explorer(label: str, graphs: Mapping[str, nx.DiGraph]) -> str:
+    """The collection ``label`` of ``graphs`` (by their ids) as Model Explorer's JSON."""
+    found = [{"id": name, "nodes": [_node(one, node) for node in one]} for name, one in graphs.items()]
+    return json.dumps({"label": label, "graphs": found}, indent=1)
+
+
+def node_data(graphs: Mapping[str, nx.DiGraph]) -> dict[str, str]:
+    """Name of each figure that any node has to the text of its node data file."""
+    texts = {}
+    for name, attribute in NODE_DATA.items():
+        data = {}
+        for graph, one in graphs.items():
+            known = {node: facts[attribute] for node, facts in one.nodes(data=True) if facts.get(attribute, -1) >= 0}
+            if known:
+                results = {node: {"value": value} for node, value in known.items()}
+                data[graph] = {"results": results, "gradient": _GRADIENT}
+        if data:
+            texts[name] = json.dumps(data, indent=1)
+    return texts
+
+
+def _node(graph: nx.DiGraph, node: str) -> dict[str, Any]:
+    facts = graph.nodes[node]
+    shown = ("type", "stage", "role", "family", "flops", "bytes", "launches", "model_us", "scope", "source")
+    attributes = [
+        {"key": key, "value": str(facts[key])} for key in shown if facts.get(key) not in (None, "") and facts[key] != -1
+    ]
+    return {
+        "id": node,
+        "label": str(facts["name"]).removeprefix("stablehlo."),
+        "namespace": _namespace(facts),
+        "attrs": attributes,
+        "incomingEdges": [
+            {"sourceNodeId": source, "sourceNodeOutputId": "0", "targetNodeInputId": str(number)}
+            for number, source in enumerate(graph.predecessors(node))
+        ],
+    }
+
+
+def _namespace(facts: Mapping[str, Any]) -> str:
+    """Phase, loop, scopes and role, as nested layers."""
+    loop = str(facts.get("loop") or facts.get("parent") or "").replace("/", " ")
+    parts = [facts["phase"] or "outside of every scope" if facts["kind"] in ("op", "launch") else "", loop]
+    parts += [name.replace("/", " ") for name in scope_path(facts["scope"]) if name]
+    return "/".join(part for part in (*parts, facts["role"]) if part)

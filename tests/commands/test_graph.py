@@ -1,0 +1,80 @@
+"""``graph``: which files a view gives, and what is refused."""
+
+import json
+
+import networkx as nx
+import pytest
+
+from fusionlab.report import dot
+
+TINY = ("--model", "ferminet", "--program", "log-psi", "--molecule", "LiH", "--walkers", 4, "--size", "tiny")
+
+
+@pytest.fixture
+def no_graphviz(monkeypatch):
+    monkeypatch.setattr(dot.shutil, "which", lambda name: None)
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_without_graphviz_there_is_the_dot_file_and_how_to_go_on(suffix, no_graphviz, replay_file, tmp_path, cli):
+    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / f"p.{suffix}")
+    assert result.exit_code == 0, result.stderr
+    assert [path.name for path in tmp_path.glob("p.*")] == ["p.dot"]
+    assert f"dot -T{suffix}" in result.stderr
+    assert "apt-get install graphviz" in result.stderr
+
+
+def test_model_explorer_reads_both_graphs_and_node_data(tmp_path, cli):
+    result = cli("graph", *TINY, "--view", "stages", "--out", tmp_path / "p.json", "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    names = {path.rpartition("/")[2] for path in json.loads(result.stdout)["files"]}
+    assert names == {"p.json", "p.bytes.json", "p.flops.json", "p.launches.json", "p.time_us.json"}
+    collection = json.loads((tmp_path / "p.json").read_text())
+    graphs = {one["id"]: {node["id"]: node for node in one["nodes"]} for one in collection["graphs"]}
+    assert set(graphs) == {"operations", "launches"}
+    for nodes in graphs.values():
+        assert all(edge["sourceNodeId"] in nodes for node in nodes.values() for edge in node["incomingEdges"])
+    assert any("stage_b/interaction_0" in node["namespace"] for node in graphs["operations"].values())
+    for name in ("launches", "time_us"):
+        data = json.loads((tmp_path / f"p.{name}.json").read_text())
+        assert set(data) == {"launches"}  # of an operation alone nobody knows them
+        assert set(data["launches"]["results"]) <= set(graphs["launches"])
+        assert all(one["value"] > 0 for one in data["launches"]["results"].values())
+
+
+def test_graphml_can_be_read_back(replay_file, tmp_path, cli):
+    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "p.graphml")
+    assert result.exit_code == 0, result.stderr
+    read = nx.read_graphml(tmp_path / "p.graphml")
+    assert {"sine", "while"} <= {facts["name"].removeprefix("stablehlo.") for _, facts in read.nodes(data=True)}
+    assert all(data["bytes"] >= 0 for *_, data in read.edges(data=True))
+
+
+def test_before_and_after_stand_side_by_side(replay_file, tmp_path, cli, no_graphviz):
+    result = cli("graph", replay_file, "--view", "stages", "--pass", "batch-replay", "--out", tmp_path / "p.svg")
+    assert result.exit_code == 0, result.stderr
+    text = (tmp_path / "p.dot").read_text()
+    assert 'label="before"' in text
+    assert 'label="after batch-replay"' in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--view", "stage"), "did you mean: stages"),
+        (("--view", "kernel"), "say kernel:NAME"),
+        (("--view", "stages:x"), "this view takes no name"),
+        (("--view", "replay", "--pass", "batch-replay"), "before and after are drawn by --view stages"),
+        (("--out", "p.jpg"), "no such kind of file"),
+        (("--view", "dataflow:nowhere",), "unknown value 'nowhere'"),
+        (("--platform", "cpu", "--target", "a100"), "do not go together"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_said_in_one_line(words, said, replay_file, tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    result = cli("graph", replay_file, *words)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert "Traceback" not in result.stderr
+    assert set(tmp_path.iterdir()) == before

@@ -1,0 +1,142 @@
+"""A verdict follows from the rows alone, and a figure that is not there is never made up."""
+
+import pytest
+
+from fusionlab.paper.claim import Claim, all_within, judge_all, share_is
+from fusionlab.paper.claims import CLAIMS
+from fusionlab.paper.figures import Figures, NotMeasured, measured_times
+from fusionlab.paper.matrix import EVERY, INFERENCE, Cell
+from fusionlab.paper.tables import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
+
+COLUMNS = [
+    "phase", "stage", "family", "dynamic_launches", "flops", "bytes", "model_us", "unmodelled_us_launches",
+    "unmodelled_bytes",
+]  # fmt: skip
+KERNELS = Cell("paulinet", "CH4", INFERENCE, "a5000")
+
+
+def row(groups, **more):
+    """A row with these groups: (phase, family, microseconds)."""
+    rows = [[phase, "B", family, 10, 2000, 1000, us, 0, 0] for phase, family, us in groups]
+    return {
+        "model_us": sum(us for _, _, us in groups),
+        "unmodelled_us_launches": 0,
+        "dynamic_launches": 10 * len(rows),
+        "argument_bytes": 1,
+        "output_bytes": 2,
+        "temp_bytes": 4,
+        "alias_bytes": 1,
+        "electrons": 10,
+        "most_laplacian_trips": 30,
+        "groups": {"columns": COLUMNS, "rows": rows},
+        **more,
+    }
+
+
+def verdict_of(judge, figures):
+    (one,) = judge_all([Claim("here", "so it is", "1", judge)], figures)
+    return one.finding.verdict
+
+
+def claim(statement):
+    (found,) = [one for one in CLAIMS if one.statement == statement]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"), [(0.40, "confirmed"), (0.38, "contradicted"), (0.64, "confirmed"), (0.66, "contradicted")]
+)
+def test_a_share_may_be_a_quarter_off(ours, verdict):
+    assert verdict_of(share_is(0.52, lambda _: ours), Figures({})) == verdict
+    assert verdict_of(share_is(0.02, lambda _: 0.039), Figures({})) == "confirmed"
+    assert verdict_of(share_is(0.02, lambda _: 0.041), Figures({})) == "contradicted"
+
+
+def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming():
+    def judge(values):
+        def figure(value):
+            if value is None:
+                raise NotMeasured([KERNELS])
+            return value
+
+        return all_within(8, 9, lambda _: [(str(v), lambda v=v: figure(v), KERNELS) for v in values])
+
+    assert verdict_of(judge([8.5, 7.0, 11.0]), Figures({})) == "confirmed"
+    assert verdict_of(judge([8.5, None]), Figures({})) == "not measured yet"
+    assert verdict_of(judge([8.5, None, 20.0]), Figures({})) == "contradicted"
+
+
+def test_shares_outside_of_sampling_are_of_everything():
+    figures = Figures({KERNELS: row([("mcmc", "gemm", 13.0), ("laplacian", "elementwise", 52.0), ("", "gemm", 35.0)])})
+    found = {one.claim.statement: one.finding for one in judge_all(CLAIMS, figures)}
+    assert found["PauliNet: sampling's share of kernel time"].ours == "13.0 %"
+    assert found["PauliNet: fused elementwise outside of sampling, of everything"].ours == "52.0 %"
+    assert found["PauliNet: GEMM outside of sampling, of everything"].verdict == "contradicted"
+    assert found["FermiNet: sampling's share of kernel time"].verdict == "not measured yet"
+
+
+def test_an_empty_record_decides_nothing():
+    found = judge_all(CLAIMS, Figures({}))
+    assert {one.finding.verdict for one in found} == {"not measured yet", "not testable here"}
+    assert all(one.finding.lacking for one in found if one.finding.verdict == "not measured yet")
+    for table in [*matrix_tables(Figures({})), *ratio_tables(Figures({})), *share_tables(Figures({}))]:
+        for line in table.rows:
+            assert set(line[table.words :]) <= {"-", "", "1.1-2.9", "1.7-5.8"} or "-" in line
+
+
+def test_a_launch_without_a_time_leaves_the_sum_unknown():
+    groups = row([("mcmc", "gemm", 13.0)], unmodelled_us_launches=3)
+    groups["groups"]["rows"][0][7] = 3
+    figures = Figures({KERNELS: groups})
+    with pytest.raises(NotMeasured):
+        figures.model_ms(KERNELS)
+    with pytest.raises(NotMeasured):
+        figures.share(KERNELS, lambda group: True)
+
+
+def test_memory_is_what_the_device_must_hold():
+    assert Figures({KERNELS: row([])}).memory_bytes(KERNELS) == 6
+
+
+def test_more_memory_than_the_card_has_confirms_that_it_does_not_fit():
+    rows = {
+        Cell("orbformer", molecule, program, "a5000"): row([], temp_bytes=30 * 2**30)
+        for molecule in ("C2H6", "C4H4")
+        for program in ("inference-step", "train-step")
+    }
+    fits = claim("Orbformer does not fit into the A5000 on C2H6 and C4H4").judge
+    assert fits(Figures(rows)).verdict == "confirmed"
+    rows[Cell("orbformer", "C2H6", "train-step", "a5000")] = row([], temp_bytes=2**30)
+    assert fits(Figures(rows)).verdict == "contradicted"
+
+
+def test_the_gap_on_lih_is_confirmed_by_one_ansatz():
+    rows = {cell: row([("mcmc", "gemm", 10.0)]) for cell in EVERY if cell.molecule == "LiH"}
+    larger = claim("their gap is larger for some ansätze on LiH (A5000)").judge
+    assert larger(Figures(rows)).verdict == "contradicted"
+    rows[Cell("paulinet", "LiH", "train-step", "a5000")] = row([("mcmc", "gemm", 12.0)])
+    assert larger(Figures(rows)).verdict == "confirmed"
+
+
+def test_measured_times_are_those_of_the_program_as_it_stands():
+    record = {
+        "workload": {"name": "paulinet", "molecule": "CH4", "program": "inference-step", "walkers": 8, "variant": []},
+        "device": {"platform": "gpu", "name": "NVIDIA H200"},
+        "variants": [{"pipeline": "", "device_time": {"sum_us": [10.0, 14.0]}}],
+    }
+    cell = Cell("paulinet", "CH4", "inference-step", "h200")
+    assert measured_times([record], 8) == {cell: 12.0}
+    assert measured_times([record], 1024) == {}
+    assert measured_times([{**record, "device": {"platform": "cpu", "name": "H200"}}], 8) == {}
+    rewritten = {**record, "variants": [{**record["variants"][0], "pipeline": "batch-replay"}]}
+    assert measured_times([rewritten], 8) == {}
+    titles = [table.title for table in matrix_tables(Figures({cell: row([])}, {cell: 12.0}))]
+    assert "Time of one step (ms, measured)" in titles
+
+
+def test_every_claim_is_said_once_and_has_its_place():
+    statements = [one.statement for one in CLAIMS]
+    assert len(set(statements)) == len(statements) > 40
+    table = claims_table(judge_all(CLAIMS, Figures({KERNELS: row([("mcmc", "gemm", 1.0)])})))
+    assert len(table.rows) == len(CLAIMS)
+    assert intensity_table(Figures({KERNELS: row([("mcmc", "gemm", 1.0)])})).rows[0][1].startswith("2 (")

@@ -1,0 +1,84 @@
+"""The committed record and page: the figures fit together, and the page is that of the record."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fusionlab.commands.paper import PaperOptions, paper
+from fusionlab.paper.figures import Figures
+from fusionlab.paper.matrix import EVERY, Circumstances
+from fusionlab.paper.record import Record
+
+ROOT = Path(__file__).parents[2]
+PAGE, RECORD = ROOT / "docs" / "paper.md", ROOT / "studies" / "paper.json"
+
+
+def test_the_groups_of_every_row_add_up_to_its_totals():
+    record = Record(RECORD, Circumstances())
+    figures = Figures(record.rows)
+    assert record.rows
+    for cell, row in record.rows.items():
+        groups = figures.groups(cell)
+        assert cell in EVERY
+        assert sum(group.dynamic_launches for group in groups) == row["dynamic_launches"]
+        assert sum(group.bytes for group in groups) == row["bytes"]
+        assert sum(group.flops for group in groups) == row["flops"]
+        assert sum(group.model_us for group in groups) == pytest.approx(row["model_us"], abs=0.1)
+
+
+def test_the_committed_launches_agree_with_the_table_of_programs():
+    """`studies/programs-a100.json` was measured by another path."""
+    known = json.loads((ROOT / "studies" / "programs-a100.json").read_text())["rows"]
+    for cell, row in Record(RECORD, Circumstances()).rows.items():
+        other = known.get(f"{cell.model} {cell.molecule} {cell.program}")
+        if cell.target == "a100" and other is not None and "failed" not in other:
+            assert row["dynamic_launches"] == pytest.approx(other["dynamic_launches"], rel=0.02), cell
+
+
+def test_the_committed_page_is_that_of_the_committed_record(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(ROOT)
+    written = tmp_path / "paper.md"
+    result = cli("paper", "--no-run", "--page", written)
+    assert result.exit_code == 0, result.stderr
+    assert written.read_text() == PAGE.read_text(), "run: fusionlab paper --no-run --page docs/paper.md"
+
+
+def test_the_document_has_cells_claims_and_what_is_lacking(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(ROOT)
+    result = cli("paper", "--no-run", "--json")
+    document = json.loads(result.stdout)
+    assert document["paper_jax"] == "0.4.28"
+    assert len(document["cells"]) + len(document["not_measured"]) == 96
+    assert {one["verdict"] for one in document["claims"]} <= {
+        "confirmed", "contradicted", "not testable here", "not measured yet",
+    }  # fmt: skip
+    assert all(one["ours"] for one in document["claims"] if one["verdict"] in ("confirmed", "contradicted"))
+    assert cli("paper", "--no-run", "--record", tmp_path / "none.json").exit_code == 0
+
+
+def test_bad_input_is_said_before_anything_runs(tmp_path, cli):
+    for words, said in (
+        (("--models", "paulinett"), "did you mean: paulinet"),
+        (("--targets", "v100"), "unknown target"),
+        (("--jobs", "2", "--scheduler", "tcp://here:1"), "--jobs is for processes of this machine"),
+        (("--time-limit", "0"), "--time-limit must be above 0"),
+    ):
+        result = cli("paper", "--record", tmp_path / "record.json", *words)
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert not (tmp_path / "record.json").exists()
+
+
+def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch):
+    from rich.console import Console
+
+    from fusionlab.paper import jobs
+    from fusionlab.report.matrix_progress import MatrixProgress
+
+    monkeypatch.setattr(jobs, "measure_apart", lambda *_: {"failed": "no room"})
+    options = PaperOptions(
+        models="ferminet", molecules="LiH", programs="train-step", targets="a100", record=str(tmp_path / "r.json")
+    )
+    with MatrixProgress(quiet=True, terminal=False) as progress:
+        document, code = paper(options, progress, Console(quiet=True))
+    assert (code, document["failed"]) == (1, {"ferminet LiH train-step a100": "no room"})

@@ -1,0 +1,120 @@
+"""The record of the matrix: it goes on where it was, and says what it cannot go on with."""
+
+import json
+
+import pytest
+
+from fusionlab.errors import InputError
+from fusionlab.paper import jobs, running
+from fusionlab.paper.jobs import Job
+from fusionlab.paper.matrix import EVERY, Cell, Circumstances, select
+from fusionlab.paper.record import Record
+from fusionlab.paper.running import Plan, run_missing
+
+GIVEN = Circumstances(walkers=4, size="tiny")
+CELLS = EVERY[:4]
+
+
+class Silent:
+    """Progress that keeps what it was told; it can stop the run after some cells, as Ctrl-C does."""
+
+    def __init__(self, stop_after=None):
+        self.started, self.finished, self.stop_after = None, [], stop_after
+
+    def start(self, total, known):
+        self.started = total, known
+
+    def done(self, cell, row):
+        self.finished.append(cell)
+        if len(self.finished) == self.stop_after:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Cells "measured" at once; the names of those that were."""
+    names = []
+
+    def measure_apart(name, job, processes=None):
+        names.append(name)
+        return {"failed": "no room"} if "C4H4" in name else {"dynamic_launches": len(name)}
+
+    monkeypatch.setattr(jobs, "measure_apart", measure_apart)
+    return names
+
+
+def run(path, cells=CELLS, progress=None, **options):
+    progress = progress or Silent()
+    run_missing(Record(path, GIVEN), cells, Plan(Job(GIVEN), **options), progress)
+    return progress
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path, measured):
+    path = tmp_path / "record.json"
+    assert run(path, most=1).started == (1, 0)
+    assert run(path).started == (3, 1)
+    assert run(path).started == (0, 4)
+    assert sorted(measured) == sorted(str(cell) for cell in CELLS)
+    assert Record(path, GIVEN).rows[CELLS[0]]["dynamic_launches"] == len(str(CELLS[0]))
+
+
+def test_an_interrupted_run_keeps_what_was_finished_and_goes_on(tmp_path, measured):
+    path = tmp_path / "record.json"
+    with pytest.raises(KeyboardInterrupt):
+        run(path, progress=Silent(stop_after=2))
+    assert len(Record(path, GIVEN).rows) == 2
+    assert run(path).started == (2, 2)
+    assert len(Record(path, GIVEN).rows) == 4
+
+
+def test_failures_are_kept_and_tried_again_only_when_asked(tmp_path, measured):
+    path, cell = tmp_path / "record.json", Cell("paulinet", "C4H4", "inference-step", "a100")
+    run(path, [cell])
+    assert Record(path, GIVEN).failures == {cell: "no room"}
+    assert not Record(path, GIVEN).rows
+    assert run(path, [cell]).started == (0, 1)
+    assert run(path, [cell], retry_failed=True).started == (1, 0)
+
+
+def test_rows_of_other_sources_are_measured_again(tmp_path, measured, monkeypatch):
+    path = tmp_path / "record.json"
+    run(path)
+    monkeypatch.setattr(running, "sources_digest", lambda: "other")
+    assert run(path).started == (4, 0)
+
+
+def test_two_runs_can_fill_one_record(tmp_path, measured):
+    path = tmp_path / "record.json"
+    mine = Record(path, GIVEN)
+    Record(path, GIVEN).add(CELLS[0], {"dynamic_launches": 1})
+    mine.add(CELLS[1], {"dynamic_launches": 2})
+    assert set(Record(path, GIVEN).rows) == set(CELLS[:2])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "not JSON"),
+        ('{"rows": {}}', "not a record of the paper's matrix"),
+        (json.dumps({"format": "fusionlab-paper-1", "circumstances": {"walkers": 1}, "cells": {}}), "holds figures of"),
+    ],
+)
+def test_a_file_that_is_no_such_record_is_refused(tmp_path, content, said):
+    path = tmp_path / "record.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=said):
+        Record(path, GIVEN)
+
+
+def test_cells_are_chosen_by_name():
+    chosen = select("psiformer", "LiH,CH4", None, "h200")
+    assert [str(cell) for cell in chosen] == [
+        "psiformer CH4 inference-step h200",
+        "psiformer CH4 train-step h200",
+        "psiformer LiH inference-step h200",
+        "psiformer LiH train-step h200",
+    ]
+    assert set(select(None, None, None, None)) == set(EVERY)
+    assert len(EVERY) == 96
+    with pytest.raises(InputError, match="did you mean: psiformer"):
+        select("psifomer", None, None, None)
