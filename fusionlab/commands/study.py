@@ -20,6 +20,7 @@ from fusionlab.commands.apply import ApplyOptions, passes_of
 from fusionlab.commands.best import fixed_part, searched
 from fusionlab.commands.replays import replays
 from fusionlab.commands.source import SourceOptions
+from fusionlab.errors import CompileError
 from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import software
 from fusionlab.measure.records import read_records
@@ -92,6 +93,8 @@ def _study(source: Workload | Program, given: Circumstances, options: ApplyOptio
     else:
         passes, _ = searched(original, fixed, options.search, options.memory_budget, given, console)
     outcome = study(source, passes, given, unchecked=options.unchecked, original=original)
+    if outcome.before is None:
+        raise CompileError(f"{original.provenance}: XLA cannot compile it for {given.target.name}: nothing to report")
     after = compiled(outcome.rewritten, given) if outcome.after is not None else None
     return Studied(outcome, compiled(outcome.original, given), after)
 
@@ -179,7 +182,7 @@ def _checking(given: Circumstances) -> str:
 def _exit_code(outcomes: Sequence[Outcome], options: ApplyOptions) -> int:
     code = 0
     for outcome in outcomes:
-        verdict, target = outcome.equivalence, outcome.before.target
+        verdict, target = outcome.equivalence, outcome.before.target if outcome.before else "-"
         if verdict.verdict == "different":
             _say(f"{target}: the rewritten program is different and was not measured; worst: {verdict.worst}")
             code = 1

@@ -51,6 +51,7 @@ class _Writer:
     def target(self, one: Studied) -> dict[str, Any]:
         """The part of one target; programs that it shares with another target are there once."""
         outcome, target = one.outcome, one.before.target
+        assert outcome.before is not None
         chain = [outcome.original, *(step.program for step in outcome.steps)]
         compared = compare_programs(chain)
         first = Viewed(outcome.original, compared.views[0], compared.names)
