@@ -14,6 +14,14 @@ class CompileError(RuntimeError):
     """XLA could not compile a program; the message is the first line of XLA's."""
 
 
+class NotEquivalentError(RuntimeError):
+    """A function that was rewritten gives other numbers than the original; the message says where and by how much."""
+
+
+class NotOptimizedWarning(UserWarning):
+    """The original function runs in place of its rewriting, for the reason that the message gives."""
+
+
 _SHORT_LIST = 12
 
 

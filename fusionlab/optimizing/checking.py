@@ -1,0 +1,88 @@
+"""Original against rewritten on the arguments that a function was called with, in two precisions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.executable import numpy_dtype
+from fusionlab.codegen.raising import RaiseError
+from fusionlab.equivalence.check import compare
+from fusionlab.equivalence.oracle import CPU_OPTIONS, Options, Runner, program_runner
+from fusionlab.equivalence.samples import Sample, signature_samples
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.errors import CompileError, InputError
+from fusionlab.hlo.program import Program
+from fusionlab.optimizing.primitive import apply_owned
+
+GIVEN = "the given arguments"
+DRAWN = "drawn arguments"
+
+
+@dataclass(frozen=True)
+class Runners:
+    """A pair of programs, compiled on first use and kept: ``verdict(arrays)`` compares them.
+
+    Truth is the original raised and computed in float64. The rewritten program is run as it will be: by XLA, with the
+    compile options of the call.
+    """
+
+    original: Program
+    rewritten: Program
+    options: Options
+
+    def verdict(self, arrays: Sequence[np.ndarray] | None) -> Verdict:
+        """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
+
+        ``not-checked`` with the reason where the programs cannot be run or no number is finite.
+        """
+        try:
+            given = (
+                signature_samples(self.original) if arrays is None else [Sample(GIVEN, tuple(arrays), typical=False)]
+            )
+            return compare(given, walkers=None, **self._compiled)
+        except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
+            return Verdict("not-checked", reason=f"{type(e).__name__}: {(str(e).splitlines() or [''])[0]}")
+
+    @functools.cached_property
+    def _compiled(self) -> dict[str, Runner]:
+        return {
+            "truth": program_runner(self.original, widen=True),
+            "original": run_as_it_stands(self.original, CPU_OPTIONS),
+            "rewritten": run_as_it_stands(self.rewritten, self.options),
+            "rewritten_float64": program_runner(self.rewritten, widen=True),
+            "raised": program_runner(self.original),
+        }
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """The owner of a program that is lowered to itself."""
+
+    program: Program
+    name: str = "program"
+
+    def choose(self, jaxpr: Any, platform: str) -> Program:
+        return self.program
+
+
+def run_as_it_stands(program: Program, options: Options) -> Runner:
+    """``program`` put into a jitted function as it is, nothing of it raised, on JAX's default device."""
+    results = [(type_.shape, numpy_dtype(type_)) for type_ in program.outputs]
+    arguments = [jax.ShapeDtypeStruct(type_.shape, numpy_dtype(type_)) for type_ in program.inputs]
+    with jax.enable_x64(True):
+        types = jax.make_jaxpr(lambda *_: [jnp.zeros(shape, dtype) for shape, dtype in results])(*arguments)
+    owner = _Fixed(program)
+    compiled = jax.jit(lambda *arrays: apply_owned(owner, types, types, arrays), compiler_options=dict(options))
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with jax.enable_x64(True):
+            return [np.asarray(result) for result in compiled(*arrays)]
+
+    return run

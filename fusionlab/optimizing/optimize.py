@@ -1,0 +1,42 @@
+"""``fusionlab.optimize``: one line in a user's own code."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fusionlab.optimizing.optimized import Optimized
+from fusionlab.optimizing.policy import Check, OnDifference, Policy
+
+
+def optimize(
+    function: Callable[..., Any] | None = None,
+    pipeline: str = "fuse-jvp-replay",
+    *,
+    check: Check = "once",
+    on_difference: OnDifference = "original",
+    cache: bool | str | Path = True,
+    **jit_options: Any,
+) -> Any:
+    """``jax.jit(function, **jit_options)`` whose program is rewritten by ``pipeline``; also a decorator.
+
+    On the first call with arguments of new shapes, dtypes or static values the function is lowered, rewritten, compared
+    with the original and compiled; later calls are ``jax.jit``'s. A function that no pass applies to runs as it is:
+    ``optimized.fusionlab.reason`` says why, ``optimized.fusionlab.report()`` what was gained.
+
+    ``check``: ``once`` compares on the arguments of the first call of a program (and remembers it on disk), ``always``
+    on those of every call, ``never`` does not. Under another transformation (``jit``, ``vmap``, ``shard_map``) there
+    are no numbers, and they are drawn. ``on_difference``: where the rewritten program is not shown equal, ``original``
+    runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError``. ``cache``: whether, or in
+    which folder, rewritten programs are kept between processes (below ``$FUSIONLAB_CACHE``).
+
+    Under ``jax.vmap`` the batched function is rewritten. Derivatives are those of the original function, by its own
+    rules. InputError: an unknown pass or word.
+    """
+    if function is None:
+        return functools.partial(
+            optimize, pipeline=pipeline, check=check, on_difference=on_difference, cache=cache, **jit_options
+        )
+    return Optimized(function, Policy.of(pipeline, check, on_difference, cache), jit_options)

@@ -1,0 +1,48 @@
+"""Policy: what ``optimize`` was asked to do, checked when it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from fusionlab.codegen.cache import default_cache
+from fusionlab.errors import unknown
+from fusionlab.passes.contract import Pass
+from fusionlab.passes.pipeline import parse_pipeline, print_pipeline
+
+Check = Literal["once", "always", "never"]
+OnDifference = Literal["original", "raise"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """``check`` says how often original and rewritten are compared; ``on_difference`` what follows where they differ:
+    the original runs and a warning says so, or ``NotEquivalentError``. ``folder`` holds what is remembered on disk,
+    None for nothing."""
+
+    passes: tuple[Pass, ...]
+    check: Check = "once"
+    on_difference: OnDifference = "original"
+    folder: Path | None = None
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline as text."""
+        return print_pipeline(self.passes)
+
+    @staticmethod
+    def of(pipeline: str, check: str, on_difference: str, cache: bool | str | Path) -> Policy:
+        """The policy of these words; InputError for one that is not known, with the nearest."""
+        if check not in get_args(Check):
+            raise unknown("check", check, get_args(Check))
+        if on_difference not in get_args(OnDifference):
+            raise unknown("on_difference", on_difference, get_args(OnDifference))
+        return Policy(parse_pipeline(pipeline), check, on_difference, _folder(cache))  # type: ignore[arg-type]
+
+
+def _folder(cache: bool | str | Path) -> Path | None:
+    if not isinstance(cache, bool):
+        return Path(cache).expanduser()
+    of_all = default_cache()
+    return of_all.folder / "optimized" if cache and of_all is not None else None

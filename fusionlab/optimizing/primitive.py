@@ -1,0 +1,152 @@
+"""A JAX primitive that stands for a whole function and is rewritten when it is lowered. All that is unstable in JAX
+about it is here.
+
+The primitive carries the function's jaxpr. Batching gives the primitive of the batched jaxpr and differentiation
+evaluates the jaxpr under ``jax.jvp``, both before anything is rewritten: what is rewritten is the program that will
+run, and a function that is only differentiated keeps its own rules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import jax
+from jax._src.core import trace_state_clean
+from jax._src.interpreters.batching import batch_jaxpr2
+from jax.extend import core as extended
+from jax.interpreters import ad, batching, mlir
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func
+
+from fusionlab.hlo.program import Program, public_function
+
+__all__ = ["Owner", "apply_owned", "outside_of_traces", "traced", "without_mesh"]
+
+outside_of_traces: Callable[[], bool] = trace_state_clean
+"""Whether no JAX transformation is being traced here."""
+
+
+class Owner(Protocol):
+    """Who decides what a primitive is lowered to."""
+
+    name: str
+
+    def choose(self, jaxpr: Any, platform: str) -> Program | None:
+        """The program in place of ``jaxpr`` on ``platform``; None where it is to be lowered as it is."""
+
+
+_optimized = extended.Primitive("fusionlab_optimized")
+_optimized.multiple_results = True
+
+
+def apply_owned(owner: Owner, jaxpr: Any, plain: Any, operands: Sequence[Any]) -> list[Any]:
+    """The results of ``jaxpr`` on ``operands``, which ``owner`` may have computed by another program.
+
+    ``plain`` is the same function traced without the axes of a mesh: what is rewritten. None where it has no such form.
+    """
+    return list(_optimized.bind(*operands, jaxpr=jaxpr, plain=plain, owner=owner))
+
+
+def traced(function: Callable[..., Any], operands: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    """(jaxpr, plain, operands) of a function of arrays: what it closes over and is being traced comes in front.
+
+    ``plain`` is ``jaxpr`` itself outside of ``shard_map``.
+    """
+    jaxpr = jax.make_jaxpr(function)(*operands)
+    inner = [const for const in jaxpr.consts if isinstance(const, jax.core.Tracer)]
+    if inner:
+        jaxpr, operands = _opened(jaxpr, [*inner, *operands], len(inner)), [*inner, *operands]
+    if not _varies([*jaxpr.in_avals, *jaxpr.out_avals]):
+        return jaxpr, jaxpr, list(operands)
+    with without_mesh():
+        try:
+            plain = jax.make_jaxpr(extended.jaxpr_as_fun(jaxpr) if inner else function)(*map(_plain, operands))
+        except Exception:  # of a mesh's axes, and JAX has no one error for that
+            plain = None
+    return jaxpr, plain, list(operands)
+
+
+def _opened(jaxpr: Any, operands: Sequence[Any], count: int) -> Any:
+    """``jaxpr`` with its ``count`` constants that are being traced as arguments in front of its own."""
+
+    def function(*arrays: Any) -> Any:
+        given = iter(arrays[:count])
+        consts = [next(given) if isinstance(const, jax.core.Tracer) else const for const in jaxpr.consts]
+        return jax.core.eval_jaxpr(jaxpr.jaxpr, consts, *arrays[count:])
+
+    return jax.make_jaxpr(function)(*operands)
+
+
+def _varies(types: Sequence[Any]) -> bool:
+    return any(type_.manual_axis_type.varying for type_ in types if hasattr(type_, "manual_axis_type"))
+
+
+def _plain(operand: Any) -> Any:
+    type_ = jax.typeof(operand)
+    return jax.ShapeDtypeStruct(type_.shape, type_.dtype)
+
+
+def without_mesh() -> AbstractContextManager[Any]:
+    """Inside, what is traced belongs to no mesh."""
+    none = jax.sharding.AbstractMesh((), ())
+    context: AbstractContextManager[Any] = jax.sharding.use_abstract_mesh(none)
+    return context if not jax.sharding.get_abstract_mesh().empty else contextlib.nullcontext()
+
+
+def _abstract(*_: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    return jaxpr.out_avals
+
+
+def _evaluated(*operands: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    return extended.jaxpr_as_fun(jaxpr)(*operands)
+
+
+def _batched(axis: Any, operands: Any, axes: Any, *, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    batched, outer = batch_jaxpr2(jaxpr, axis, tuple(axes))
+    same = plain if plain is None else batched
+    if plain is not None and plain is not jaxpr:
+        with without_mesh():
+            same, _ = batch_jaxpr2(plain, axis, tuple(axes))
+    return _optimized.bind(*operands, jaxpr=batched, plain=same, owner=owner), outer
+
+
+def _differentiated(primals: Any, tangents: Any, *, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    moving = [index for index, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
+
+    def function(*moved: Any) -> Any:
+        operands = list(primals)
+        for index, operand in zip(moving, moved, strict=True):
+            operands[index] = operand
+        return extended.jaxpr_as_fun(jaxpr)(*operands)
+
+    results, moved = jax.jvp(function, [primals[i] for i in moving], [tangents[i] for i in moving])
+    return results, [
+        ad.Zero(type_.to_tangent_aval()) if tangent.dtype == jax.dtypes.float0 else tangent
+        for type_, tangent in zip(jaxpr.out_avals, moved, strict=True)
+    ]
+
+
+def _lowered(context: Any, *operands: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    platforms = context.module_context.platforms
+    chosen = owner.choose(plain, platforms[0] if len(platforms) == 1 else "several")
+    if chosen is None:
+        as_it_is = mlir.lower_fun(extended.jaxpr_as_fun(jaxpr), multiple_results=True)
+        return as_it_is(context, *operands)
+    module = context.module_context.module
+    with module.context:
+        inner = ir.Module.parse(chosen.bytecode)
+    types = list(public_function(inner).type.results)
+    symbol = mlir.merge_mlir_modules(
+        module, f"fusionlab_{owner.name}", inner, dst_symtab=context.module_context.symbol_table
+    )
+    return func.CallOp(types, ir.FlatSymbolRefAttr.get(symbol), list(operands)).results
+
+
+_optimized.def_impl(_evaluated)
+_optimized.def_abstract_eval(_abstract)
+batching.fancy_primitive_batchers[_optimized] = _batched
+ad.primitive_jvps[_optimized] = _differentiated
+mlir.register_lowering(_optimized, _lowered, cacheable=False)

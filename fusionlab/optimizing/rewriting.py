@@ -1,0 +1,177 @@
+"""From the jaxpr of a function to the program that runs in its place: lower, rewrite, check, remember."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core as extended
+
+from fusionlab.codegen.targets import load_target
+from fusionlab.errors import NotEquivalentError, NotOptimizedWarning
+from fusionlab.hlo.lowering import PLATFORMS, lower_traced
+from fusionlab.hlo.program import Program
+from fusionlab.optimizing.checking import DRAWN, GIVEN, Runners
+from fusionlab.optimizing.decision import Decision, why_nothing_applied
+from fusionlab.optimizing.policy import Policy
+from fusionlab.optimizing.primitive import without_mesh
+from fusionlab.optimizing.store import OptimizedStore, key_of
+from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.pipeline import run_pipeline
+from fusionlab.study import Circumstances, rewrite
+
+_log = logging.getLogger(__name__)
+
+Options = Mapping[str, str | int | bool]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call tells of the program that it needs: its arrays on the host, and how it is compiled.
+
+    ``arrays`` is None where there are none: under a transformation, or where other processes hold parts of them.
+    """
+
+    arrays: tuple[np.ndarray, ...] | None
+    options: Options
+
+
+class Rewriter:
+    """Decides for one function, and remembers in memory what it decided; the owner of its primitive."""
+
+    def __init__(self, name: str, policy: Policy, current: Callable[[Any], Call]) -> None:
+        self.name = name
+        self.policy = policy
+        self.decisions: dict[str, Decision] = {}
+        self.jaxprs: dict[str, Any] = {}
+        self.latest = ""
+        self._runners: dict[str, Runners] = {}
+        self._current = current
+        self._store = OptimizedStore(policy.folder) if policy.folder is not None else None
+        self._lock = threading.RLock()
+
+    def choose(self, jaxpr: Any, platform: str) -> Program | None:
+        """The program in place of ``jaxpr``, None for itself. NotEquivalentError where the policy asks for it."""
+        with self._lock, without_mesh():
+            try:
+                return self._decide(jaxpr, platform, self._current(jaxpr)).rewritten
+            except NotEquivalentError:
+                raise
+            except Exception as error:  # the user's function still works, and the reason is told
+                _log.debug("%s: not optimised", self.name, exc_info=True)
+                return self.refuse(
+                    platform, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}", warn=True
+                )
+
+    def refuse(self, platform: str, reason: str, *, warn: bool = False) -> None:
+        """Note that the original runs, and why."""
+        self.latest = reason
+        self.decisions[reason] = Decision(self.name, platform, self.policy.pipeline, None, None, reason=reason)
+        if warn:
+            _warn(self.name, reason)
+
+    def recheck(self, key: str) -> Decision:
+        """What was decided under ``key``, compared at the arrays of the call that is being made."""
+        with self._lock, without_mesh():
+            decision = self.decisions[key]
+            if decision.rewritten is None:
+                return decision
+            checked = self._checked(key, decision, self._current(self.jaxprs[key]))
+            self.decisions[key] = replace(checked, rewritten=decision.rewritten)
+            return checked
+
+    def _decide(self, jaxpr: Any, platform: str, call: Call) -> Decision | Any:
+        if jaxpr is None:
+            return self._refused(platform, "it uses the axes of a mesh: optimise the function around shard_map")
+        if platform not in PLATFORMS:
+            return self._refused(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
+        original = lower_jaxpr(jaxpr, platform, self.name)
+        key = key_of(original, self.policy.pipeline, str(sorted(call.options.items())))
+        found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
+        decision = found or self._rewritten(original)
+        self.jaxprs[key], self.latest = jaxpr, key
+        unchecked = decision.verdict is None or self.policy.check == "always"
+        if decision.rewritten is not None and self.policy.check != "never" and unchecked:
+            decision = self._checked(key, decision, call)
+        self.decisions[key] = decision
+        if self._store is not None and decision is not found and _worth_keeping(decision):
+            self._store.store(key, decision)
+        return decision
+
+    def _refused(self, platform: str, reason: str) -> Decision:
+        self.refuse(platform, reason)
+        return self.decisions[reason]
+
+    def _rewritten(self, original: Program) -> Decision:
+        _log.info("%s: rewriting %d ops by %s", self.name, original.ops, self.policy.pipeline)
+        result, seconds = apply_passes(original, self.policy.passes)
+        applied = result.program if result.applied else None
+        reason = "" if result.applied else why_nothing_applied(result.events)
+        return Decision(
+            name=self.name,
+            platform=original.platform,
+            pipeline=self.policy.pipeline,
+            original=original,
+            rewritten=applied,
+            events=result.events,
+            reason=reason,
+            rewrite_s=seconds,
+        )
+
+    def _checked(self, key: str, decision: Decision, call: Call) -> Decision:
+        """``decision`` with a verdict; without its rewritten program where that is not shown equal."""
+        assert decision.original is not None
+        assert decision.rewritten is not None
+        started = time.perf_counter()
+        if key not in self._runners:
+            self._runners[key] = Runners(decision.original, decision.rewritten, call.options)
+        verdict = self._runners[key].verdict(call.arrays)
+        if self.policy.check != "always":
+            del self._runners[key]
+        on = DRAWN if call.arrays is None else GIVEN
+        seconds = time.perf_counter() - started
+        decision = replace(decision, verdict=verdict, compared_on=on, check_s=seconds)
+        if verdict.passed:
+            return decision
+        found = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
+        if self.policy.on_difference == "raise":
+            raise NotEquivalentError(f"{self.name}: {found}")
+        _warn(self.name, found)
+        return replace(decision, rewritten=None, reason=found)
+
+
+def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
+    """The jaxpr as a Program for ``platform``; every argument stays one, used or not."""
+
+    def run(*arrays: Any) -> Any:
+        return extended.jaxpr_as_fun(jaxpr)(*arrays)
+
+    run.__name__ = run.__qualname__ = name
+    arguments = [jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in jaxpr.in_avals]
+    module = lower_traced(jax.jit(run, keep_unused=True).trace(*arguments), platform, source_lines=1)
+    return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+
+
+def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, float]:
+    """The pipeline's result and the seconds it took. XLA compiles candidates only where a memory budget asks for it."""
+    if any(getattr(pass_, "memory_budget", 0) for pass_ in passes):
+        return rewrite(original, passes, Circumstances(load_target("gpu" if original.platform == "cuda" else "cpu")))
+    started = time.perf_counter()
+    result = run_pipeline(original, passes, Setting(platform=original.platform))
+    return result, time.perf_counter() - started
+
+
+def _worth_keeping(decision: Decision) -> bool:
+    """What was shown equal, what was not asked to be, and that nothing applies; a difference is looked at again."""
+    return decision.verdict.passed if decision.verdict is not None else True
+
+
+def _warn(name: str, reason: str) -> None:
+    warnings.warn(f"fusionlab.optimize: {name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=2)
