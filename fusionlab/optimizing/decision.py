@@ -30,6 +30,8 @@ class Decision:
     rewrite_s: float = 0.0
     check_s: float = 0.0
     remembered: bool = False
+    failed: bool = False
+    """Whether the original runs because something went wrong, and not because nothing applies."""
 
     @property
     def why_not(self) -> str:
@@ -37,9 +39,11 @@ class Decision:
         return "" if self.rewritten is not None else self.reason
 
 
-def why_nothing_applied(events: tuple[Event, ...]) -> str:
-    """The reasons of the passes that left a program alone, each once."""
+def why_nothing_applied(events: tuple[Event, ...], original: Program) -> str:
+    """The reasons of the passes that left ``original`` alone, each once."""
     reasons = [f"{event.pass_name}: {event.reason}" for event in events if isinstance(event, Declined)]
+    if not reasons and "stablehlo.while" not in str(original.parse()):
+        return "there is no replay in it: its program has no loop"
     return "; ".join(dict.fromkeys(reasons)) or "no pass found anything to rewrite"
 
 

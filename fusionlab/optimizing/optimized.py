@@ -15,7 +15,7 @@ import numpy as np
 from fusionlab.optimizing.compile_options import options_of_calls
 from fusionlab.optimizing.front import Front
 from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, traced
+from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, traced, why_of_effects
 from fusionlab.optimizing.rewriting import Call, Rewriter
 
 
@@ -121,11 +121,10 @@ def _body(
             return flat
 
         if not moving:  # under jax.disable_jit, or a function of no array
-            rewriter.refuse("-", "it has no array among its arguments")
             return function(*args, **kwargs)
         jaxpr, plain, operands = traced(of_arrays, [leaves[index] for index in moving])
         if jaxpr.effects:
-            rewriter.refuse("-", f"it has effects ({', '.join(map(str, jaxpr.effects))})", warn=True)
+            rewriter.refuse(*why_of_effects(jaxpr))
             return function(*args, **kwargs)
         if len(operands) == len(moving) and plain is jaxpr:
             dynamic[jaxpr] = moving

@@ -23,10 +23,13 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.hlo.program import Program, public_function
 
-__all__ = ["Owner", "apply_owned", "outside_of_traces", "traced", "without_mesh"]
+__all__ = ["Owner", "apply_owned", "outside_of_traces", "traced", "why_of_effects", "without_mesh"]
 
 outside_of_traces: Callable[[], bool] = trace_state_clean
 """Whether no JAX transformation is being traced here."""
+
+
+OF_A_MESH = "it uses the axes of a mesh or of a map: optimise the function around that"
 
 
 class Owner(Protocol):
@@ -67,6 +70,14 @@ def traced(function: Callable[..., Any], operands: Sequence[Any]) -> tuple[Any, 
         except Exception:  # of a mesh's axes, and JAX has no one error for that
             plain = None
     return jaxpr, plain, list(operands)
+
+
+def why_of_effects(jaxpr: Any) -> tuple[str, bool]:
+    """(why a function with the effects of ``jaxpr`` is left alone, whether its author may be surprised)."""
+    effects = sorted({type(effect).__name__ for effect in jaxpr.effects})
+    if effects == ["NamedAxisEffect"]:
+        return OF_A_MESH, False
+    return f"it has effects ({', '.join(effects)})", True
 
 
 def _opened(jaxpr: Any, operands: Sequence[Any], count: int) -> Any:

@@ -98,7 +98,8 @@ class Report:
         return "".join(self._html(entry) for entry in self.entries) or f"<p>{html.escape(str(self))}</p>"
 
     def _html(self, entry: Entry) -> str:
-        head = f"<table><caption>{html.escape(self._title(entry))}</caption><tr><th></th><th>before</th><th>after</th></tr>"
+        caption = f"<caption>{html.escape(self._title(entry))}</caption>"
+        head = f"<table>{caption}<tr><th></th><th>before</th><th>after</th></tr>"
         cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in entry.rows]
         table = f"{head}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>" if entry.before else ""
         return table + "".join(f"<p>{html.escape(line)}</p>" for line in entry.lines)
@@ -124,7 +125,7 @@ def _elsewhere(rewriter: Rewriter, jaxpr: Any, target: Target) -> Decision:
         result.program if result.applied else None,
         result.events,
         Verdict("not-checked", reason=f"lowered for {target.name} to be counted, not run"),
-        reason="" if result.applied else why_nothing_applied(result.events),
+        reason="" if result.applied else why_nothing_applied(result.events, original),
         rewrite_s=seconds,
     )
 

@@ -21,7 +21,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.optimizing.checking import DRAWN, GIVEN, Runners
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import without_mesh
+from fusionlab.optimizing.primitive import OF_A_MESH, without_mesh
 from fusionlab.optimizing.store import OptimizedStore, key_of
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.pipeline import run_pipeline
@@ -60,22 +60,33 @@ class Rewriter:
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
         """The program in place of ``jaxpr``, None for itself. NotEquivalentError where the policy asks for it."""
         with self._lock, without_mesh():
+            before = dict(self.decisions)
             try:
-                return self._decide(jaxpr, platform, self._current(jaxpr)).rewritten
+                self._decide(jaxpr, platform, self._current(jaxpr))
             except NotEquivalentError:
                 raise
             except Exception as error:  # the user's function still works, and the reason is told
                 _log.debug("%s: not optimised", self.name, exc_info=True)
-                return self.refuse(
-                    platform, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}", warn=True
-                )
+                self._refuse(platform, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}", failed=True)
+            decision = self.decisions[self.latest]
+        if decision.failed and self.latest not in before:
+            self._warn(decision.reason)
+        return decision.rewritten
 
-    def refuse(self, platform: str, reason: str, *, warn: bool = False) -> None:
-        """Note that the original runs, and why."""
+    def refuse(self, reason: str, surprising: bool) -> None:
+        """Note that the original runs, and why; with a warning where that is ``surprising``."""
+        self._refuse("-", reason, failed=surprising)
+        if surprising:
+            self._warn(reason)
+
+    def _refuse(self, platform: str, reason: str, *, failed: bool = False) -> None:
         self.latest = reason
-        self.decisions[reason] = Decision(self.name, platform, self.policy.pipeline, None, None, reason=reason)
-        if warn:
-            _warn(self.name, reason)
+        self.decisions[reason] = Decision(
+            self.name, platform, self.policy.pipeline, None, None, reason=reason, failed=failed
+        )
+
+    def _warn(self, reason: str) -> None:
+        warnings.warn(f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=2)
 
     def recheck(self, key: str) -> Decision:
         """What was decided under ``key``, compared at the arrays of the call that is being made."""
@@ -85,13 +96,15 @@ class Rewriter:
                 return decision
             checked = self._checked(key, decision, self._current(self.jaxprs[key]))
             self.decisions[key] = replace(checked, rewritten=decision.rewritten)
-            return checked
+        if checked.failed:
+            self._warn(checked.reason)
+        return checked
 
-    def _decide(self, jaxpr: Any, platform: str, call: Call) -> Decision | Any:
+    def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
         if jaxpr is None:
-            return self._refused(platform, "it uses the axes of a mesh: optimise the function around shard_map")
+            return self._refuse(platform, OF_A_MESH)
         if platform not in PLATFORMS:
-            return self._refused(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
+            return self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
         original = lower_jaxpr(jaxpr, platform, self.name)
         key = key_of(original, self.policy.pipeline, str(sorted(call.options.items())))
         found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
@@ -103,17 +116,13 @@ class Rewriter:
         self.decisions[key] = decision
         if self._store is not None and decision is not found and _worth_keeping(decision):
             self._store.store(key, decision)
-        return decision
-
-    def _refused(self, platform: str, reason: str) -> Decision:
-        self.refuse(platform, reason)
-        return self.decisions[reason]
+        return None
 
     def _rewritten(self, original: Program) -> Decision:
         _log.info("%s: rewriting %d ops by %s", self.name, original.ops, self.policy.pipeline)
         result, seconds = apply_passes(original, self.policy.passes)
         applied = result.program if result.applied else None
-        reason = "" if result.applied else why_nothing_applied(result.events)
+        reason = "" if result.applied else why_nothing_applied(result.events, original)
         return Decision(
             name=self.name,
             platform=original.platform,
@@ -143,8 +152,7 @@ class Rewriter:
         found = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
         if self.policy.on_difference == "raise":
             raise NotEquivalentError(f"{self.name}: {found}")
-        _warn(self.name, found)
-        return replace(decision, rewritten=None, reason=found)
+        return replace(decision, rewritten=None, reason=found, failed=True)
 
 
 def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
@@ -171,7 +179,3 @@ def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, flo
 def _worth_keeping(decision: Decision) -> bool:
     """What was shown equal, what was not asked to be, and that nothing applies; a difference is looked at again."""
     return decision.verdict.passed if decision.verdict is not None else True
-
-
-def _warn(name: str, reason: str) -> None:
-    warnings.warn(f"fusionlab.optimize: {name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=2)

@@ -50,8 +50,13 @@ def _trsm(node: Node, operands: list[Any], raising: Any) -> list[Any]:
 def _annotation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
     """The operand itself where a program is run; what is raised to be lowered again would lose the annotation."""
     if raising.marks is not None:
-        raise RaiseError(f"custom call @{call_target(node)} would lose the sharding that it says", node)
+        what = f"custom call @{call_target(node)}" if node.name == "stablehlo.custom_call" else node.name
+        raise RaiseError(f"{what} would lose the sharding that it says", node)
     return list(operands)
+
+
+def _constraint(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+    return _annotation(node, operands, raising)
 
 
 TARGETS: dict[str, Callable[[Node, list[Any], Any], list[Any]]] = {
@@ -72,4 +77,4 @@ def _custom_call(node: Node, operands: list[Any], raising: Any, environment: Any
     return TARGETS[target](node, operands, raising)
 
 
-RULES: dict[str, Rule] = {"stablehlo.custom_call": _custom_call}
+RULES: dict[str, Rule] = {"stablehlo.custom_call": _custom_call, "sdy.sharding_constraint": _constraint}

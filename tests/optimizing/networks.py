@@ -1,0 +1,39 @@
+"""A small network with a Laplacian by replay, as its authors would write it, and a loop with something to hoist."""
+
+import jax
+import jax.numpy as jnp
+
+
+def log_psi(parameters, x):
+    hidden = x.reshape(-1, 3)
+    for weights, bias in parameters:
+        hidden = jnp.tanh(hidden @ weights + bias + hidden.mean(0) @ weights)
+    return jnp.sum(hidden**2)
+
+
+def kinetic(parameters, r):
+    """Of one walker [electrons, 3]."""
+    x = r.reshape(-1)
+    gradient, jvp = jax.linearize(jax.grad(lambda x: log_psi(parameters, x)), x)
+    eye = jnp.eye(x.size)
+    laplacian = jax.lax.fori_loop(0, x.size, lambda i, sum_: sum_ + jvp(eye[i])[i], 0.0)
+    return -0.5 * (laplacian + gradient @ gradient)
+
+
+def energy(parameters, walkers):
+    """Of walkers [walkers, electrons, 3]."""
+    return jax.vmap(kinetic, (None, 0))(parameters, walkers)
+
+
+def arguments(walkers=4, electrons=2):
+    keys = jax.random.split(jax.random.key(0), 3)
+    parameters = [
+        (jax.random.normal(keys[0], (3, 5)) / 2, jnp.ones(5) / 10),
+        (jax.random.normal(keys[1], (5, 5)) / 2, jnp.zeros(5)),
+    ]
+    return parameters, jax.random.normal(keys[2], (walkers, electrons, 3))
+
+
+def repeated(x, w):
+    """Five times x -> x sin(w): sin(w) is computed in every trip until it is hoisted."""
+    return jax.lax.fori_loop(0, 5, lambda i, value: value * jnp.sin(w), x)

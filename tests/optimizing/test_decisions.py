@@ -1,0 +1,189 @@
+"""What is decided, checked, told and remembered about an optimised function."""
+
+import gzip
+import json
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fusionlab
+from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.hlo.program import Program
+from fusionlab.optimizing.optimized import Optimized
+from fusionlab.optimizing.policy import Policy
+from fusionlab.passes.contract import Applied, Pass, Result
+from tests.optimizing.networks import repeated
+
+HOIST = "hoist-loop-invariants"
+
+
+@dataclass(frozen=True)
+class SineToCosine(Pass):
+    """A wrong rewrite: sin becomes cos."""
+
+    name: ClassVar[str] = "sine-to-cosine"
+
+    def run(self, program, setting):
+        text = program.text.replace("stablehlo.sine", "stablehlo.cosine")
+        wrong = Program(program.name, text.encode(), program.platform, program.provenance)
+        return Result(wrong, (Applied(self.name, "made it wrong", "", self.name),))
+
+
+@dataclass(frozen=True)
+class Broken(Pass):
+    """A pass with a bug."""
+
+    name: ClassVar[str] = "broken"
+
+    def run(self, program, setting):
+        raise ZeroDivisionError("a bug")
+
+
+def made_by(pass_, **policy):
+    return Optimized(repeated, Policy((pass_,), **policy), {})
+
+
+def test_a_function_without_anything_to_rewrite_comes_back_with_the_reason():
+    function = fusionlab.optimize(jnp.sin, cache=False)
+    assert function(0.5) == jnp.sin(0.5)
+    assert function.fusionlab.reason == "there is no replay in it: its program has no loop"
+    assert function.fusionlab.state == "unchanged"
+    assert "the original runs" in str(function.fusionlab.report())
+
+
+@pytest.mark.parametrize("check", ["once", "always"])
+def test_a_wrong_rewrite_is_found_and_the_original_runs(check):
+    function = made_by(SineToCosine(), check=check)
+    with pytest.warns(NotOptimizedWarning, match="repeated runs as it was: the rewritten program is different"):
+        assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    assert "different on the given arguments" in function.fusionlab.reason
+    assert function(1.0, 0.6) == jax.jit(repeated)(1.0, 0.6)
+
+
+def test_a_wrong_rewrite_inside_a_jit_is_found_on_drawn_numbers():
+    function = made_by(SineToCosine())
+    with pytest.warns(NotOptimizedWarning, match="different on drawn arguments"):
+        assert jax.jit(function)(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+
+
+def test_a_wrong_rewrite_can_be_an_error():
+    function = made_by(SineToCosine(), on_difference="raise")
+    with pytest.raises(NotEquivalentError, match=r"repeated: .* different on the given arguments: .* error"):
+        function(1.0, 0.5)
+
+
+def test_always_looks_at_the_arguments_of_every_call():
+    """sin and cos of anything, times nothing, are the same."""
+    function = made_by(SineToCosine(), check="always")
+    assert function(0.0, 0.1) == 0.0
+    assert function.fusionlab.decisions[0].verdict.passed
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
+        assert function(1.0, 0.1) == jax.jit(repeated)(1.0, 0.1)
+    assert function(0.0, 0.1) == 0.0
+
+
+def test_never_compares_nothing():
+    function = made_by(SineToCosine(), check="never")
+    np.testing.assert_allclose(function(1.0, 0.1), np.cos(0.1) ** 5, rtol=1e-5)
+    assert function.fusionlab.decisions[0].verdict is None
+    assert "nothing was compared" in str(function.fusionlab.report())
+
+
+def test_a_pass_that_fails_leaves_the_function_as_it_was():
+    function = made_by(Broken())
+    with pytest.warns(NotOptimizedWarning, match="ZeroDivisionError: a bug"):
+        assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    assert function.fusionlab.reason == "ZeroDivisionError: a bug"
+
+
+def test_a_function_with_effects_runs_as_it_is(capfd):
+    def function(x, w):
+        jax.debug.print("seen {}", x)
+        return repeated(x, w)
+
+    optimized = fusionlab.optimize(function, HOIST, cache=False)
+    with pytest.warns(NotOptimizedWarning, match="effects"):
+        optimized(1.0, 0.5)
+    jax.effects_barrier()
+    assert "seen 1.0" in capfd.readouterr().out
+
+
+def test_words_that_are_not_known():
+    for wrong, message in (
+        ({"pipeline": "fuse-jvp-replai"}, "did you mean: fuse-jvp-replay"),
+        ({"check": "often"}, "unknown check 'often'"),
+        ({"on_difference": "ignore"}, "unknown on_difference 'ignore'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            fusionlab.optimize(jnp.sin, **wrong)
+
+
+def test_a_second_function_finds_what_was_done_for_the_first(tmp_path):
+    options = {"pipeline": HOIST, "cache": tmp_path / "store"}
+    first, second = (fusionlab.optimize(repeated, **options) for _ in range(2))
+    assert first(1.0, 0.5) == second(1.0, 0.5)
+    (made,), (remembered,) = first.fusionlab.decisions, second.fusionlab.decisions
+    assert (made.remembered, remembered.remembered) == (False, True)
+    assert remembered.rewritten.digest == made.rewritten.digest
+    assert (remembered.verdict, remembered.events) == (made.verdict, made.events)
+
+
+def test_a_stored_program_that_was_changed_is_made_anew(tmp_path):
+    def run():
+        function = fusionlab.optimize(repeated, HOIST, cache=tmp_path)
+        np.testing.assert_allclose(function(1.0, 0.5), repeated(1.0, 0.5), rtol=1e-6)
+        return function.fusionlab.decisions[0]
+
+    run()
+    (path,) = tmp_path.rglob("*.json.gz")
+    record = json.loads(gzip.decompress(path.read_bytes()))
+    whole = path.read_bytes()
+    for damaged in (
+        whole[:100],
+        gzip.compress(json.dumps({**record, "sha256": "0" * 64}).encode()),
+        gzip.compress(json.dumps({**record, "format": 0}).encode()),
+        gzip.compress(b"[]"),
+    ):
+        path.write_bytes(damaged)
+        assert not run().remembered
+    assert run().remembered
+
+
+def test_what_was_found_different_is_not_remembered(tmp_path):
+    with pytest.warns(NotOptimizedWarning):
+        made_by(SineToCosine(), folder=tmp_path)(1.0, 0.5)
+    assert list(tmp_path.rglob("*.gz")) == []
+
+
+def test_what_was_not_checked_is_checked_when_it_is_asked_for(tmp_path):
+    made_by(SineToCosine(), folder=tmp_path, check="never")(1.0, 0.5)
+    with pytest.warns(NotOptimizedWarning, match="different"):
+        made_by(SineToCosine(), folder=tmp_path)(1.0, 0.5)
+
+
+def test_the_report_counts_before_and_after(monkeypatch, tmp_path):
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
+    function = fusionlab.optimize(repeated, HOIST)
+    assert "not called yet" in str(function.fusionlab.report())
+    function(jnp.ones(8), jnp.ones(8))
+    report = function.fusionlab.report()
+    text, page = str(report), report._repr_html_()
+    for shown in ("launches", "before", "after", "hoist-loop-invariants", "on the given arguments"):
+        assert shown in text
+        assert shown in page
+    assert page.startswith("<table>")
+    (program,) = json.loads(json.dumps(report.to_json()))["programs"]
+    assert program["rewritten"]
+    assert program["before"]["dynamic_launches"] > 0
+    assert program["equivalence"]["verdict"] in ("equal", "within-bound")
+
+
+def test_no_warning_where_nothing_is_wrong():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fusionlab.optimize(repeated, HOIST, cache=False)(1.0, 0.5)
