@@ -15,7 +15,7 @@ import numpy as np
 from fusionlab.optimizing.compile_options import options_of_calls
 from fusionlab.optimizing.front import Front
 from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, traced, why_of_effects
+from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, trace, why_of_effects
 from fusionlab.optimizing.rewriting import Call, Rewriter
 
 
@@ -122,13 +122,14 @@ def _body(
 
         if not moving:  # under jax.disable_jit, or a function of no array
             return function(*args, **kwargs)
-        jaxpr, plain, operands = traced(of_arrays, [leaves[index] for index in moving])
-        if jaxpr.effects:
-            rewriter.refuse(*why_of_effects(jaxpr))
+        traced = trace(of_arrays, [leaves[index] for index in moving])
+        if traced.jaxpr.effects:
+            rewriter.refuse(*why_of_effects(traced.jaxpr))
             return function(*args, **kwargs)
-        if len(operands) == len(moving) and plain is jaxpr:
-            dynamic[jaxpr] = moving
-        return jax.tree.unflatten(results[0], apply_owned(rewriter, jaxpr, plain, operands))
+        if traced.arguments is not None and traced.plain is traced.jaxpr:
+            dynamic[traced.jaxpr] = tuple(moving[argument] for argument in traced.arguments)
+        flat = apply_owned(rewriter, traced.jaxpr, traced.plain, traced.operands)
+        return jax.tree.unflatten(results[0], flat)
 
     return body
 

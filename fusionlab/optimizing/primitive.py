@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
@@ -18,12 +19,13 @@ from jax._src.core import trace_state_clean
 from jax._src.interpreters.batching import batch_jaxpr2
 from jax.extend import core as extended
 from jax.interpreters import ad, batching, mlir
+from jax.interpreters.partial_eval import dce_jaxpr
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
 from fusionlab.hlo.program import Program, public_function
 
-__all__ = ["Owner", "apply_owned", "outside_of_traces", "traced", "why_of_effects", "without_mesh"]
+__all__ = ["Owner", "apply_owned", "outside_of_traces", "trace", "why_of_effects", "without_mesh"]
 
 outside_of_traces: Callable[[], bool] = trace_state_clean
 """Whether no JAX transformation is being traced here."""
@@ -46,30 +48,50 @@ _optimized.multiple_results = True
 
 
 def apply_owned(owner: Owner, jaxpr: Any, plain: Any, operands: Sequence[Any]) -> list[Any]:
-    """The results of ``jaxpr`` on ``operands``, which ``owner`` may have computed by another program.
-
-    ``plain`` is the same function traced without the axes of a mesh: what is rewritten. None where it has no such form.
-    """
+    """The results of ``jaxpr`` on ``operands``, which ``owner`` may have computed by a rewriting of ``plain``."""
     return list(_optimized.bind(*operands, jaxpr=jaxpr, plain=plain, owner=owner))
 
 
-def traced(function: Callable[..., Any], operands: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
-    """(jaxpr, plain, operands) of a function of arrays: what it closes over and is being traced comes in front.
+@dataclass(frozen=True)
+class Traced:
+    """A function of arrays as a jaxpr, its operands, and the same traced ``plain``, without a mesh's axes (or None).
 
-    ``plain`` is ``jaxpr`` itself outside of ``shard_map``.
+    ``arguments`` are the positions of the operands among the function's arguments, None where it also closes over
+    arrays that are being traced. Arguments that it does not use are no operands.
     """
-    jaxpr = jax.make_jaxpr(function)(*operands)
-    inner = [const for const in jaxpr.consts if isinstance(const, jax.core.Tracer)]
-    if inner:
-        jaxpr, operands = _opened(jaxpr, [*inner, *operands], len(inner)), [*inner, *operands]
-    if not _varies([*jaxpr.in_avals, *jaxpr.out_avals]):
-        return jaxpr, jaxpr, list(operands)
-    with without_mesh():
-        try:
-            plain = jax.make_jaxpr(extended.jaxpr_as_fun(jaxpr) if inner else function)(*map(_plain, operands))
-        except Exception:  # of a mesh's axes, and JAX has no one error for that
-            plain = None
-    return jaxpr, plain, list(operands)
+
+    jaxpr: Any
+    plain: Any
+    operands: list[Any]
+    arguments: tuple[int, ...] | None
+
+
+def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
+    """``function`` at ``arguments`` of a JAX transformation."""
+    jaxpr = jax.make_jaxpr(function)(*arguments)
+    captured = [const for const in jaxpr.consts if isinstance(const, jax.core.Tracer)]
+    operands = [*captured, *arguments]
+    if captured:
+        jaxpr = _opened(jaxpr, operands, len(captured))
+    kept, used = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals))
+    jaxpr = extended.ClosedJaxpr(kept, jaxpr.consts)
+    positions = [position for position, is_used in enumerate(used) if is_used]
+    operands = [operands[position] for position in positions]
+    plain = jaxpr
+    if any(_varies(type_) for type_ in (*jaxpr.in_avals, *jaxpr.out_avals)):
+        with without_mesh():
+            plain = _plain(function, arguments, positions) if not captured else None
+    return Traced(jaxpr, plain, operands, None if captured else tuple(positions))
+
+
+def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequence[int]) -> Any:
+    types = [jax.typeof(argument) for argument in arguments]
+    try:
+        jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in types))
+    except Exception:  # of a mesh's axes, and JAX has no one error for that
+        return None
+    kept, still = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals), [i in used for i in range(len(types))])
+    return extended.ClosedJaxpr(kept, jaxpr.consts) if sum(still) == len(used) else None
 
 
 def why_of_effects(jaxpr: Any) -> tuple[str, bool]:
@@ -91,13 +113,8 @@ def _opened(jaxpr: Any, operands: Sequence[Any], count: int) -> Any:
     return jax.make_jaxpr(function)(*operands)
 
 
-def _varies(types: Sequence[Any]) -> bool:
-    return any(type_.manual_axis_type.varying for type_ in types if hasattr(type_, "manual_axis_type"))
-
-
-def _plain(operand: Any) -> Any:
-    type_ = jax.typeof(operand)
-    return jax.ShapeDtypeStruct(type_.shape, type_.dtype)
+def _varies(type_: Any) -> bool:
+    return bool(hasattr(type_, "manual_axis_type") and type_.manual_axis_type.varying)
 
 
 def without_mesh() -> AbstractContextManager[Any]:
