@@ -30,6 +30,8 @@ class Decision:
     rewrite_s: float = 0.0
     check_s: float = 0.0
     remembered: bool = False
+    alone: bool = True
+    """Whether the function was called by itself, and not inside another one that JAX traces."""
     failed: bool = False
     """Whether the original runs because something went wrong, and not because nothing applies."""
 

@@ -83,7 +83,7 @@ class Optimized:
         """What the call that is being lowered has, where ``jaxpr`` is that of its function."""
         here = getattr(self._here, "call", None)
         if here is None:
-            return Call(None, {})
+            return Call(None, {}, alone=False)
         dynamic, leaves = self._dynamic.get(jaxpr), jax.tree.leaves(here)
         arrays = None if dynamic is None else _on_host([leaves[index] for index in dynamic], jaxpr)
         return Call(arrays, options_of_calls())

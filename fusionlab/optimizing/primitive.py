@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 from jax._src.core import trace_state_clean
 from jax._src.interpreters.batching import batch_jaxpr2
 from jax.extend import core as extended
@@ -73,15 +74,42 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
     operands = [*captured, *arguments]
     if captured:
         jaxpr = _opened(jaxpr, operands, len(captured))
-    kept, used = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals))
-    jaxpr = extended.ClosedJaxpr(kept, jaxpr.consts)
-    positions = [position for position, is_used in enumerate(used) if is_used]
-    operands = [operands[position] for position in positions]
+    used = _used(jaxpr)
+    jaxpr, operands = _with_only(jaxpr, used), [operands[position] for position in used]
     plain = jaxpr
     if any(_varies(type_) for type_ in (*jaxpr.in_avals, *jaxpr.out_avals)):
         with without_mesh():
-            plain = _plain(function, arguments, positions) if not captured else None
-    return Traced(jaxpr, plain, operands, None if captured else tuple(positions))
+            plain = _plain(function, arguments, used) if not captured else None
+    return Traced(jaxpr, plain, operands, None if captured else tuple(used))
+
+
+def _used(jaxpr: Any) -> list[int]:
+    """The positions of the arguments that results need."""
+    _, used = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals))
+    return [position for position, is_used in enumerate(used) if is_used]
+
+
+def _with_only(jaxpr: Any, used: Sequence[int]) -> Any:
+    """``jaxpr`` as a function of the arguments in ``used``, zeros in place of the others.
+
+    What no result needs stays in it: the Laplacian's replay does not need the value that its Laplacian is of.
+    """
+    types = jaxpr.in_avals
+    if len(used) == len(types):
+        return jaxpr
+
+    def function(*arrays: Any) -> Any:
+        given = dict(zip(used, arrays, strict=True))
+        rest = (given[i] if i in given else _nothing(type_) for i, type_ in enumerate(types))
+        return extended.jaxpr_as_fun(jaxpr)(*rest)
+
+    return jax.make_jaxpr(function)(*(types[i] for i in used))
+
+
+def _nothing(type_: Any) -> Any:
+    if jax.dtypes.issubdtype(type_.dtype, jax.dtypes.prng_key):
+        return jnp.broadcast_to(jax.random.key(0, impl=jax.random.key_impl(type_)), type_.shape)
+    return jnp.zeros(type_.shape, type_.dtype)
 
 
 def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequence[int]) -> Any:
@@ -90,8 +118,7 @@ def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequenc
         jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in types))
     except Exception:  # of a mesh's axes, and JAX has no one error for that
         return None
-    kept, still = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals), [i in used for i in range(len(types))])
-    return extended.ClosedJaxpr(kept, jaxpr.consts) if sum(still) == len(used) else None
+    return _with_only(jaxpr, used)
 
 
 def why_of_effects(jaxpr: Any) -> tuple[str, bool]:

@@ -91,7 +91,7 @@ class Report:
 
     def _title(self, entry: Entry) -> str:
         where = entry.before.target if entry.before else entry.decision.platform
-        return f"{self.name} by {self.pipeline}, {where}"
+        return f"{self.name} by {self.pipeline}, {where}{'' if entry.decision.alone else ', inside another function'}"
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""

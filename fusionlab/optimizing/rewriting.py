@@ -41,6 +41,7 @@ class Call:
 
     arrays: tuple[np.ndarray, ...] | None
     options: Options
+    alone: bool = True
 
 
 class Rewriter:
@@ -106,15 +107,19 @@ class Rewriter:
         if platform not in PLATFORMS:
             return self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
         original = lower_jaxpr(jaxpr, platform, self.name)
-        key = key_of(original, self.policy.pipeline, str(sorted(call.options.items())))
+        key = key_of(original, self.policy.pipeline, str((call.alone, sorted(call.options.items()))))
         found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
-        decision = found or self._rewritten(original)
+        decision = replace(found or self._rewritten(original), alone=call.alone)
         self.jaxprs[key], self.latest = jaxpr, key
         unchecked = decision.verdict is None or self.policy.check == "always"
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
         self.decisions[key] = decision
-        if self._store is not None and decision is not found and _worth_keeping(decision):
+        if (
+            self._store is not None
+            and (found is None or decision.verdict is not found.verdict)
+            and _worth_keeping(decision)
+        ):
             self._store.store(key, decision)
         return None
 
