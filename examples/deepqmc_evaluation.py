@@ -24,10 +24,11 @@ import fusionlab
 warnings.filterwarnings("ignore", category=DeprecationWarning)  # names that DeepQMC's dependencies take from JAX
 warnings.filterwarnings("ignore", "Explicitly requested dtype", UserWarning)  # as DeepQMC's own command does
 
-import deepqmc  # noqa: E402
-from deepqmc import MolecularHamiltonian, Molecule  # noqa: E402
 from deepqmc.app import instantiate_ansatz  # noqa: E402
+from deepqmc.hamil import MolecularHamiltonian  # noqa: E402
+from deepqmc.molecule import Molecule  # noqa: E402
 from deepqmc.sampling import DecorrSampler, MetropolisSampler, combine_samplers, initialize_sampling  # noqa: E402
+from deepqmc.train import train  # noqa: E402
 from hydra.utils import instantiate  # noqa: E402
 from omegaconf import OmegaConf  # noqa: E402
 
@@ -74,7 +75,7 @@ def evaluate(hamiltonian: MolecularHamiltonian, ansatz_name: str, walkers: int, 
     ansatz = instantiate(OmegaConf.create(configuration.read_text()), _recursive_=True, _convert_="all")
     samplers = [DecorrSampler(length=10), partial(MetropolisSampler, tau=1.0)]
     with tempfile.TemporaryDirectory() as folder:
-        deepqmc.train(
+        train(
             hamiltonian,
             instantiate_ansatz(hamiltonian, ansatz),
             None,

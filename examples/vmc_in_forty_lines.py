@@ -36,7 +36,7 @@ def log_psi(params: Any, x: Any) -> Any:
     near = jnp.stack([*d.sum(0), *(d[0] - d[1]) ** 2, r12, jnp.exp(-r12)])
     for w, b in params[:-1]:
         near = jnp.tanh(near @ w + b)
-    (w, b), orbital = params[-1], jax.nn.logsumexp(-d, axis=1).sum()
+    (w, b), orbital = params[-1], jnp.log(jnp.exp(-d).sum(1)).sum()
     return (near @ w + b)[0] + orbital + 0.5 * r12 / (1 + r12)
 
 

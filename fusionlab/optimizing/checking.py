@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.executable import numpy_dtype
-from fusionlab.codegen.raising import RaiseError
+from fusionlab.codegen.raising import RaiseError, Raising, raise_program
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.oracle import CPU_OPTIONS, Options, Runner, program_runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
+from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.primitive import apply_owned
 
@@ -36,6 +37,8 @@ class Runners:
     original: Program
     rewritten: Program
     options: Options
+    again: Callable[[Program], Program | None]
+    """The same rewriting, for the original in float64."""
 
     def verdict(self, arrays: Sequence[np.ndarray] | None) -> Verdict:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
@@ -43,12 +46,26 @@ class Runners:
         ``not-checked`` with the reason where the programs cannot be run or no number is finite.
         """
         try:
-            given = (
-                signature_samples(self.original) if arrays is None else [Sample(GIVEN, tuple(arrays), typical=False)]
-            )
-            return compare(given, walkers=None, **self._compiled)
+            found = self._compare(arrays, self._compiled)
+            if found.verdict == "different" and (in_float64 := self._rewritten_in_float64) is not None:
+                found = self._compare(arrays, {**self._compiled, "rewritten_float64": in_float64})
+            return found
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
             return Verdict("not-checked", reason=f"{type(e).__name__}: {(str(e).splitlines() or [''])[0]}")
+
+    def _compare(self, arrays: Sequence[np.ndarray] | None, runners: dict[str, Runner]) -> Verdict:
+        given = signature_samples(self.original) if arrays is None else [Sample(GIVEN, tuple(arrays), typical=False)]
+        return compare(given, walkers=None, **runners)
+
+    @functools.cached_property
+    def _rewritten_in_float64(self) -> Runner | None:
+        """The original, widened and then rewritten.
+
+        Passes compute what follows from constants alone, in the program's own precision: widened afterwards, it is
+        still rounded to that. So a float64 difference counts when the rewriting of the float64 program has it too.
+        """
+        rewritten = self.again(widened(self.original))
+        return None if rewritten is None else program_runner(rewritten, dtype="float64")
 
     @functools.cached_property
     def _compiled(self) -> dict[str, Runner]:
@@ -59,6 +76,16 @@ class Runners:
             "rewritten_float64": program_runner(self.rewritten, widen=True),
             "raised": program_runner(self.original),
         }
+
+
+def widened(program: Program) -> Program:
+    """``program`` in float64, lowered for its platform."""
+    raising = Raising(widen=True)
+    types = [jax.ShapeDtypeStruct(type_.shape, raising.dtype(type_)) for type_ in program.inputs]
+    with jax.enable_x64(True):
+        traced = jax.jit(raise_program(program, raising), keep_unused=True).trace(*types)
+        module = lower_traced(traced, "cpu" if program.platform == "any" else program.platform, source_lines=1)
+        return Program.from_module(module, name=program.name, provenance=program.provenance, platform=program.platform)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from fusionlab.codegen.cache import default_cache
 from fusionlab.errors import unknown
+from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.contract import Pass
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline
 
@@ -30,6 +31,11 @@ class Policy:
     def pipeline(self) -> str:
         """The pipeline as text."""
         return print_pipeline(self.passes)
+
+    @property
+    def known(self) -> bool:
+        """Whether the passes are those of the catalogue, so that their choices can be written and read as text."""
+        return all(pass_.name in PASSES for pass_ in self.passes)
 
     @staticmethod
     def of(pipeline: str, check: str, on_difference: str, cache: bool | str | Path) -> Policy:

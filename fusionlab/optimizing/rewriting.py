@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -24,7 +25,7 @@ from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import OF_A_MESH, without_mesh
 from fusionlab.optimizing.store import OptimizedStore, key_of
 from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.pipeline import run_pipeline
+from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.study import Circumstances, rewrite
 
 _log = logging.getLogger(__name__)
@@ -103,9 +104,11 @@ class Rewriter:
 
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
         if jaxpr is None:
-            return self._refuse(platform, OF_A_MESH)
+            self._refuse(platform, OF_A_MESH)
+            return
         if platform not in PLATFORMS:
-            return self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
+            self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
+            return
         original = lower_jaxpr(jaxpr, platform, self.name)
         key = key_of(original, self.policy.pipeline, str((call.alone, sorted(call.options.items()))))
         found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
@@ -115,13 +118,9 @@ class Rewriter:
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
         self.decisions[key] = decision
-        if (
-            self._store is not None
-            and (found is None or decision.verdict is not found.verdict)
-            and _worth_keeping(decision)
-        ):
+        news = found is None or decision.verdict is not found.verdict
+        if self._store is not None and news and _worth_keeping(decision):
             self._store.store(key, decision)
-        return None
 
     def _rewritten(self, original: Program) -> Decision:
         _log.info("%s: rewriting %d ops by %s", self.name, original.ops, self.policy.pipeline)
@@ -139,13 +138,20 @@ class Rewriter:
             rewrite_s=seconds,
         )
 
+    def _again(self, decision: Decision, program: Program) -> Program | None:
+        """``program``, the same in another precision, rewritten by the same choices; None where they do not apply."""
+        resolved = parse_pipeline(resolved_pipeline(decision.events)) if self.policy.known else self.policy.passes
+        result = run_pipeline(program, resolved, Setting(platform=program.platform))
+        return result.program if result.applied else None
+
     def _checked(self, key: str, decision: Decision, call: Call) -> Decision:
         """``decision`` with a verdict; without its rewritten program where that is not shown equal."""
         assert decision.original is not None
         assert decision.rewritten is not None
         started = time.perf_counter()
         if key not in self._runners:
-            self._runners[key] = Runners(decision.original, decision.rewritten, call.options)
+            again = functools.partial(self._again, decision)
+            self._runners[key] = Runners(decision.original, decision.rewritten, call.options, again)
         verdict = self._runners[key].verdict(call.arrays)
         if self.policy.check != "always":
             del self._runners[key]

@@ -25,9 +25,8 @@ def optimized():
 
 def test_an_argument_that_is_not_used_is_not_passed_and_the_value_is_found():
     """The replay does not need the value whose Laplacian it is, which must be in the program to be found."""
-    function = fusionlab.optimize(
-        lambda p, x, unused: kinetic(p, x), cache=False, check="never", pipeline="sparsify-directions"
-    )
+    options = {"pipeline": "sparsify-directions", "cache": False, "check": "never"}
+    function = fusionlab.optimize(lambda p, x, unused: kinetic(p, x), **options)
     parameters, walkers = arguments()
     expected = kinetic(parameters, walkers[0])
     np.testing.assert_allclose(function(parameters, walkers[0], {"unused": walkers}), expected, rtol=1e-5)
