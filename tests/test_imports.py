@@ -34,6 +34,10 @@ BELOW = {
         "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
         "fusionlab.codegen", "fusionlab.hlo",
     },
+    "fusionlab.optimizing": {
+        "fusionlab.optimizing", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
+        "fusionlab.codegen", "fusionlab.hlo",
+    },
     "fusionlab.study": {
         "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },

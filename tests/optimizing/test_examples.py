@@ -1,0 +1,58 @@
+"""The examples run, and what they print is of equal energies from rewritten programs."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def example(compile_cache):
+    """``example(name)``: the module of an example file."""
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def test_a_vmc_from_scratch_finds_the_hydrogen_molecule(example, capsys):
+    module = example("vmc_in_forty_lines")
+    rows = module.main(walkers=256, width=8, steps=60, every=60)
+    (_, energy, error) = rows[-1]
+    assert abs(energy + 1.17) < max(0.1, 5 * error)
+    assert "sparsify-directions" in capsys.readouterr().out
+    assert module.local_energies.fusionlab.state == "rewritten"
+
+
+def test_its_forty_lines_are_forty():
+    lines = (EXAMPLES / "vmc_in_forty_lines.py").read_text().splitlines()
+    start, end = (next(i for i, line in enumerate(lines) if mark in line) for mark in ("# --- 40", "# --- end"))
+    assert sum(bool(line.strip()) for line in lines[start + 1 : end]) <= 40
+
+
+@pytest.mark.slow
+def test_the_forms_of_ferminet_and_jaqmc(example):
+    for row in example("ferminet_forms").main("LiH", walkers=4, size="tiny", calls=1):
+        assert row["function"].fusionlab.reason == "", row["form"]
+        np.testing.assert_allclose(row["optimized"], row["energies"], rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(row["loss"], row["energies"].mean(), rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_deepqmc_s_evaluation(example):
+    rows, optimized = example("deepqmc_evaluation").main("LiH", "ferminet", walkers=4, steps=2)
+    assert optimized.fusionlab.reason == ""
+    assert len(rows) == 2
+    for row in rows:
+        assert row.largest < 1e-2
+        np.testing.assert_allclose(row.optimized, row.plain, rtol=1e-4)
