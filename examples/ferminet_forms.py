@@ -5,8 +5,8 @@
 FermiNet and JaQMC are not in the package index, so this is a script in their form and not their code: a function of
 one walker's flat positions that gives log|psi|, the Laplacian as a loop over directions (FermiNet's ``fori_loop``, its
 option ``use_scan``, and the JVP of the gradient inside the loop), batched over walkers by ``vmap``, and a loss with a
-JVP of its own that differentiates log|psi| only. The network is fusionlab's FermiNet at its full size. What is printed is
-in docs/optimize.md.
+JVP of its own that differentiates log|psi| only. The network is fusionlab's FermiNet at its full size. What is
+printed is in docs/optimize.md.
 """
 
 from __future__ import annotations

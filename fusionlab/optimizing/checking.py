@@ -54,7 +54,7 @@ class Runners:
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
             return Verdict("not-checked", reason=f"{type(e).__name__}: {(str(e).splitlines() or [''])[0]}")
 
-    def _compare(self, arrays: Sequence[np.ndarray] | None, runners: dict[str, Runner]) -> Verdict:
+    def _compare(self, arrays: Sequence[np.ndarray] | None, runners: dict[str, Any]) -> Verdict:
         given = signature_samples(self.original) if arrays is None else [Sample(GIVEN, tuple(arrays), typical=False)]
         return compare(given, walkers=None, **runners)
 
@@ -69,7 +69,7 @@ class Runners:
         return None if rewritten is None else program_runner(rewritten, dtype="float64")
 
     @functools.cached_property
-    def _compiled(self) -> dict[str, Runner]:
+    def _compiled(self) -> dict[str, Any]:
         return {
             "truth": program_runner(self.original, widen=True),
             "original": run_as_it_stands(self.original, CPU_OPTIONS),

@@ -38,7 +38,9 @@ OF_A_MESH = "it uses the axes of a mesh or of a map: optimise the function aroun
 class Owner(Protocol):
     """Who decides what a primitive is lowered to."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """For the symbol in the lowered module: letters, digits and underscores."""
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
         """The program in place of ``jaxpr`` on ``platform``; None where it is to be lowered as it is."""

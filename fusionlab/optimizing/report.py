@@ -134,8 +134,8 @@ def _entry(decision: Decision, target: Target | None) -> Entry:
     if decision.original is None:
         return Entry(decision, None, None)
     at = target or load_target("gpu" if decision.platform == "cuda" else "cpu")
-    before, after = (program and _footprint(program, at) for program in (decision.original, decision.rewritten))
-    return Entry(decision, before, after)
+    after = None if decision.rewritten is None else _footprint(decision.rewritten, at)
+    return Entry(decision, _footprint(decision.original, at), after)
 
 
 def _footprint(program: Program, target: Target) -> Footprint:

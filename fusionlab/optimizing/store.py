@@ -17,7 +17,6 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import fusionlab
 from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
@@ -26,7 +25,7 @@ from fusionlab.optimizing.decision import Decision, event_of_json
 from fusionlab.output import require_writable, write_whole
 
 _FORMAT = 1
-_PACKAGE = Path(fusionlab.__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 _DECIDING = ("passes", "hlo", "codegen", "equivalence", "optimizing")
 
 
