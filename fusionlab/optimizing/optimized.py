@@ -15,7 +15,7 @@ import numpy as np
 from fusionlab.optimizing.compile_options import options_of_calls
 from fusionlab.optimizing.front import Front
 from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, trace, why_of_effects
+from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, trace, why_of_effects
 from fusionlab.optimizing.rewriting import Call, Rewriter
 
 
@@ -36,7 +36,6 @@ class Optimized:
         self._dynamic: weakref.WeakKeyDictionary[Any, tuple[int, ...]] = weakref.WeakKeyDictionary()
         self._rewriter = Rewriter("".join(c if c.isalnum() else "_" for c in name), policy, self._current)
         self._body = _body(function, self._rewriter, self._dynamic)
-        self._keys: dict[Any, str] = {}
         self.fusionlab = Front(self._rewriter)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -67,15 +66,13 @@ class Optimized:
 
     def _call_and_check(self, args: Any, kwargs: Any) -> Any:
         """The policy ``always``: these arguments are compared before they are used (and perhaps donated)."""
-        here, signature = self._here, _signature((args, kwargs))
+        here = self._here
         here.call = args, kwargs
         try:
-            key = self._keys.get(signature)
-            if key is not None and not self._rewriter.recheck(key).rewritten:
+            jaxpr = owned(self._alone.trace(*args, **kwargs).jaxpr)
+            if jaxpr is not None and not self._rewriter.may_be_used(jaxpr):
                 return self._original(*args, **kwargs)
-            results = self._alone(*args, **kwargs)
-            self._keys.setdefault(signature, self._rewriter.latest)
-            return results
+            return self._alone(*args, **kwargs)
         finally:
             here.call = None
 
@@ -145,8 +142,3 @@ def _on_host(leaves: Sequence[Any], jaxpr: Any) -> tuple[np.ndarray, ...] | None
         else:
             arrays.append(np.asarray(leaf).astype(type_.dtype))
     return tuple(arrays)
-
-
-def _signature(arguments: Any) -> Any:
-    leaves, structure = jax.tree.flatten(arguments)
-    return structure, tuple((np.shape(leaf), str(getattr(leaf, "dtype", leaf))) for leaf in leaves)

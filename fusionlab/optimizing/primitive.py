@@ -26,7 +26,7 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.hlo.program import Program, public_function
 
-__all__ = ["Owner", "apply_owned", "outside_of_traces", "trace", "why_of_effects", "without_mesh"]
+__all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_of_effects", "without_mesh"]
 
 outside_of_traces: Callable[[], bool] = trace_state_clean
 """Whether no JAX transformation is being traced here."""
@@ -121,6 +121,11 @@ def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequenc
     except Exception:  # of a mesh's axes, and JAX has no one error for that
         return None
     return _with_only(jaxpr, used)
+
+
+def owned(jaxpr: Any) -> Any:
+    """The plain jaxpr of the primitive in ``jaxpr``, of a function whose body is one; None where there is none."""
+    return next((equation.params["plain"] for equation in jaxpr.eqns if equation.primitive is _optimized), None)
 
 
 def why_of_effects(jaxpr: Any) -> tuple[str, bool]:

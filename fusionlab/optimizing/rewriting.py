@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,6 +55,7 @@ class Rewriter:
         self.decisions: dict[str, Decision] = {}
         self.jaxprs: dict[str, Any] = {}
         self.latest = ""
+        self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
         self._runners: dict[str, Runners] = {}
         self._current = current
         self._store = OptimizedStore(policy.folder) if policy.folder is not None else None
@@ -90,17 +92,20 @@ class Rewriter:
     def _warn(self, reason: str) -> None:
         warnings.warn(f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=2)
 
-    def recheck(self, key: str) -> Decision:
-        """What was decided under ``key``, compared at the arrays of the call that is being made."""
+    def may_be_used(self, jaxpr: Any) -> bool:
+        """Whether what was decided for ``jaxpr`` holds at the arrays of the call that is being made.
+
+        True before anything was decided: then the call is lowered and its arrays are looked at there.
+        """
         with self._lock, without_mesh():
-            decision = self.decisions[key]
-            if decision.rewritten is None:
-                return decision
-            checked = self._checked(key, decision, self._current(self.jaxprs[key]))
+            key = next((key for (_, alone), key in self._keys.get(jaxpr, {}).items() if alone), None)
+            if key is None or (decision := self.decisions[key]).rewritten is None:
+                return True
+            checked = self._checked(key, decision, self._current(jaxpr))
             self.decisions[key] = replace(checked, rewritten=decision.rewritten)
         if checked.failed:
             self._warn(checked.reason)
-        return checked
+        return checked.rewritten is not None
 
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
         if jaxpr is None:
@@ -109,11 +114,15 @@ class Rewriter:
         if platform not in PLATFORMS:
             self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
             return
+        keys = self._keys.setdefault(jaxpr, {})
+        if (key := keys.get((platform, call.alone), "")) in self.decisions:
+            self.latest = key
+            return
         original = lower_jaxpr(jaxpr, platform, self.name)
         key = key_of(original, self.policy.pipeline, str((call.alone, sorted(call.options.items()))))
         found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
         decision = replace(found or self._rewritten(original), alone=call.alone)
-        self.jaxprs[key], self.latest = jaxpr, key
+        self.jaxprs[key], self.latest, keys[platform, call.alone] = jaxpr, key, key
         unchecked = decision.verdict is None or self.policy.check == "always"
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
