@@ -166,7 +166,7 @@ class Rewriter:
             del self._runners[key]
         on = DRAWN if call.arrays is None else GIVEN
         seconds = time.perf_counter() - started
-        decision = replace(decision, verdict=verdict, compared_on=on, check_s=seconds)
+        decision = replace(decision, verdict=verdict, compared_on=on, check_s=seconds, reason="", failed=False)
         if verdict.passed:
             return decision
         found = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"

@@ -1,6 +1,7 @@
 """What is decided, checked, told and remembered about an optimised function."""
 
 import gzip
+import importlib.util
 import json
 import warnings
 from dataclasses import dataclass
@@ -187,3 +188,24 @@ def test_no_warning_where_nothing_is_wrong():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fusionlab.optimize(repeated, HOIST, cache=False)(1.0, 0.5)
+
+
+def test_the_same_function_is_lowered_to_the_same_text():
+    """So that JAX's own compilation cache, where a user has one, finds it in another process."""
+    first, second = (fusionlab.optimize(repeated, HOIST, cache=False, check="never") for _ in range(2))
+    assert first.lower(1.0, 0.5).as_text() == second.lower(1.0, 0.5).as_text()
+
+
+@pytest.mark.skipif(
+    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
+    reason="compiling for an absent GPU needs fusionlab[targets]",
+)
+def test_a_report_for_a_gpu_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
+    function = fusionlab.optimize(repeated, HOIST, cache=False, check="never")
+    function(jnp.ones(8), jnp.ones(8))
+    (entry,) = function.fusionlab.report("a100").entries
+    assert (entry.before.target, entry.after.target) == ("a100", "a100")
+    assert entry.before.dynamic_launches > 0
+    assert entry.decision.platform == "cuda"
+    assert "not run" in entry.lines[-1]
