@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import deepqmc  # noqa: F401  # before JAX: it sets how GPUs multiply matrices
 import jax
 import numpy as np
 
