@@ -24,6 +24,7 @@ def example(compile_cache):
     return load
 
 
+@pytest.mark.slow
 def test_a_vmc_from_scratch_finds_the_hydrogen_molecule(example, capsys):
     module = example("vmc_in_forty_lines")
     rows = module.main(walkers=256, width=8, steps=60, every=60)
