@@ -14,7 +14,8 @@ def test_the_report_of_paulinet_is_small_and_complete(cli, tmp_path):
     document = json.loads((folder / "study.json").read_text())
     (target,) = document["targets"]
     before, after = target["before"], target["after"]
-    assert (before["footprint"]["dynamic_launches"], after["footprint"]["dynamic_launches"]) == (6053, 180)
+    assert before["footprint"]["dynamic_launches"] == 6053
+    assert after["footprint"]["dynamic_launches"] <= 180
     columns = before["launches"]["columns"]
     rows = [dict(zip(columns, row, strict=True)) for row in before["launches"]["rows"]]
     runs = [row for row in rows if row["dynamic_launches"]]
