@@ -1,12 +1,12 @@
 """Two lanes: ops of one block that do the same, one after the other, to two neighbouring equal slices of one value.
 
 A *region* is a set of pairs (an op of the first lane, the same op of the second). What it reads is an input of one of
-three kinds: shared (one value for both lanes), slices (neighbours, of one value), or two small values of equal shape.
+three kinds: shared (one value for both lanes), slices (neighbours, of one value), or two values of equal shape, which
+have fewer axes than what they are used for (matrices) or are the same in every trip of the loop.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,8 +29,6 @@ ELEMENTWISE = frozenset(
 )
 _KERNELS = frozenset({"stablehlo.concatenate", "stablehlo.dot_general", "stablehlo.reduce"})
 _FLOATS = ("f32", "f64")
-_SMALL = 8
-"""A lane may have a value of its own that is this many times smaller than what it is used for (a layer's matrix)."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +158,8 @@ class Lanes:
     def _is_read(self, node: Node) -> bool:
         return any(reader in self.pairs for value in node.results for reader in self.block.users.get(value, ()))
 
-    def _take(self, one: Node, two: Node, elements: int = 0) -> bool:
-        """Add a pair if it does the same and its inputs are of a known kind; ``elements``: what it is used for."""
+    def _take(self, one: Node, two: Node, axes: int = 0) -> bool:
+        """Add a pair if it does the same and its inputs are of a known kind; ``axes``: of what it is used for."""
         if one in self.pairs:
             return self.pairs[one] is two
         if two in self.pairs or two in self.pairs.values() or one in self.pairs.values() or not _same(one, two):
@@ -169,9 +167,9 @@ class Lanes:
         if self.block.depends(two, [one]) or self.block.depends(one, [two]):
             return False
         if one.name not in _VIEWS:
-            elements = max(_elements(value) for value in one.results)
+            axes = max(len(value.type.shape) for value in one.results)
         kept = dict(self.pairs), dict(self.values), dict(self.parts), dict(self.own), dict(self.shared)
-        if all(self._match(a, b, elements) for a, b in zip(one.operands, two.operands, strict=True)):
+        if all(self._match(a, b, axes) for a, b in zip(one.operands, two.operands, strict=True)):
             self.pairs[one] = two
             self.values.update(zip(one.results, two.results, strict=True))
             given = {*self.shared, *self.parts, *self.parts.values(), *self.own, *self.own.values()}
@@ -180,7 +178,7 @@ class Lanes:
         self.pairs, self.values, self.parts, self.own, self.shared = kept
         return False
 
-    def _match(self, one: Value, two: Value, elements: int) -> bool:
+    def _match(self, one: Value, two: Value, axes: int) -> bool:
         """Whether a pair may read ``one`` in the first lane and ``two`` in the second."""
         for known in (self.values, self.parts, self.own):
             if one in known:
@@ -198,12 +196,12 @@ class Lanes:
             self.parts[one] = two
             return True
         makers = [value.producer for value in (one, two) if value.producer is not None]
-        if len(makers) == 2 and makers[0].name in _VIEWS and self._take(makers[0], makers[1], elements):
+        if len(makers) == 2 and makers[0].name in _VIEWS and self._take(makers[0], makers[1], axes):
             return True
         if one.type != two.type or one.type.dtype not in (*_FLOATS, "i1"):
             return False
         once = one.handle in self.invariant and two.handle in self.invariant
-        if not once and _elements(one) * _SMALL > elements:
+        if not once and len(one.type.shape) >= axes:  # how many walkers there are must not decide
             return False
         self.own[one] = two
         return True
@@ -253,7 +251,3 @@ def _adds(node: Node) -> bool:
     if len(node.operands) != 2 or _number(node.operands[1].handle) != 0:
         return False
     return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == ["stablehlo.add"]
-
-
-def _elements(value: Value) -> int:
-    return math.prod(value.type.shape)

@@ -7,7 +7,7 @@ rewrite:
 
 Spin-up and spin-down electrons, when there are as many of both: their pair features, means over them, and orbitals are
 one kernel each. ``f`` is as much as both lanes have in common: elementwise ops, sums, contractions, concatenations and
-views; JAX batches it (``jax.vmap``). The lanes may have small values of their own (the matrices of up and down
+views; JAX batches it (``jax.vmap``). The lanes may have values of fewer axes of their own (the matrices of up and down
 orbitals), which are put side by side: a contraction becomes a batched one. hoist-loop-invariants, behind this pass,
 takes them out of a loop.
 
