@@ -21,14 +21,14 @@ study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay --memory-budget 512MiB
 
-# Processes that run the fast tier, each a few files at a time; WORKERS=0 runs it in one.
+# Processes that run the tests, each a few files at a time; WORKERS=0 runs them in one.
 WORKERS ?= 2
 
 test: check
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(WORKERS) --dist loadfile
 
 test-slow: .venv/.test-installed
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --numprocesses $(WORKERS) --dist loadfile
 
 SEED ?= 0
 FILES ?= 20000
