@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fusionlab.cli_options import console_for, finish, output_options, start
+from fusionlab.cli_options import MOST_SECONDS, console_for, finish, output_options, start
 from fusionlab.errors import InputError
 
 
@@ -49,8 +49,8 @@ def paper(
 
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
-    if not time_limit > 0:
-        raise InputError(f"--time-limit must be above 0 seconds, not {time_limit}")
+    if not 0 < time_limit <= MOST_SECONDS:
+        raise InputError(f"--time-limit must be above 0 seconds and at most {MOST_SECONDS}, not {time_limit}")
     start()
     from fusionlab.commands import paper as command
     from fusionlab.paper.matrix import Circumstances

@@ -71,7 +71,7 @@ def paper(options: PaperOptions, progress: Progress, console: Console) -> tuple[
     tables = _tables(figures)
     for table in [*tables, claims_table(judged)]:
         print_rows(table.title, table.columns, table.rows, console, words=table.words)
-    failures = {str(cell): why for cell, why in record.failures.items() if cell in cells}
+    failures = {str(cell): why for cell, why in {**record.failures, **record.failed_again}.items() if cell in cells}
     _print_end(record, judged, failures, console)
     if options.page:
         _write_page(options.page, record, figures, tables, judged)

@@ -63,6 +63,8 @@ def test_bad_input_is_said_before_anything_runs(tmp_path, cli):
         (("--targets", "v100"), "unknown target"),
         (("--jobs", "2", "--scheduler", "tcp://here:1"), "--jobs is for processes of this machine"),
         (("--time-limit", "0"), "--time-limit must be above 0"),
+        (("--time-limit", "inf"), "--time-limit must be above 0"),
+        (("--time-limit", "nan"), "--time-limit must be above 0"),
     ):
         result = cli("paper", "--record", tmp_path / "record.json", *words)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
