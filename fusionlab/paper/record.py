@@ -109,7 +109,9 @@ def _check(where: str, name: str, row: Any) -> None:
     lacking = [field for field in (*WHAT_DECIDES, *FIGURES) if field not in row]
     if lacking:
         raise InputError(f"{where}: lacks {', '.join(lacking)}; take the row out to have it measured again")
-    wrong = [field for field in FIGURES if not _is_figure(row[field]) and not (field == "model_us" and row[field] is None)]
+    wrong = [
+        field for field in FIGURES if not _is_figure(row[field]) and not (field == "model_us" and row[field] is None)
+    ]
     if wrong:
         raise InputError(f"{where}: {', '.join(wrong)} must be numbers; take the row out to have it measured again")
     groups = row.get("groups")

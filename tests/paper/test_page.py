@@ -71,6 +71,30 @@ def test_bad_input_is_said_before_anything_runs(tmp_path, cli):
     assert not (tmp_path / "record.json").exists()
 
 
+def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    assert cli("paper", "--no-run").exit_code == 0
+    corrupt, empty = tmp_path / "corrupt", tmp_path / "empty"
+    for folder in (corrupt, empty):
+        folder.mkdir()
+    (empty / "one.json").write_text("{")
+    (corrupt / "one.json").write_text('{"format": "fusionlab-bench-1"}')
+    for folder, said in (
+        (tmp_path / "none", "cannot be read"),
+        (empty, "no records of `fusionlab bench` there"),
+        (corrupt, "lacks fields"),
+    ):
+        result = cli("paper", "--no-run", "--bench-records", folder)
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+def test_rows_of_other_sources_are_said(monkeypatch, cli):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("fusionlab.commands.paper.sources_digest", lambda: "other")
+    rows = len(Record(RECORD, Circumstances()).rows)
+    assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
+
+
 def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch):
     from rich.console import Console
 

@@ -113,6 +113,14 @@ def test_rows_of_other_sources_are_measured_again(tmp_path, measured, monkeypatc
     assert run(path).started == (4, 0)
 
 
+def test_rows_of_other_versions_or_sources_are_out_of_date(tmp_path):
+    record = Record(tmp_path / "record.json", GIVEN)
+    record.add(CELLS[0], row(1))
+    record.add(CELLS[1], {"failed": "no room", "versions": "0", "sources": "s"})
+    assert record.out_of_date("1", "s") == []
+    assert record.out_of_date("2", "s") == record.out_of_date("1", "t") == [CELLS[0]]
+
+
 def test_two_runs_can_fill_one_record(tmp_path, measured):
     path = tmp_path / "record.json"
     mine = Record(path, GIVEN)
