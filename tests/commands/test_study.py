@@ -7,6 +7,7 @@ import pytest
 
 from fusionlab import study
 from fusionlab.cli import main
+from fusionlab.commands.paper import PaperOptions
 from fusionlab.equivalence.verdict import OutputError, Verdict
 
 ON_CPU = ("--target", "cpu", "--quiet")
@@ -100,3 +101,24 @@ def test_targets_that_are_not_there_are_named(cli, replay_file, tmp_path, target
     result = cli("study", replay_file, "-o", tmp_path / "study", "--target", target)
     assert result.exit_code == 2
     assert not (tmp_path / "study").exists()
+
+
+def test_the_paper_is_that_of_the_paper_command(cli, tmp_path, monkeypatch):
+    given = []
+
+    def paper(options, progress, console):
+        given.append(options)
+        return {"cells": []}, 0
+
+    monkeypatch.setattr("fusionlab.commands.paper.paper", paper)
+    result = cli("study", "--paper", "--quiet", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"cells": []})
+    assert given == [PaperOptions()]
+    refused = cli("study", "--paper", "--model", "paulinet", "-o", tmp_path / "study")
+    assert (refused.exit_code, "without --model, --out" in refused.stderr) == (2, True), refused.stderr
+    assert len(given) == 1
+
+
+def test_the_folder_must_be_named(cli, recurrence_file):
+    result = cli("study", recurrence_file)
+    assert (result.exit_code, "Missing option '-o'" in result.stderr) == (2, True)

@@ -44,6 +44,11 @@ def test_the_committed_page_is_that_of_the_committed_record(tmp_path, monkeypatc
     assert written.read_text() == PAGE.read_text(), "run: fusionlab paper --no-run --page docs/paper.md"
 
 
+def test_the_readme_says_how_much_of_the_matrix_is_measured():
+    words = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{len(Record(RECORD, Circumstances()).rows)} of its 96 cells are measured" in words
+
+
 def test_the_document_has_cells_claims_and_what_is_lacking(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(ROOT)
     result = cli("paper", "--no-run", "--json")
