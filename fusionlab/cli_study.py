@@ -35,9 +35,7 @@ def add_to(group: click.Group) -> None:
     "--target", help="a100, a5000, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]"
 )
 @click.option("-o", "--out", help="Folder to write: report.html, study.json and the programs.  [required]")
-@click.option(
-    "--paper", is_flag=True, help="The characterisation's whole matrix in place of one program: `fusionlab paper`."
-)
+@click.option("--paper", is_flag=True, help="The characterisation's whole matrix: `fusionlab paper`.")
 @click.option("--pass", "passes", multiple=True, help="A pass, name or name{option=value}; repeatable.")
 @click.option("--pipeline", help="Passes in order: 'a,b{x=1}'; layout; or best.  [default: fuse-jvp-replay]")
 @click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option, and for best.")
