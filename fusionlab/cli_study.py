@@ -51,9 +51,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--require-applied", is_flag=True, help="Exit 1 when no pass applied.")
 @cache_option
 @output_options
-@click.pass_context
 def study(
-    context: click.Context,
     target: str | None,
     out: str | None,
     paper: bool,
@@ -75,7 +73,7 @@ def study(
 ) -> None:
     """Everything about a program in one folder: a report for the browser, its data, the programs before and after."""
     if paper:
-        _paper(context, as_json, quiet)
+        _paper(click.get_current_context(), as_json, quiet)
         return
     if out is None:
         raise click.UsageError("Missing option '-o' / '--out'.")
