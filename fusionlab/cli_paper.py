@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fusionlab.cli_options import console_for, finish, output_options, start
+from fusionlab.cli_options import MOST_SECONDS, console_for, finish, output_options, start
 from fusionlab.errors import InputError
 
 
@@ -22,7 +22,9 @@ def add_to(group: click.Group) -> None:
 @click.option("--programs", help="Only these: inference-step,train-step.")
 @click.option("--targets", help="Only these: a5000,a100,h200.")
 @click.option("--record", default="studies/paper.json", show_default=True, help="What was measured; it goes on there.")
-@click.option("--bench-records", default="studies/bench", show_default=True, help="Folder with measured times.")
+@click.option(
+    "--bench-records", help="Folder (or record) with measured times.  [default: studies/bench, if it is there]"
+)
 @click.option("--page", help="Write the tables and claims as Markdown.")
 @click.option("--run/--no-run", default=True, help="Measure what the record lacks, or only show it.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes at a time.  [default: by cores and memory]")
@@ -49,8 +51,8 @@ def paper(
 
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
-    if not time_limit > 0:
-        raise InputError(f"--time-limit must be above 0 seconds, not {time_limit}")
+    if not 0 < time_limit <= MOST_SECONDS:
+        raise InputError(f"--time-limit must be above 0 seconds and at most {MOST_SECONDS}, not {time_limit}")
     start()
     from fusionlab.commands import paper as command
     from fusionlab.paper.matrix import Circumstances

@@ -6,7 +6,9 @@ import sys
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from fusionlab import cli_paper
 from fusionlab.cli_options import (
     cache_option,
     checking,
@@ -32,7 +34,8 @@ def add_to(group: click.Group) -> None:
 @click.option(
     "--target", help="a100, a5000, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]"
 )
-@click.option("-o", "--out", required=True, help="Folder to write: report.html, study.json and the programs.")
+@click.option("-o", "--out", help="Folder to write: report.html, study.json and the programs.  [required]")
+@click.option("--paper", is_flag=True, help="The characterisation's whole matrix: `fusionlab paper`.")
 @click.option("--pass", "passes", multiple=True, help="A pass, name or name{option=value}; repeatable.")
 @click.option("--pipeline", help="Passes in order: 'a,b{x=1}'; layout; or best.  [default: fuse-jvp-replay]")
 @click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option, and for best.")
@@ -50,7 +53,8 @@ def add_to(group: click.Group) -> None:
 @output_options
 def study(
     target: str | None,
-    out: str,
+    out: str | None,
+    paper: bool,
     passes: tuple[str, ...],
     pipeline: str | None,
     memory_budget: str | None,
@@ -68,6 +72,11 @@ def study(
     **source: Any,
 ) -> None:
     """Everything about a program in one folder: a report for the browser, its data, the programs before and after."""
+    if paper:
+        _paper(click.get_current_context(), as_json, quiet)
+        return
+    if out is None:
+        raise click.UsageError("Missing option '-o' / '--out'.")
     require_limits(check_walkers, check_time_limit)
     start()
     from fusionlab.codegen.targets import load_target
@@ -98,3 +107,16 @@ def study(
     document, code = command.run_study(loaded, targets, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)
+
+
+def _paper(context: click.Context, as_json: bool, quiet: bool) -> None:
+    """``fusionlab paper`` with its defaults. InputError for any option of one program's study."""
+    typed = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name not in ("paper", "as_json", "quiet")
+        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        raise InputError(f"--paper is of the whole matrix, without {', '.join(typed)}: see fusionlab paper --help")
+    context.invoke(cli_paper.paper, as_json=as_json, quiet=quiet)

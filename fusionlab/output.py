@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import json
 import os
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fusionlab.errors import InputError
@@ -39,26 +42,42 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def require_own_folder(folder: Path, own: Sequence[str]) -> None:
-    """InputError unless ``write_folder`` may put ``folder`` in place: its parent can be written to, and it is new,
-    empty, or holds nothing but files whose names match patterns of ``own``."""
+@dataclass(frozen=True)
+class Own:
+    """By what a folder is known as one of ours: every file's name matches a pattern of ``names``, and ``mark`` is a
+    JSON object among them whose ``format`` begins with ``format``."""
+
+    names: Sequence[str]
+    mark: str
+    format: str
+
+
+def require_own_folder(folder: Path, own: Own) -> None:
+    """InputError unless ``write_folder`` may put ``folder`` in place: its parent can be written to, nobody is in it,
+    and it is new, empty, or one of ours."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise InputError(f"{folder}: is not a folder")
-    require_writable(folder.resolve().parent)
+    place = folder.resolve()
+    if Path.cwd().is_relative_to(place):
+        raise InputError(f"{folder}: the current directory is in it, and it is replaced as a whole; name another")
+    require_writable(place.parent)
     if not folder.exists():
         return
     try:
-        others = sorted(path.name for path in folder.iterdir() if not _is_own(path, own))
+        found = sorted(folder.iterdir())
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    others = [path.name for path in found if not _is_own(path, own.names)]
     if others:
         raise InputError(f"{folder}: holds other files ({', '.join(others[:3])}); name a folder of its own")
+    if found and not _is_marked(folder / own.mark, own.format):
+        raise InputError(f"{folder}: holds files, and no {own.mark} that says they are ours; name a folder of its own")
 
 
-def write_folder(folder: Path, files: Mapping[str, str | bytes], own: Sequence[str]) -> None:
+def write_folder(folder: Path, files: Mapping[str, str | bytes], own: Own) -> None:
     """Make ``folder`` with ``files``, so that a reader sees the old folder or the new one, never a part of either.
 
-    InputError as in ``require_own_folder``, or when it fails.
+    A folder that is replaced keeps its permissions. InputError as in ``require_own_folder``, or when it fails.
     """
     require_own_folder(folder, own)
     place = folder.resolve()
@@ -69,6 +88,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], own: Sequence[s
             for name, content in files.items():
                 write_whole(new / name, content)
             if place.exists():
+                os.chmod(new, stat.S_IMODE(place.stat().st_mode))
                 os.rename(place, old)
             try:
                 os.rename(new, place)
@@ -82,6 +102,14 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], own: Sequence[s
 
 def _is_own(path: Path, own: Sequence[str]) -> bool:
     return path.is_file() and any(fnmatch.fnmatchcase(path.name, pattern) for pattern in own)
+
+
+def _is_marked(path: Path, format: str) -> bool:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and str(content.get("format", "")).startswith(format)
 
 
 def _umask() -> int:

@@ -1,11 +1,12 @@
 """Files are whole or not there."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_folder, write_whole
+from fusionlab.output import Own, require_own_folder, require_writable, write_folder, write_whole
 
 
 def test_text_and_bytes(tmp_path):
@@ -49,14 +50,17 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     assert list((tmp_path / "new" / "folder").iterdir()) == []
 
 
-OWN = ("*.txt",)
+OWN = Own(("*.txt", "mark.json"), "mark.json", "ours-")
+MARK = {"mark.json": '{"format": "ours-1"}'}
 
 
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
     folder = tmp_path / "a" / "b"
-    write_folder(folder, {"one.txt": "1", "two.txt": "2"}, OWN)
-    write_folder(folder, {"one.txt": "new"}, OWN)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {"one.txt": "new"}
+    write_folder(folder, {**MARK, "one.txt": "1", "two.txt": "2"}, OWN)
+    folder.chmod(0o700)
+    write_folder(folder, {**MARK, "one.txt": "new"}, OWN)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {**MARK, "one.txt": "new"}
+    assert folder.stat().st_mode & 0o777 == 0o700
     assert list(folder.parent.iterdir()) == [folder]
 
 
@@ -67,9 +71,30 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kept.md"]
 
 
+@pytest.mark.parametrize("mark", [None, "", "[]", '{"format": "theirs-1"}'])
+def test_names_alone_make_no_folder_ours(tmp_path, mark):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "one.txt").write_text("theirs")
+    if mark is not None:
+        (folder / "mark.json").write_text(mark)
+    with pytest.raises(InputError, match=r"no mark\.json that says they are ours"):
+        write_folder(folder, {**MARK, "one.txt": "1"}, OWN)
+    assert (folder / "one.txt").read_text() == "theirs"
+
+
+def test_the_current_directory_is_not_replaced(tmp_path, monkeypatch):
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    for name in (".", "..", str(below)):
+        with pytest.raises(InputError, match="the current directory is in it"):
+            require_own_folder(Path(name), OWN)
+
+
 def test_where_the_new_folder_cannot_be_put_in_place_the_old_one_stays(tmp_path, monkeypatch):
     folder = tmp_path / "study"
-    write_folder(folder, {"one.txt": "old"}, OWN)
+    write_folder(folder, {**MARK, "one.txt": "old"}, OWN)
     rename = os.rename
 
     def fails(source, target):
@@ -79,7 +104,7 @@ def test_where_the_new_folder_cannot_be_put_in_place_the_old_one_stays(tmp_path,
 
     monkeypatch.setattr(os, "rename", fails)
     with pytest.raises(InputError, match="No space left"):
-        write_folder(folder, {"one.txt": "new"}, OWN)
+        write_folder(folder, {**MARK, "one.txt": "new"}, OWN)
     assert (folder / "one.txt").read_text() == "old"
     assert list(tmp_path.iterdir()) == [folder]
 

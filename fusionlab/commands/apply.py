@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.bytesize import ByteSize
-from fusionlab.commands.best import SearchOptions, fixed_part, searched
+from fusionlab.commands.best import SearchOptions, fixed_part, require_search, searched
 from fusionlab.commands.source import load_program
 from fusionlab.errors import InputError
 from fusionlab.hlo.diff.hunks import diff_programs
@@ -48,8 +48,7 @@ def apply(
 ) -> tuple[dict[str, Any], int]:
     """Run the study; print the table; write ``out`` if the result may be trusted. Gives the document and exit code."""
     fixed = fixed_part(pipeline_text(options))
-    if fixed is None and options.search.given:
-        raise InputError("--objective, --time-limit and --seed are for --pipeline best")
+    require_search(pipeline_text(options), options.search)
     passes = passes_of(options) if fixed is None else fixed
     if options.out:
         require_file_name(options.out, "--out")

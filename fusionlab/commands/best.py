@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -42,6 +43,14 @@ def fixed_part(pipeline: str) -> tuple[Pass, ...] | None:
     return parse_pipeline(front) if comma else ()
 
 
+def require_search(pipeline: str, options: SearchOptions) -> None:
+    """InputError where ``options`` are given and ``pipeline`` searches nothing, or where they cannot be followed."""
+    if fixed_part(pipeline) is not None:
+        _goal(options, None)
+    elif options.given:
+        raise InputError("--objective, --time-limit and --seed are for --pipeline best")
+
+
 def searched(
     program: Program,
     fixed: tuple[Pass, ...],
@@ -64,7 +73,7 @@ def _goal(options: SearchOptions, memory_budget: str | None) -> Goal:
     if objective not in OBJECTIVES:
         raise unknown("objective", objective, OBJECTIVES)
     limit_s = Goal.time_limit_s if options.time_limit_s is None else options.time_limit_s
-    if not limit_s > 0:
-        raise InputError(f"--time-limit must be positive, not {limit_s}")
+    if not 0 < limit_s < math.inf:
+        raise InputError(f"--time-limit must be positive seconds, not {limit_s}")
     budget = ByteSize.parse(memory_budget) if memory_budget else None
     return Goal(objective, budget, limit_s, options.seed or 0)

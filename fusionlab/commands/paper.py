@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from rich.console import Console
 from fusionlab.errors import InputError
 from fusionlab.measure.records import read_records
 from fusionlab.output import require_writable, write_whole
+from fusionlab.paper.cell import sources_digest
 from fusionlab.paper.claim import PAPER_JAX, VERDICTS, Judged, judge_all
 from fusionlab.paper.claims import CLAIMS
 from fusionlab.paper.figures import Figures, measured_times
@@ -24,6 +26,8 @@ from fusionlab.paper.running import Plan, Progress, run_missing
 from fusionlab.paper.tables import Table, claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
 from fusionlab.report.tables import print_rows
 
+_BENCH_RECORDS = "studies/bench"
+
 
 @dataclass(frozen=True)
 class PaperOptions:
@@ -34,7 +38,8 @@ class PaperOptions:
     programs: str | None = None
     targets: str | None = None
     record: str = "studies/paper.json"
-    bench_records: str = "studies/bench"
+    bench_records: str | None = None
+    """None: those in ``studies/bench``, if it is there."""
     page: str | None = None
     run: bool = True
     jobs: int | None = None
@@ -57,6 +62,7 @@ def paper(options: PaperOptions, progress: Progress, console: Console) -> tuple[
         raise InputError("--jobs is for processes of this machine; a --scheduler has its own workers")
     cells = select(options.models, options.molecules, options.programs, options.targets)
     record = Record(Path(options.record), options.circumstances)
+    measured = _measured(options)
     if options.page:
         require_writable(Path(options.page).resolve().parent)
     if options.run:
@@ -66,12 +72,14 @@ def paper(options: PaperOptions, progress: Progress, console: Console) -> tuple[
             job, workers_for(options.jobs), options.scheduler, options.most, options.again, options.retry_failed
         )
         run_missing(record, cells, plan, progress)
-    figures = Figures(record.rows, _measured(options))
+    else:
+        _say_out_of_date(record)
+    figures = Figures(record.rows, measured)
     judged = judge_all(CLAIMS, figures)
     tables = _tables(figures)
     for table in [*tables, claims_table(judged)]:
         print_rows(table.title, table.columns, table.rows, console, words=table.words)
-    failures = {str(cell): why for cell, why in record.failures.items() if cell in cells}
+    failures = {str(cell): why for cell, why in {**record.failures, **record.failed_again}.items() if cell in cells}
     _print_end(record, judged, failures, console)
     if options.page:
         _write_page(options.page, record, figures, tables, judged)
@@ -84,14 +92,34 @@ def _tables(figures: Figures) -> list[Table]:
 
 
 def _measured(options: PaperOptions) -> dict[Cell, float]:
-    folder = Path(options.bench_records)
-    if not folder.is_dir():
+    """InputError when records that were named are not there, or are none."""
+    if options.bench_records is None and not Path(_BENCH_RECORDS).is_dir():
         return {}
     try:
-        records = read_records([folder])
-    except InputError:
-        return {}
-    return measured_times(records, options.circumstances.walkers)
+        records = read_records([options.bench_records or _BENCH_RECORDS])
+    except InputError as error:
+        if options.bench_records is None:
+            return {}
+        raise InputError(f"--bench-records {options.bench_records}: {error}") from None
+    try:
+        return measured_times(records, options.circumstances.walkers)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        where = options.bench_records or _BENCH_RECORDS
+        raise InputError(f"--bench-records {where}: a record lacks fields or has others: {error!r}") from None
+
+
+def _say_out_of_date(record: Record) -> None:
+    """On stderr: how many rows are of other versions or sources than those here."""
+    from fusionlab.codegen.compile import versions
+
+    old = len(record.out_of_date(versions(), sources_digest()))
+    if old:
+        words = "row is" if old == 1 else "rows are"
+        print(
+            f"fusionlab: {record.path}: {old} of {len(record.rows)} {words} of other versions or program sources "
+            "than those here; without --no-run they are measured again",
+            file=sys.stderr,
+        )
 
 
 def _versions(record: Record) -> list[str]:
@@ -104,7 +132,8 @@ def _missing(record: Record) -> list[Cell]:
 
 def _write_page(path: str, record: Record, figures: Figures, tables: Sequence[Table], judged: Sequence[Judged]) -> None:
     measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
-    text = page(str(record.path), _versions(record), measured, len(_missing(record)), tables, judged)
+    given, missing = record.circumstances, len(_missing(record))
+    text = page(str(record.path), given, _versions(record), measured, missing, tables, judged)
     write_whole(Path(path), text)
 
 

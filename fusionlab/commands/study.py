@@ -17,14 +17,14 @@ from rich.console import Console
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.targets import Target
 from fusionlab.commands.apply import ApplyOptions, passes_of
-from fusionlab.commands.best import fixed_part, searched
+from fusionlab.commands.best import fixed_part, require_search, searched
 from fusionlab.commands.replays import replays
 from fusionlab.commands.source import SourceOptions
-from fusionlab.errors import CompileError
+from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import software
 from fusionlab.measure.records import read_records
-from fusionlab.output import require_own_folder, write_folder
+from fusionlab.output import Own, require_own_folder, write_folder
 from fusionlab.report.document.commands import ORIGINAL, commands, rewritten_file
 from fusionlab.report.document.measured import measured_document
 from fusionlab.report.document.whole import Studied, study_document
@@ -36,7 +36,7 @@ from fusionlab.study import Circumstances, Kept, Outcome, compiled, lower, study
 from fusionlab.workload import Workload
 
 REPORT, DOCUMENT = "report.html", "study.json"
-_OWN = (REPORT, DOCUMENT, ORIGINAL, "original-*.mlir", "rewritten-*.mlir")
+_OWN = Own((REPORT, DOCUMENT, ORIGINAL, "original-*.mlir", "rewritten-*.mlir"), DOCUMENT, "fusionlab-study-")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,9 @@ def run_study(
     """
     folder = Path(options.folder)
     require_own_folder(folder, _OWN)
+    if options.source.file is not None and Path(options.source.file).resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{options.source.file}: lies in {folder}, which is replaced as a whole; name another folder")
+    require_search(options.apply.pipeline or ",".join(options.apply.passes), options.apply.search)
     records = read_records(options.records) if options.records else []
     with tempfile.TemporaryDirectory(prefix="fusionlab-study-") as scratch:
         cache = given.cache or CompileCache(Path(scratch))  # --no-cache: afresh, but each program once

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -17,6 +18,9 @@ from fusionlab.optimizing.front import Front
 from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, trace, why_of_effects
 from fusionlab.optimizing.rewriting import Call, Rewriter
+
+Dynamic = weakref.WeakKeyDictionary[Any, tuple[int, ...] | None]
+"""Of a jaxpr that was traced for a call by itself: which leaves of the call its arguments are, None for not known."""
 
 
 class Optimized:
@@ -33,9 +37,8 @@ class Optimized:
         self._here = threading.local()
         self._always = policy.check == "always"
         self._jit_options = jit_options
-        self._dynamic: weakref.WeakKeyDictionary[Any, tuple[int, ...]] = weakref.WeakKeyDictionary()
+        self._dynamic: Dynamic = weakref.WeakKeyDictionary()
         self._rewriter = Rewriter("".join(c if c.isalnum() else "_" for c in name), policy, self._current)
-        self._body = _body(function, self._rewriter, self._dynamic)
         self.fusionlab = Front(self._rewriter)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -43,22 +46,44 @@ class Optimized:
             return self._inside(*args, **kwargs)
         if self._always:
             return self._call_and_check(args, kwargs)
+        with self._given(args, kwargs):
+            return self._alone(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def _given(self, args: Any, kwargs: Any) -> Iterator[None]:
+        """Inside, these are the arguments of the call that is being made; afterwards, those of the one around it."""
         here = self._here
+        around = getattr(here, "call", None)
         here.call = args, kwargs
         try:
-            return self._alone(*args, **kwargs)
+            yield
         finally:
-            here.call = None
+            here.call = around
+
+    @functools.cached_property
+    def _options(self) -> dict[str, Any]:
+        """How calls that no other traced function surrounds are compiled; only these may have options."""
+        return {**options_of_calls(), **dict(self._jit_options.get("compiler_options") or {})}
 
     @functools.cached_property
     def _alone(self) -> Any:
-        """For calls that no other traced function surrounds: with compile options, which only these may have."""
-        given = dict(self._jit_options.get("compiler_options") or {})
-        return jax.jit(self._body, **{**self._jit_options, "compiler_options": {**options_of_calls(), **given}})
+        """For calls that no other traced function surrounds."""
+        return self._jitted(self._dynamic, self._options)
+
+    @functools.cached_property
+    def _shown(self) -> Any:
+        """For ``lower``, ``trace`` and the like: what is lowered there has no arguments yet, and JAX would keep it for
+        the first call."""
+        return self._jitted(self._dynamic, self._options)
 
     @functools.cached_property
     def _inside(self) -> Any:
-        return jax.jit(self._body, **{**self._jit_options, "compiler_options": None})
+        """For calls in another traced function, this one among them: the arguments at hand are not theirs."""
+        return self._jitted(None, None)
+
+    def _jitted(self, dynamic: Dynamic | None, options: dict[str, Any] | None) -> Any:
+        body = _body(self.__wrapped__, self._rewriter, dynamic)
+        return jax.jit(body, **{**self._jit_options, "compiler_options": options})
 
     @functools.cached_property
     def _original(self) -> Any:
@@ -66,29 +91,31 @@ class Optimized:
 
     def _call_and_check(self, args: Any, kwargs: Any) -> Any:
         """The policy ``always``: these arguments are compared before they are used (and perhaps donated)."""
-        here = self._here
-        here.call = args, kwargs
-        try:
+        with self._given(args, kwargs):
             jaxpr = owned(self._alone.trace(*args, **kwargs).jaxpr)
             if jaxpr is not None and not self._rewriter.may_be_used(jaxpr):
                 return self._original(*args, **kwargs)
             return self._alone(*args, **kwargs)
-        finally:
-            here.call = None
 
     def _current(self, jaxpr: Any) -> Call:
         """What the call that is being lowered has, where ``jaxpr`` is that of its function."""
-        here = getattr(self._here, "call", None)
-        if here is None:
+        if jaxpr not in self._dynamic:
             return Call(None, {}, alone=False)
-        dynamic, leaves = self._dynamic.get(jaxpr), jax.tree.leaves(here)
-        arrays = None if dynamic is None else _on_host([leaves[index] for index in dynamic], jaxpr)
-        return Call(arrays, options_of_calls())
+        here, dynamic = getattr(self._here, "call", None), self._dynamic[jaxpr]
+        if here is None or dynamic is None:
+            return Call(None, self._options)
+        leaves = jax.tree.leaves(here)
+        return Call(_on_host([leaves[index] for index in dynamic], jaxpr), self._options)
+
+    def clear_cache(self) -> None:
+        """Forget what JAX has compiled and traced of this function; what was decided stays."""
+        for jitted in (self._alone, self._shown, self._inside):
+            jitted.clear_cache()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._alone, name)
+        return getattr(self._shown, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -97,10 +124,11 @@ class Optimized:
         return f"<fusionlab.optimize of {self._rewriter.name}: {self.fusionlab.state}>"
 
 
-def _body(
-    function: Callable[..., Any], rewriter: Rewriter, dynamic: weakref.WeakKeyDictionary[Any, tuple[int, ...]]
-) -> Callable[..., Any]:
-    """What JAX traces in place of ``function``: one primitive that has the function's jaxpr."""
+def _body(function: Callable[..., Any], rewriter: Rewriter, dynamic: Dynamic | None) -> Callable[..., Any]:
+    """What JAX traces in place of ``function``: one primitive that has the function's jaxpr, noted in ``dynamic``.
+
+    A new function each time, because JAX keeps what it has traced and lowered of a function by its identity.
+    """
 
     @functools.wraps(function)
     def body(*args: Any, **kwargs: Any) -> Any:
@@ -123,8 +151,9 @@ def _body(
         if traced.jaxpr.effects:
             rewriter.refuse(*why_of_effects(traced.jaxpr))
             return function(*args, **kwargs)
-        if traced.arguments is not None and traced.plain is traced.jaxpr:
-            dynamic[traced.jaxpr] = tuple(moving[argument] for argument in traced.arguments)
+        if dynamic is not None and traced.plain is not None:
+            known = traced.arguments is not None and traced.plain is traced.jaxpr
+            dynamic[traced.plain] = tuple(moving[argument] for argument in traced.arguments or ()) if known else None
         flat = apply_owned(rewriter, traced.jaxpr, traced.plain, traced.operands)
         return jax.tree.unflatten(results[0], flat)
 

@@ -73,7 +73,8 @@ class Rewriter:
                 _log.debug("%s: not optimised", self.name, exc_info=True)
                 self._refuse(platform, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}", failed=True)
             decision = self.decisions[self.latest]
-        if decision.failed and self.latest not in before:
+        known = before.get(self.latest)
+        if decision.failed and not (known is not None and known.failed):
             self._warn(decision.reason)
         return decision.rewritten
 
@@ -98,8 +99,10 @@ class Rewriter:
         True before anything was decided: then the call is lowered and its arrays are looked at there.
         """
         with self._lock, without_mesh():
-            key = next((key for (_, alone), key in self._keys.get(jaxpr, {}).items() if alone), None)
-            if key is None or (decision := self.decisions[key]).rewritten is None:
+            keys = self._keys.get(jaxpr, {})
+            key = next((keys[place] for place in sorted(keys, key=lambda place: not place[1])), "")
+            decision = self.decisions.get(key)
+            if decision is None or decision.rewritten is None:
                 return True
             checked = self._checked(key, decision, self._current(jaxpr))
             self.decisions[key] = replace(checked, rewritten=decision.rewritten)
@@ -123,7 +126,8 @@ class Rewriter:
         found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
         decision = replace(found or self._rewritten(original), alone=call.alone)
         self.jaxprs[key], self.latest, keys[platform, call.alone] = jaxpr, key, key
-        unchecked = decision.verdict is None or self.policy.check == "always"
+        on_less = decision.compared_on == DRAWN and call.arrays is not None
+        unchecked = decision.verdict is None or on_less or self.policy.check == "always"
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
         self.decisions[key] = decision

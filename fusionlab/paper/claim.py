@@ -2,12 +2,14 @@
 
 A verdict is ``confirmed``, ``contradicted``, ``not testable here`` (it needs what a compiler cannot say) or ``not
 measured yet`` (a cell is not in the record). A figure agrees when it is within a quarter of the characterisation's,
-a share also when it is within 2 percentage points; a range agrees when all our figures lie in it, its ends widened by
-a quarter. Times here are modelled, so a narrower band would judge the model and not the claim.
+a share also when it is within 2 percentage points and between half and twice of it; a range agrees when all our figures
+lie in it, its ends widened by a quarter. Times here are modelled, so a narrower band would judge the model and not the
+claim.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +23,10 @@ VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "not testable here
 PAPER_JAX = "0.4.28"
 """The characterisation's JAX (Section III-A)."""
 
-QUARTER, POINTS = 0.25, 0.02
+NOT_SHOWN = "cause not shown"
+"""How ``Claim.differs`` begins where nothing speaks for a cause."""
+
+QUARTER, POINTS, TWICE = 0.25, 0.02, 2.0
 _MOST_LISTED = 8
 
 
@@ -91,18 +96,22 @@ def untestable(reason: str) -> Judge:
 
 
 def share_is(expected: float, found: Callable[[Figures], float]) -> Judge:
-    """A share (0 to 1) is within 2 points or a quarter of the expected one."""
+    """A share (0 to 1) is within a quarter of the expected one; or within 2 points, and between half and twice of it:
+    to a share of 1 %, nothing at all is not near."""
 
     def judge(figures: Figures) -> Finding:
         ours = found(figures)
-        near = abs(ours - expected) <= max(POINTS, QUARTER * expected)
+        off = abs(ours - expected)
+        near = off <= QUARTER * expected or (off <= POINTS and expected / TWICE <= ours <= expected * TWICE)
         return Finding("confirmed" if near else "contradicted", f"{100 * ours:.1f} %")
 
     return judge
 
 
-def all_within(low: float, high: float, of: Callable[[Figures], Values], unit: str = "") -> Judge:
-    """Every figure lies between ``low`` and ``high``, widened by a quarter.
+def all_within(
+    low: float, high: float, of: Callable[[Figures], Values], unit: str = "", above: float = -math.inf
+) -> Judge:
+    """Every figure lies between ``low`` and ``high``, widened by a quarter, and is larger than ``above``.
 
     ``of`` gives name, figure and the cell that is reported when there is none. One that is outside contradicts,
     also where others are lacking; that all are inside is only said when all are there.
@@ -116,7 +125,8 @@ def all_within(low: float, high: float, of: Callable[[Figures], Values], unit: s
                 there.append((name, figure()))
             except NotMeasured as missing:
                 lacking += missing.cells or [cell]
-        outside = [name for name, value in there if not low * (1 - QUARTER) <= value <= high * (1 + QUARTER)]
+        least, most = low * (1 - QUARTER), high * (1 + QUARTER)
+        outside = [name for name, value in there if not (least <= value <= most and value > above)]
         return Finding(_verdict(bool(outside), bool(lacking)), _listed(there, unit), tuple(lacking))
 
     return judge

@@ -7,15 +7,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from fusionlab.codegen.targets import load_target
-from fusionlab.paper.claim import Claim, Finding, Judge, Statements, Values, all_within, holds, untestable
+from fusionlab.paper.claim import (
+    NOT_SHOWN,
+    QUARTER,
+    Claim,
+    Finding,
+    Judge,
+    Statements,
+    Values,
+    all_within,
+    holds,
+    untestable,
+)
 from fusionlab.paper.figures import Figures
 from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
 
 _ON = "a5000"
 _WORDS = {INFERENCE: "inference", TRAINING: "training"}
-_ABSOLUTE = (
-    "times are modelled: XLA's cost model counts 1 us per launch and takes library calls at the roof; a measured step "
-    "has the launch and tail costs of thousands of small kernels in it"
+_ABSOLUTE = f"{NOT_SHOWN}: times are modelled, by XLA's cost model with 1 us per launch and library calls at the roof"
+_SMALL_KERNELS = (
+    "times are modelled, with 1 us per launch; a measured step has the launch and tail costs of small kernels in it, "
+    "which weigh most on LiH: how much was not shown"
+)
+_FEW_KERNELS = (
+    f"{NOT_SHOWN}: times are modelled; what launches cost is not it, for there are 1,000 to 3,000 of them, of tens of "
+    "microseconds and more"
 )
 _ALLOCATED = (
     "ours is XLA's buffer assignment of one program, without oneQMC's penalty and KFAC; theirs is what the process has "
@@ -65,7 +81,7 @@ def _speedups(target: str, low: float, high: float) -> Judge:
             for p in PROGRAMS
         ]
 
-    return all_within(low, high, of, "x")
+    return all_within(low, high, of, "x", above=1.0)
 
 
 def _ranked(molecules: Sequence[str], model: str, last: bool = False) -> Judge:
@@ -122,25 +138,32 @@ def _larger_on_lih(figures: Figures) -> Finding:
 
 
 def _does_not_fit(figures: Figures) -> Finding:
+    """More than the card has confirms it; less says nothing, for the process holds more than a buffer assignment."""
     peaks = load_target(_ON).peaks
     assert peaks is not None
     memory = peaks.memory_bytes
 
     def statement(molecule: str, program: str) -> tuple[bool, str]:
         need = figures.memory_bytes(Cell("orbformer", molecule, program, _ON))
-        return need > memory, f"needs {need / 2**30:.1f} of {memory / 2**30:.0f} GiB"
+        return need > memory, f"needs at least {need / 2**30:.1f} of {memory / 2**30:.0f} GiB"
 
     pairs = [(f"{m} {_WORDS[p]}", partial(statement, m, p)) for m in ("C2H6", "C4H4") for p in PROGRAMS]
-    return holds(lambda _: pairs)(figures)
+    finding = holds(lambda _: pairs)(figures)
+    if finding.verdict == "contradicted":
+        return Finding("not testable here", f"{finding.ours}: a buffer assignment is a lower bound", finding.lacking)
+    return finding
 
 
 def _smooth(figures: Figures) -> Finding:
-    """It grows with every molecule; how smooth a curve must be, the characterisation does not say."""
+    """It grows with every molecule, and no step is larger by more than a quarter than the one before: the electrons'
+    ratios fall (2.5, 1.8, 1.6). How smooth a curve must be, the characterisation does not say."""
 
     def statement(model: str, program: str) -> tuple[bool, str]:
         sizes = [figures.memory_bytes(Cell(model, molecule, program, _ON)) for molecule in MOLECULES]
         words = " ".join(f"{size / 2**30:.2g}" for size in sizes)
-        return sizes == sorted(sizes), f"{words} GiB"
+        steps = [later / earlier for earlier, later in itertools.pairwise(sizes)]
+        even = all(later <= (1 + QUARTER) * earlier for earlier, later in itertools.pairwise(steps))
+        return even and min(steps) > 1, f"{words} GiB"
 
     pairs = [(f"{a} {_WORDS[p]}", partial(statement, a, p)) for a in ("paulinet", "ferminet") for p in PROGRAMS]
     return holds(lambda _: pairs)(figures)
@@ -153,17 +176,17 @@ CLAIMS = (
         "PauliNet's time grows steeply from LiH to C4H4 (A5000)",
         "30-42x",
         _scales("paulinet", 30, 42),
-        _ABSOLUTE,
+        _SMALL_KERNELS,
     ),
     Claim(
         _RUNTIME,
         "FermiNet's time grows steeply from LiH to C4H4 (A5000)",
         "25-32x",
         _scales("ferminet", 25, 32),
-        _ABSOLUTE,
+        _SMALL_KERNELS,
     ),
-    Claim(_RUNTIME, "Psiformer's grows mildly", "8-9x", _scales("psiformer", 8, 9), _ABSOLUTE),
-    Claim(_RUNTIME, "Orbformer's grows mildly", "8-9x", _scales("orbformer", 8, 9), _ABSOLUTE),
+    Claim(_RUNTIME, "Psiformer's grows mildly (A5000)", "8-9x", _scales("psiformer", 8, 9), _FEW_KERNELS),
+    Claim(_RUNTIME, "Orbformer's grows mildly (A5000)", "8-9x", _scales("orbformer", 8, 9), _FEW_KERNELS),
     Claim(
         _RUNTIME,
         "LiH and CH4 take hundreds of milliseconds (A5000)",
@@ -172,17 +195,29 @@ CLAIMS = (
         _ABSOLUTE,
     ),
     Claim(_RUNTIME, "C2H6 and C4H4 take seconds (A5000)", "1-10 s", _times(("C2H6", "C4H4"), 1000, 10000), _ABSOLUTE),
-    Claim(_RUNTIME, "FermiNet is fastest on LiH and CH4", "rank", _ranked(("LiH", "CH4"), "ferminet"), _ABSOLUTE),
-    Claim(_RUNTIME, "Psiformer is fastest on C2H6 and C4H4", "rank", _ranked(("C2H6", "C4H4"), "psiformer"), _ABSOLUTE),
     Claim(
         _RUNTIME,
-        "PauliNet is slowest on the larger molecules",
+        "FermiNet is fastest on LiH and CH4 (inference, A5000)",
+        "rank",
+        _ranked(("LiH", "CH4"), "ferminet"),
+        _ABSOLUTE,
+    ),
+    Claim(
+        _RUNTIME,
+        "Psiformer is fastest on C2H6 and C4H4 (inference, A5000)",
+        "rank",
+        _ranked(("C2H6", "C4H4"), "psiformer"),
+        _ABSOLUTE,
+    ),
+    Claim(
+        _RUNTIME,
+        "PauliNet is slowest on C2H6 and C4H4 (inference, A5000)",
         "rank",
         _ranked(("C2H6", "C4H4"), "paulinet", last=True),
         _ABSOLUTE,
     ),
     Claim(_MEMORY, "training holds more memory than inference", "always", _training_holds_more, _ALLOCATED),
-    Claim(_MEMORY, "PauliNet's and FermiNet's memory grows smoothly with the molecule", "smooth", _smooth),
+    Claim(_MEMORY, "PauliNet's and FermiNet's memory grows smoothly with the molecule (A5000)", "smooth", _smooth),
     Claim(
         _MEMORY,
         "Psiformer's and Orbformer's memory jumps near powers of two (A100, H200)",
@@ -194,7 +229,7 @@ CLAIMS = (
     ),
     Claim(_MEMORY, "the A100 is faster than the A5000", "1.1-2.9x", _speedups("a100", 1.1, 2.9)),
     Claim(_MEMORY, "the H200 is faster than the A5000", "1.7-5.8x", _speedups("h200", 1.7, 5.8)),
-    Claim(_MEMORY, "the gain over the A5000 is largest on C4H4", "C4H4", _largest_gain, _ABSOLUTE),
+    Claim(_MEMORY, "the gain over the A5000 is largest on C4H4 (inference)", "C4H4", _largest_gain, _ABSOLUTE),
     Claim(
         _MEMORY,
         "training and inference take about the same on CH4 and larger (A5000)",

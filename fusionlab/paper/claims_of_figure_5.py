@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from fusionlab.paper.claim import Claim, Finding, Judge, Statements, holds, share_is
-from fusionlab.paper.figures import SAMPLING, Figures, Group
+from fusionlab.paper.claim import QUARTER, Claim, Finding, Judge, Statements, Values, all_within, holds, share_is
+from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
 from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, TARGETS, Cell
 
+_NAMES = {"paulinet": "PauliNet", "ferminet": "FermiNet", "psiformer": "Psiformer", "orbformer": "Orbformer"}
 _SECTIONS = {"paulinet": "III-C", "ferminet": "III-D", "psiformer": "III-E", "orbformer": "III-F"}
 FAMILIES_OF = {
     "fused elementwise": ("elementwise",),
@@ -100,7 +101,7 @@ def _in_sampling(group: Group) -> bool:
 
 
 def _claim(share: Share) -> Claim:
-    name = {"paulinet": "PauliNet", "ferminet": "FermiNet"}.get(share.model, share.model.capitalize())
+    name = _NAMES[share.model]
     if not share.family:
         statement = f"{name}: sampling's share of kernel time"
     elif share.part == "sampling":
@@ -129,42 +130,75 @@ def _differs(share: Share) -> str:
     return _FORWARD if share.model in ("psiformer", "orbformer") else ""
 
 
-def _compare(first: tuple[str, str, str], second: tuple[str, str, str]) -> Judge:
-    """The share ``(model, part, family)`` is larger in ``first`` than in ``second``."""
+def _compare(model: str, more: bool, than: str, part: str, family: str = "") -> Judge:
+    """The share of ``family`` in ``part`` is larger (or smaller) in ``model`` than in the model ``than``."""
 
     def statements(figures: Figures) -> Statements:
-        def more() -> tuple[bool, str]:
-            ours = [share_of(figures, Share(*one, 0.0)) for one in (first, second)]
-            return ours[0] > ours[1], f"{100 * ours[0]:.1f} % against {100 * ours[1]:.1f} %"
+        def differ() -> tuple[bool, str]:
+            ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
+            words = f"{_NAMES[model]} {100 * ours:.1f} % against {_NAMES[than]} {100 * other:.1f} %"
+            return (ours > other if more else ours < other), words
 
-        return [("", more)]
+        return [("", differ)]
+
+    return holds(statements)
+
+
+def _halved(model: str, than: str, family: str) -> Judge:
+    """In both phases the share of ``family`` in ``model`` is half of that in the model ``than``, within a quarter."""
+
+    def of(figures: Figures) -> Values:
+        def ratio(part: str) -> float:
+            ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
+            if not other:
+                raise NotMeasured([kernel_cell(than)])
+            return ours / other
+
+        return [(part, partial(ratio, part), kernel_cell(model)) for part in ("sampling", "rest")]
+
+    return all_within(0.5, 0.5, of, " of it")
+
+
+def _rises_slightly(model: str, than: str) -> Judge:
+    """Sampling's share is larger in ``model`` than in the model ``than``, by at most a quarter."""
+
+    def statements(figures: Figures) -> Statements:
+        def differ() -> tuple[bool, str]:
+            ours, other = (share_of(figures, Share(name, "sampling", "", 0.0)) for name in (model, than))
+            words = f"{_NAMES[model]} {100 * ours:.1f} % against {_NAMES[than]} {100 * other:.1f} %"
+            return other < ours <= (1 + QUARTER) * other, words
+
+        return [("", differ)]
 
     return holds(statements)
 
 
 def _replays(model: str, as_replay: bool) -> Callable[[Figures], Finding]:
-    """The Laplacian runs its loop 3 N_e times, or it has no such loop."""
+    """The Laplacian runs its loop 3 N_e times, or nothing of it runs more than once."""
 
     def statements(figures: Figures) -> Statements:
         def trips(molecule: str) -> tuple[bool, str]:
             cells = [Cell(model, molecule, INFERENCE, target) for target in TARGETS]
             row = figures.row(next((cell for cell in cells if figures.has(cell)), cells[0]))
             expected, found = 3 * row["electrons"], row["most_laplacian_trips"]
-            return (found == expected) == as_replay, f"{found} {'trip' if found == 1 else 'trips'}"
+            return found == (expected if as_replay else 1), f"{found} {'trip' if found == 1 else 'trips'}"
 
         return [(molecule, partial(trips, molecule)) for molecule in MOLECULES]
 
     return holds(statements)
 
 
-def _largest(model: str, family: str) -> Judge:
-    """``family`` (ours) has more time than any other, in all of the step."""
+def _largest(model: str, family: str, wanted: Callable[[Group], bool] = lambda _: True) -> Judge:
+    """``family`` (ours) has more time than any other among the groups that are wanted (all of the step)."""
 
     def statements(figures: Figures) -> Statements:
         def largest() -> tuple[bool, str]:
             cell = kernel_cell(model)
-            found = figures.by_family(cell)
+            figures.share(cell, wanted)  # NotMeasured where a time is lacking
+            found = figures.by_family(cell, wanted)
             whole = sum(work.model_us for work in found.values())
+            if not whole:
+                raise NotMeasured([cell])
             order = list(found)
             words = (f"{name} {100 * found[name].model_us / whole:.0f} %" for name in order[:2])
             return order[0] == family, ", ".join(words)
@@ -202,14 +236,26 @@ CLAIMS = (
     Claim("III-C", "fused elementwise kernels have most of PauliNet's time", "largest",
           _largest("paulinet", "elementwise")),
     Claim("III-D Obs. 1", "FermiNet has more GEMM outside of sampling than PauliNet", "30 % > 20 %",
-          _compare(("ferminet", _OUT, "GEMM"), ("paulinet", _OUT, "GEMM"))),
+          _compare("ferminet", True, "paulinet", _OUT, "GEMM")),
     Claim("III-D Obs. 1", "FermiNet has less elementwise outside of sampling than PauliNet", "29 % < 52 %",
-          _compare(("paulinet", _OUT, "fused elementwise"), ("ferminet", _OUT, "fused elementwise"))),
+          _compare("ferminet", False, "paulinet", _OUT, "fused elementwise")),
+    Claim("III-E Obs. 1", "GEMM dominates Psiformer's sampling", "62 %", _largest("psiformer", "gemm", _in_sampling),
+          _AT_ROOF),
+    Claim("III-E Obs. 1", "GEMM is Psiformer's largest component outside of sampling", "19 %",
+          _largest("psiformer", "gemm", lambda group: not _in_sampling(group)), _FORWARD),
     Claim("III-E", "sampling has a larger share of Psiformer than of FermiNet", "57 % > 28 %",
-          _compare(("psiformer", _IN, ""), ("ferminet", _IN, "")), _FORWARD),
+          _compare("psiformer", True, "ferminet", _IN), _FORWARD),
     Claim("III-F Obs. 1", "Orbformer has less GEMM within sampling than Psiformer", "31 % < 62 %",
-          _compare(("psiformer", _IN, "GEMM"), ("orbformer", _IN, "GEMM")), _PLAIN),
+          _compare("orbformer", False, "psiformer", _IN, "GEMM"), _PLAIN),
+    Claim("III-F Obs. 1", "GEMM's share of Orbformer is about half of that of Psiformer, in both phases",
+          "31 of 62 %, 9.3 of 19 %", _halved("orbformer", "psiformer", "GEMM"), _PLAIN),
     Claim("III-F Obs. 1", "Orbformer has more elementwise within sampling than Psiformer", "38 % > 24 %",
-          _compare(("orbformer", _IN, "fused elementwise"), ("psiformer", _IN, "fused elementwise")), _PLAIN),
+          _compare("orbformer", True, "psiformer", _IN, "fused elementwise"), _PLAIN),
+    Claim("III-F Obs. 1", "Orbformer has more elementwise outside of sampling than Psiformer", "17.2 % > 14 %",
+          _compare("orbformer", True, "psiformer", _OUT, "fused elementwise"), _FORWARD),
+    Claim("III-F Obs. 1", "sampling has a slightly larger share of Orbformer than of Psiformer", "59 % > 57 %",
+          _rises_slightly("orbformer", "psiformer"), _FORWARD),
+    Claim("III-F Obs. 1", "Orbformer has less transposition within sampling than Psiformer", "1.5 % < 9 %",
+          _compare("orbformer", False, "psiformer", _IN, "transpose"), _PLAIN),
     Claim("IV, Table I", "elementwise and data movement dominate in all four", "dominate", _memory_work(0.5)),
 )  # fmt: skip

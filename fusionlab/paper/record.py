@@ -9,13 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from fusionlab.errors import InputError
 from fusionlab.output import require_writable, write_whole
-from fusionlab.paper.cell import Row
+from fusionlab.paper.cell import GROUP_BY, GROUP_FIGURES, Row
 from fusionlab.paper.matrix import Cell, Circumstances
 
 FORMAT = "fusionlab-paper-1"
+WHAT_DECIDES = ("versions", "sources")
+FIGURES = (
+    "dynamic_launches", "model_us", "unmodelled_us_launches", "electrons", "most_laplacian_trips",
+    "argument_bytes", "output_bytes", "temp_bytes", "alias_bytes",
+)  # fmt: skip
+"""The fields of a row that tables and claims read, beside its groups."""
 
 
 class Record:
@@ -24,6 +31,8 @@ class Record:
     def __init__(self, path: Path, given: Circumstances) -> None:
         self.path, self.circumstances = path, given
         self._rows = _read(path, given)
+        self.failed_again: dict[Cell, str] = {}
+        """Cells that could not be measured now and keep the figures that they had, with the reason."""
 
     @property
     def rows(self) -> Mapping[Cell, Row]:
@@ -44,10 +53,21 @@ class Record:
         return [cell for cell in self.rows if not self._is_current(cell, versions, sources, False)]
 
     def add(self, cell: Cell, row: Row) -> None:
-        """Keep the row, on disk too; rows that another run has added meanwhile stay."""
-        self._rows = {**_read(self.path, self.circumstances), str(cell): row}
+        """Keep the row, on disk too; rows that another run has added meanwhile stay.
+
+        A failure takes the place of no figures of the same versions and sources: it is in ``failed_again`` only.
+        """
+        self._rows = _read(self.path, self.circumstances)
+        if "failed" in row and self._has_figures(cell, row.get("versions"), row.get("sources")):
+            self.failed_again[cell] = str(row["failed"])
+            return
+        self._rows[str(cell)] = row
         require_writable(self.path.resolve().parent)
         write_whole(self.path, _text(self.circumstances, self._rows))
+
+    def _has_figures(self, cell: Cell, versions: Any, sources: Any) -> bool:
+        row = self._rows.get(str(cell))
+        return row is not None and "failed" not in row and (row["versions"], row["sources"]) == (versions, sources)
 
     def _is_current(self, cell: Cell, versions: str, sources: str, failed_too: bool) -> bool:
         row = self._rows.get(str(cell))
@@ -71,8 +91,47 @@ def _read(path: Path, given: Circumstances) -> dict[str, Row]:
         raise InputError(
             f"{path}: holds figures of {content.get('circumstances')}, not of {given.to_json()}; give another --record"
         )
-    rows: dict[str, Row] = content["cells"]
+    rows: dict[str, Row] | None = content.get("cells")
+    if not isinstance(rows, dict):
+        raise InputError(f"{path}: has no object of cells; give another --record")
+    for name, row in rows.items():
+        _check(f"{path}: {name}", name, row)
     return rows
+
+
+def _check(where: str, name: str, row: Any) -> None:
+    """InputError unless the row has a reason why it failed, or every figure that the tables and claims read."""
+    Cell.parse(name)
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: not an object; give another --record")
+    if "failed" in row:
+        return
+    lacking = [field for field in (*WHAT_DECIDES, *FIGURES) if field not in row]
+    if lacking:
+        raise InputError(f"{where}: lacks {', '.join(lacking)}; take the row out to have it measured again")
+    wrong = [
+        field for field in FIGURES if not _is_figure(row[field]) and not (field == "model_us" and row[field] is None)
+    ]
+    if wrong:
+        raise InputError(f"{where}: {', '.join(wrong)} must be numbers; take the row out to have it measured again")
+    groups = row.get("groups")
+    columns = [*GROUP_BY, *GROUP_FIGURES]
+    if not isinstance(groups, dict) or groups.get("columns") != columns or not _is_table(groups.get("rows"), columns):
+        raise InputError(f"{where}: its groups are no table of {', '.join(columns)}")
+
+
+def _is_figure(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_table(rows: Any, columns: list[str]) -> bool:
+    """Rows of as many columns; the figures are numbers, or None where they are unknown."""
+    return isinstance(rows, list) and all(
+        isinstance(row, list)
+        and len(row) == len(columns)
+        and all(value is None or _is_figure(value) for value in row[len(GROUP_BY) :])
+        for row in rows
+    )
 
 
 def _text(given: Circumstances, rows: Mapping[str, Row]) -> str:

@@ -128,7 +128,7 @@ def intensity_table(figures: Figures, target: str = "a5000") -> Table:
     ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
     return Table(
         f"FLOP per byte by family, in brackets of the compute roof (CH4, inference, {target}, model)",
-        f"Under {ridge:.0f} FLOP/byte, where the roofs meet, the memory bounds.",
+        f"Under {ridge:.0f} FLOP/byte, where the roofs meet, the memory bounds. GEMMs are modelled at the roof.",
         ("family", *MODELS),
         tuple(rows),
     )

@@ -129,12 +129,17 @@ def _cell(field: str, value: float | None) -> str:
     if value is None:
         return "-"
     if field in ("temp_bytes", "argument_bytes"):
-        return f"{value / 2**20:,.1f}"
+        return _decimal(value / 2**20, 1)
     if field == "bytes_accessed":
-        return f"{value / 2**30:,.2f}"
+        return _decimal(value / 2**30, 2)
     if field == "flops":
-        return f"{value / 1e9:,.1f}"
+        return _decimal(value / 1e9, 1)
     return f"{value:,.1f}" if field == "compile_s" else f"{value:,}"
+
+
+def _decimal(value: float, digits: int) -> str:
+    """``value`` with so many digits; two significant ones where these would show a small figure as nothing."""
+    return f"{value:.2g}" if 0 < value < 0.5 * 10**-digits else f"{value:,.{digits}f}"
 
 
 def _ratio(field: str, old: float | None, new: float | None) -> str:

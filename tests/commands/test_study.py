@@ -7,6 +7,7 @@ import pytest
 
 from fusionlab import study
 from fusionlab.cli import main
+from fusionlab.commands.paper import PaperOptions
 from fusionlab.equivalence.verdict import OutputError, Verdict
 
 ON_CPU = ("--target", "cpu", "--quiet")
@@ -44,6 +45,8 @@ def test_an_earlier_study_is_replaced_and_other_folders_are_left_alone(cli, recu
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / "rewritten-a100.mlir").write_text("of an earlier study")
+    assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 2  # nothing says that it is of a study
+    (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
     assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 0
     assert {path.name for path in folder.iterdir()} == {"report.html", "study.json", "original.mlir"}
     (folder / "notes.txt").write_text("mine")
@@ -52,6 +55,33 @@ def test_an_earlier_study_is_replaced_and_other_folders_are_left_alone(cli, recu
     assert result.exit_code == 2
     assert "notes.txt" in result.stderr
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_what_is_read_is_not_replaced(cli, recurrence_file, tmp_path, monkeypatch):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
+    (folder / "original.mlir").write_text(recurrence_file.read_text())
+    result = cli("study", folder / "original.mlir", "-o", folder, *ON_CPU)
+    assert (result.exit_code, "lies in" in result.stderr) == (2, True), result.stderr
+    monkeypatch.chdir(folder)
+    result = cli("study", recurrence_file, "-o", ".", *ON_CPU)
+    assert (result.exit_code, "current directory" in result.stderr) == (2, True), result.stderr
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--time-limit", "-1"), "are for --pipeline best"),
+        (("--time-limit", "-1", "--pipeline", "best"), "--time-limit must be positive"),
+        (("--time-limit", "inf", "--pipeline", "best"), "--time-limit must be positive"),
+    ],
+)
+def test_limits_that_cannot_be_are_said(cli, recurrence_file, tmp_path, options, said):
+    result = cli("study", recurrence_file, "-o", tmp_path / "study", *options, *ON_CPU)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert not (tmp_path / "study").exists()
 
 
 def test_a_different_program_has_no_figures(cli, replay_file, tmp_path, monkeypatch):
@@ -71,3 +101,24 @@ def test_targets_that_are_not_there_are_named(cli, replay_file, tmp_path, target
     result = cli("study", replay_file, "-o", tmp_path / "study", "--target", target)
     assert result.exit_code == 2
     assert not (tmp_path / "study").exists()
+
+
+def test_the_paper_is_that_of_the_paper_command(cli, tmp_path, monkeypatch):
+    given = []
+
+    def paper(options, progress, console):
+        given.append(options)
+        return {"cells": []}, 0
+
+    monkeypatch.setattr("fusionlab.commands.paper.paper", paper)
+    result = cli("study", "--paper", "--quiet", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"cells": []})
+    assert given == [PaperOptions()]
+    refused = cli("study", "--paper", "--model", "paulinet", "-o", tmp_path / "study")
+    assert (refused.exit_code, "without --model, --out" in refused.stderr) == (2, True), refused.stderr
+    assert len(given) == 1
+
+
+def test_the_folder_must_be_named(cli, recurrence_file):
+    result = cli("study", recurrence_file)
+    assert (result.exit_code, "Missing option '-o'" in result.stderr) == (2, True)

@@ -209,3 +209,45 @@ def test_a_report_for_a_gpu_that_is_not_there(monkeypatch, tmp_path):
     assert entry.before.dynamic_launches > 0
     assert entry.decision.platform == "cuda"
     assert "not run" in entry.lines[-1]
+
+
+def beyond_a_thousand(x, w):
+    """Where drawn numbers do not come, the loop's."""
+    return jnp.where(x > 1e3, repeated(x, w), x)
+
+
+@pytest.mark.parametrize("check", ["once", "always"])
+@pytest.mark.parametrize("look", ["lower", "trace", "eval_shape"])
+def test_a_function_that_was_lowered_first_is_checked_on_the_arguments_of_its_call(check, look):
+    function = Optimized(beyond_a_thousand, Policy((SineToCosine(),), check), {})
+    shown = getattr(function, look)(0.0, 0.1)
+    if look == "trace":
+        shown.lower()
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
+        assert function(2000.0, 0.1) == jax.jit(beyond_a_thousand)(2000.0, 0.1)
+
+
+def test_a_call_of_itself_is_not_checked_on_the_outer_call_s_arguments():
+    def function(x, w):
+        return repeated(x, w) if x.ndim == 0 else recursive(x.sum(), w) + recursive(x.max(), w)
+
+    recursive = fusionlab.optimize(function, HOIST, cache=False)
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(recursive(x, 0.5), 4 * repeated(1.25, 0.5), rtol=1e-6)
+    of_itself = [decision for decision in recursive.fusionlab.decisions if not decision.original.inputs[0].shape]
+    assert [(decision.compared_on, decision.alone) for decision in of_itself] == [("drawn arguments", False)]
+
+
+def test_always_after_a_difference_that_was_an_error():
+    function = made_by(SineToCosine(), check="always", on_difference="raise")
+    for _ in range(2):
+        with pytest.raises(NotEquivalentError):
+            function(1.0, 0.5)
+
+
+def test_clear_cache_keeps_what_was_decided():
+    function = made_by(SineToCosine(), check="never")
+    for _ in range(2):
+        assert function(1.0, 0.1) == function.lower(1.0, 0.1).compile()(1.0, 0.1)
+        function.clear_cache()
+    assert len(function.fusionlab.decisions) == 1

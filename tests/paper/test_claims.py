@@ -50,6 +50,7 @@ def test_a_share_may_be_a_quarter_off(ours, verdict):
     assert verdict_of(share_is(0.52, lambda _: ours), Figures({})) == verdict
     assert verdict_of(share_is(0.02, lambda _: 0.039), Figures({})) == "confirmed"
     assert verdict_of(share_is(0.02, lambda _: 0.041), Figures({})) == "contradicted"
+    assert verdict_of(share_is(0.01, lambda _: 0.0), Figures({})) == "contradicted"
 
 
 def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming():
@@ -107,7 +108,9 @@ def test_more_memory_than_the_card_has_confirms_that_it_does_not_fit():
     fits = claim("Orbformer does not fit into the A5000 on C2H6 and C4H4").judge
     assert fits(Figures(rows)).verdict == "confirmed"
     rows[Cell("orbformer", "C2H6", "train-step", "a5000")] = row([], temp_bytes=2**30)
-    assert fits(Figures(rows)).verdict == "contradicted"
+    unknown = fits(Figures(rows))
+    assert unknown.verdict == "not testable here"
+    assert "C2H6 training needs at least 1.0 of 24 GiB" in unknown.ours
 
 
 def test_the_gap_on_lih_is_confirmed_by_one_ansatz():
@@ -132,6 +135,72 @@ def test_measured_times_are_those_of_the_program_as_it_stands():
     assert measured_times([rewritten], 8) == {}
     titles = [table.title for table in matrix_tables(Figures({cell: row([])}, {cell: 12.0}))]
     assert "Time of one step (ms, measured)" in titles
+
+
+def test_a_slower_gpu_is_not_faster_however_wide_the_range():
+    rows = {cell: row([("mcmc", "gemm", 10.0)]) for cell in EVERY}
+    faster = claim("the A100 is faster than the A5000").judge
+    assert faster(Figures(rows)).verdict == "contradicted"
+    for cell in EVERY:
+        if cell.target == "a100":
+            rows[cell] = row([("mcmc", "gemm", 9.5)])
+    assert faster(Figures(rows)).verdict == "confirmed"
+
+
+def test_a_jump_is_not_smooth():
+    def found(*sizes):
+        rows = {
+            cell: row([], temp_bytes=dict(zip(("LiH", "CH4", "C2H6", "C4H4"), sizes, strict=True))[cell.molecule])
+            for cell in EVERY
+        }
+        return claim("PauliNet's and FermiNet's memory grows smoothly with the molecule (A5000)").judge(Figures(rows))
+
+    assert found(10, 40, 120, 240).verdict == "confirmed"
+    assert found(10, 40, 41, 400).verdict == "contradicted"
+    assert found(40, 40, 40, 40).verdict == "contradicted"
+
+
+def test_a_loop_of_another_length_is_not_one_forward_pass():
+    one = claim("Psiformer's Stage E is one forward pass, no replay").judge
+    for trips, verdict in ((1, "confirmed"), (7, "contradicted"), (30, "contradicted")):
+        rows = {cell: row([], most_laplacian_trips=trips) for cell in EVERY}
+        assert one(Figures(rows)).verdict == verdict
+
+
+def test_comparisons_name_both_figures():
+    def found(statement, psiformer, orbformer):
+        cells = {"psiformer": psiformer, "orbformer": orbformer}
+        rows = {Cell(name, "CH4", INFERENCE, "a5000"): row(groups) for name, groups in cells.items()}
+        return claim(statement).judge(Figures(rows))
+
+    much = [("mcmc", "gemm", 60.0), ("mcmc", "layout", 10.0), ("", "gemm", 20.0), ("", "elementwise", 10.0)]
+    half = [("mcmc", "gemm", 30.0), ("mcmc", "elementwise", 40.0), ("", "gemm", 10.0), ("", "elementwise", 20.0)]
+    less = found("Orbformer has less GEMM within sampling than Psiformer", much, half)
+    assert (less.verdict, less.ours) == ("confirmed", "Orbformer 42.9 % against Psiformer 85.7 %")
+    halved = "GEMM's share of Orbformer is about half of that of Psiformer, in both phases"
+    assert found(halved, much, half).verdict == "confirmed"
+    assert found(halved, much, much).verdict == "contradicted"
+    more = "Orbformer has more elementwise outside of sampling than Psiformer"
+    assert (found(more, much, half).verdict, found(more, half, much).verdict) == ("confirmed", "contradicted")
+    drops = "Orbformer has less transposition within sampling than Psiformer"
+    assert (found(drops, much, half).verdict, found(drops, half, much).verdict) == ("confirmed", "contradicted")
+    slightly = "sampling has a slightly larger share of Orbformer than of Psiformer"
+    assert found(slightly, much, much).verdict == "contradicted"
+    assert found(slightly, much, [*half, ("mcmc", "reduction", 10.0)]).verdict == "confirmed"
+    inside = found("GEMM dominates Psiformer's sampling", much, half)
+    assert (inside.verdict, inside.ours) == ("confirmed", "gemm 86 %, layout 14 %")
+    outside = "GEMM is Psiformer's largest component outside of sampling"
+    assert (found(outside, much, half).verdict, found(outside, half, much).verdict) == ("confirmed", "contradicted")
+
+
+def test_more_memory_bound_is_fewer_flops_per_byte():
+    bound, free = row([("mcmc", "gemm", 40.0)]), row([("mcmc", "gemm", 40.0)])
+    free["groups"]["rows"][0][4] = 10**5  # FLOPs
+    cells = [Cell(name, "CH4", INFERENCE, "a5000") for name in ("orbformer", "psiformer")]
+    judge = claim("Orbformer is more memory-bound than Psiformer").judge
+    found = judge(Figures(dict(zip(cells, (bound, free), strict=True))))
+    assert (found.verdict, found.ours) == ("confirmed", "Orbformer 2.0 against Psiformer 100.0 FLOP/byte")
+    assert judge(Figures(dict(zip(cells, (free, bound), strict=True)))).verdict == "contradicted"
 
 
 def test_every_claim_is_said_once_and_has_its_place():

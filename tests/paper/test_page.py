@@ -44,6 +44,11 @@ def test_the_committed_page_is_that_of_the_committed_record(tmp_path, monkeypatc
     assert written.read_text() == PAGE.read_text(), "run: fusionlab paper --no-run --page docs/paper.md"
 
 
+def test_the_readme_says_how_much_of_the_matrix_is_measured():
+    words = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{len(Record(RECORD, Circumstances()).rows)} of its 96 cells are measured" in words
+
+
 def test_the_document_has_cells_claims_and_what_is_lacking(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(ROOT)
     result = cli("paper", "--no-run", "--json")
@@ -63,10 +68,36 @@ def test_bad_input_is_said_before_anything_runs(tmp_path, cli):
         (("--targets", "v100"), "unknown target"),
         (("--jobs", "2", "--scheduler", "tcp://here:1"), "--jobs is for processes of this machine"),
         (("--time-limit", "0"), "--time-limit must be above 0"),
+        (("--time-limit", "inf"), "--time-limit must be above 0"),
+        (("--time-limit", "nan"), "--time-limit must be above 0"),
     ):
         result = cli("paper", "--record", tmp_path / "record.json", *words)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
     assert not (tmp_path / "record.json").exists()
+
+
+def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    assert cli("paper", "--no-run").exit_code == 0
+    corrupt, empty = tmp_path / "corrupt", tmp_path / "empty"
+    for folder in (corrupt, empty):
+        folder.mkdir()
+    (empty / "one.json").write_text("{")
+    (corrupt / "one.json").write_text('{"format": "fusionlab-bench-1"}')
+    for folder, said in (
+        (tmp_path / "none", "cannot be read"),
+        (empty, "no records of `fusionlab bench` there"),
+        (corrupt, "lacks fields"),
+    ):
+        result = cli("paper", "--no-run", "--bench-records", folder)
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+def test_rows_of_other_sources_are_said(monkeypatch, cli):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("fusionlab.commands.paper.sources_digest", lambda: "other")
+    rows = len(Record(RECORD, Circumstances()).rows)
+    assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
 
 
 def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch):

@@ -6,13 +6,25 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.paper import jobs, running
+from fusionlab.paper.cell import GROUP_BY, GROUP_FIGURES
 from fusionlab.paper.jobs import Job
 from fusionlab.paper.matrix import EVERY, Cell, Circumstances, select
-from fusionlab.paper.record import Record
+from fusionlab.paper.record import FIGURES, Record
 from fusionlab.paper.running import Plan, run_missing
 
 GIVEN = Circumstances(walkers=4, size="tiny")
 CELLS = EVERY[:4]
+
+
+def row(launches):
+    """A row with every figure, and no groups in its table."""
+    return {
+        "versions": "1", "sources": "s", **dict.fromkeys(FIGURES, 1), "dynamic_launches": launches,
+        "groups": {"columns": [*GROUP_BY, *GROUP_FIGURES], "rows": []},
+    }  # fmt: skip
+
+
+HEAD = {"format": "fusionlab-paper-1", "circumstances": GIVEN.to_json()}
 
 
 class Silent:
@@ -37,7 +49,11 @@ def measured(monkeypatch):
 
     def measure_apart(name, job, processes=None):
         names.append(name)
-        return {"failed": "no room"} if "C4H4" in name else {"dynamic_launches": len(name)}
+        if "C4H4" in name:
+            return {"failed": "no room"}
+        figures = row(len(name))
+        del figures["versions"], figures["sources"]  # the run's own
+        return figures
 
     monkeypatch.setattr(jobs, "measure_apart", measure_apart)
     return names
@@ -76,6 +92,20 @@ def test_failures_are_kept_and_tried_again_only_when_asked(tmp_path, measured):
     assert run(path, [cell], retry_failed=True).started == (1, 0)
 
 
+def test_a_failure_takes_the_place_of_no_figures_of_the_same_sources(tmp_path, measured, monkeypatch):
+    path = tmp_path / "record.json"
+    run(path)
+    before = path.read_text()
+    monkeypatch.setattr(jobs, "measure_apart", lambda *_: {"failed": "no time"})
+    record = Record(path, GIVEN)
+    run_missing(record, CELLS, Plan(Job(GIVEN), again=True), Silent())
+    assert path.read_text() == before
+    assert record.failed_again == dict.fromkeys(CELLS, "no time")
+    monkeypatch.setattr(running, "sources_digest", lambda: "other")
+    run(path)
+    assert set(Record(path, GIVEN).failures) == set(CELLS)
+
+
 def test_rows_of_other_sources_are_measured_again(tmp_path, measured, monkeypatch):
     path = tmp_path / "record.json"
     run(path)
@@ -83,11 +113,19 @@ def test_rows_of_other_sources_are_measured_again(tmp_path, measured, monkeypatc
     assert run(path).started == (4, 0)
 
 
+def test_rows_of_other_versions_or_sources_are_out_of_date(tmp_path):
+    record = Record(tmp_path / "record.json", GIVEN)
+    record.add(CELLS[0], row(1))
+    record.add(CELLS[1], {"failed": "no room", "versions": "0", "sources": "s"})
+    assert record.out_of_date("1", "s") == []
+    assert record.out_of_date("2", "s") == record.out_of_date("1", "t") == [CELLS[0]]
+
+
 def test_two_runs_can_fill_one_record(tmp_path, measured):
     path = tmp_path / "record.json"
     mine = Record(path, GIVEN)
-    Record(path, GIVEN).add(CELLS[0], {"dynamic_launches": 1})
-    mine.add(CELLS[1], {"dynamic_launches": 2})
+    Record(path, GIVEN).add(CELLS[0], row(1))
+    mine.add(CELLS[1], row(2))
     assert set(Record(path, GIVEN).rows) == set(CELLS[:2])
 
 
@@ -97,6 +135,12 @@ def test_two_runs_can_fill_one_record(tmp_path, measured):
         ("{", "not JSON"),
         ('{"rows": {}}', "not a record of the paper's matrix"),
         (json.dumps({"format": "fusionlab-paper-1", "circumstances": {"walkers": 1}, "cells": {}}), "holds figures of"),
+        (json.dumps(HEAD), "has no object of cells"),
+        (json.dumps({**HEAD, "cells": {"a b c": {}}}), "not MODEL MOLECULE PROGRAM TARGET"),
+        (json.dumps({**HEAD, "cells": {"a b c d": 1}}), "a b c d: not an object"),
+        (json.dumps({**HEAD, "cells": {"a b c d": {**row(1), "temp_bytes": "x"}}}), "temp_bytes must be numbers"),
+        (json.dumps({**HEAD, "cells": {"a b c d": {"versions": "1"}}}), "a b c d: lacks sources, dynamic_launches"),
+        (json.dumps({**HEAD, "cells": {"a b c d": {**row(1), "groups": {"columns": [], "rows": []}}}}), "no table of"),
     ],
 )
 def test_a_file_that_is_no_such_record_is_refused(tmp_path, content, said):

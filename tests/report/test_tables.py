@@ -1,10 +1,13 @@
+import io
 import math
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from fusionlab.equivalence.verdict import OutputError, Verdict
-from fusionlab.report.tables import describe_verdict
+from fusionlab.measure.footprint import Footprint
+from fusionlab.report.tables import describe_verdict, print_footprint
 
 
 def errors(name, error, tolerance=1.0):
@@ -41,3 +44,19 @@ def test_of_few_outputs_all_are_told():
 )
 def test_how_much_of_a_tolerance_an_error_takes(error, used):
     assert error.used == used
+
+
+def test_a_small_figure_is_not_shown_as_nothing():
+    figures = {
+        "name": "small", "target": "a100", "walkers": None, "static_launches": 1, "dynamic_launches": 1,
+        "dynamic_copies": 0, "temp_bytes": 0, "argument_bytes": 1024, "flops": 2.5e6, "bytes_accessed": 2**30,
+        "compile_s": 0.1, "stablehlo_ops": 3, "unknown_trip_loops": 0, "launch_source": "",
+    }  # fmt: skip
+    console = Console(file=io.StringIO(), width=100)
+    print_footprint(Footprint(**figures), console)
+    lines = filter(str.strip, console.file.getvalue().splitlines())
+    rows = {line.rpartition("  ")[0].strip(): line.split()[-1] for line in lines}
+    assert rows["argument memory (MiB)"] == "0.00098"
+    assert rows["GFLOP (model)"] == "0.0025"
+    assert rows["temp memory (MiB)"] == "0.0"
+    assert rows["GiB accessed (model)"] == "1.00"

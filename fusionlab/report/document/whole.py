@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
@@ -63,7 +64,7 @@ class _Writer:
             "kind": target.kind,
             "compute_capability": target.sm,
             "attached": target.attached,
-            "source": target.source,
+            "source": target.source if target.attached else Path(target.source).name,
             "peaks": asdict(target.peaks) if target.peaks else None,
             "original": original,
             "rewritten": rewritten,

@@ -17,7 +17,7 @@ function opDetails(key, position) {
   if (!op) return null;
   const inLaunches = targetsOf(key).map(([target, side]) => {
     const found = launchesOfOp(target, side, op.position);
-    return found.length ? launchTable(`Launches on ${target.name}, ${side}, that run it`, target, side, found) : null;
+    return found.length ? launchTable(`Launches of the same name stack on ${target.name}, ${side}: ${format(found.length, "count")}`, target, side, found) : null;
   });
   const flows = (end, other) =>
     program.flows
@@ -76,6 +76,7 @@ function launchDetails(targetName, side, name) {
   const launches = launchesOf(target, side).filter((row) => row.name === name);
   if (!launches.length) return null;
   const key = keyOf(target, side);
+  const ops = [...new Set(launches.flatMap((row) => row.ops))].map((position) => programOf(key).ops[position]);
   const refused = target[side].refusals ? target[side].refusals.found : [];
   return [
     heading("launch", name),
@@ -98,8 +99,7 @@ function launchDetails(targetName, side, name) {
     refusalTable("Its result is read from memory because", target, side, refused.filter((one) => one.kernel === name)),
     refusalTable("What it reads is not fused into it because", target, side,
       refused.filter((one) => one.consumers.includes(name))),
-    opTable("StableHLO ops in it (by name stack)", key,
-      [...new Set(launches.flatMap((row) => row.ops))].map((position) => programOf(key).ops[position])),
+    opTable(`StableHLO ops of the same name stack: ${format(ops.length, "count")}`, key, ops),
   ];
 }
 
@@ -181,11 +181,19 @@ const DETAILS = {
 
 let openedFrom = null;
 
+// Null for an address that names nothing: a program, a side or an encoding that there is not.
+function builtOf(build, parts) {
+  try {
+    return build(...parts.map(decodeURIComponent));
+  } catch {
+    return null;
+  }
+}
+
 function showDetails(hash) {
   const [kind, ...parts] = hash.slice(1).split("/");
   const panel = document.getElementById("details");
-  const build = Object.hasOwn(DETAILS, kind) && DETAILS[kind];
-  const made = build && build(...parts.map(decodeURIComponent));
+  const made = Object.hasOwn(DETAILS, kind) && builtOf(DETAILS[kind], parts);
   if (!made) return false;
   if (panel.hidden) openedFrom = document.activeElement;
   replace(panel, el("button", { type: "button", class: "close", "aria-label": "close details", on: { click: closeDetails } }, "×"),
@@ -198,8 +206,15 @@ function showDetails(hash) {
 }
 
 function closeDetails() {
+  history.replaceState(null, "", location.pathname + location.search);
+  hideDetails();
+}
+
+// The focus goes back to what opened the panel, or to the search box where that is gone or hidden.
+function hideDetails() {
   document.getElementById("details").hidden = true;
   document.body.classList.remove("with-details");
-  history.replaceState(null, "", location.pathname + location.search);
-  if (openedFrom && openedFrom.isConnected) openedFrom.focus();
+  if (!openedFrom || openedFrom === document.body) return;
+  openedFrom.focus();
+  if (document.activeElement !== openedFrom) document.getElementById("search").focus();
 }

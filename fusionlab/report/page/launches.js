@@ -3,7 +3,7 @@
 const METRICS = {
   dynamic_launches: ["launches", "count"],
   bytes: ["bytes (model)", "bytes"],
-  flops: ["FLOPs (model)", "flops"],
+  flops: ["FLOPs of the launches (model)", "flops"],
   model_us: ["time (model)", "us"],
 };
 

@@ -16,6 +16,7 @@ const SECTIONS = [
 
 function route() {
   const hash = location.hash;
+  if (!hash && !document.getElementById("details").hidden) hideDetails(); // back to where the page was opened
   if (!hash || showDetails(hash)) return;
   const section = document.getElementById(hash.slice(1));
   if (section) buildNow(section.id);

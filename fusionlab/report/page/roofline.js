@@ -8,6 +8,7 @@ function rooflinePlot(target, side) {
   const { ceilings, families, kernels } = target[side].roofline;
   if (!ceilings) return el("p", {}, `${target.name} has no spec, so it has no ceilings to draw.`);
   const named = families.filter((point) => point.name !== "all" && drawable(point));
+  const undrawn = families.filter((point) => point.name !== "all" && !drawable(point)).map((point) => point.name);
   const dots = kernels.filter(drawable);
   const all = [...named, ...dots];
   const log = (value) => Math.log10(value);
@@ -28,7 +29,7 @@ function rooflinePlot(target, side) {
   const familyOf = new Map(launchesOf(target, side).map((row) => [row.name, row.family]));
   return el("figure", { class: "plot" },
     el("figcaption", {}, `${target.name}, ${side}: ${format(ceilings.flops_per_s / 1e12, "ratio")} TFLOP/s, ` +
-      `${format(ceilings.bytes_per_s / 1e9, "count")} GB/s (${ceilings.source})`),
+      `${format(ceilings.bytes_per_s / 1e9, "count")} GB/s (${ceilings.source})` + (undrawn.length ? `; not drawn, without FLOPs or a time: ${undrawn.join(", ")}` : "")),
     svg("svg", { viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "group", "aria-label": `roofline of ${target.name}, ${side}` },
       decades(x0, x1).map((d) => [svg("line", { x1: px(10 ** d), x2: px(10 ** d), y1: PLOT.top, y2: PLOT.height - PLOT.bottom, class: "grid" }),
         svg("text", { x: px(10 ** d), y: PLOT.height - PLOT.bottom + 18, "text-anchor": "middle" }, power(d))]),
@@ -56,7 +57,7 @@ function rooflineTable(target, side) {
   return table(`Families on ${target.name}, ${side}`, [
     text("family", (point) => point.name, (point) => (point.name === "all" ? "all" : familyTag(point.name))),
     figure("launches", "count", (point) => point.dynamic_launches, to),
-    figure("FLOPs", "flops", (point) => point.flops, to),
+    figure("FLOPs of the launches", "flops", (point) => point.flops, to),
     figure("bytes", "bytes", (point) => point.bytes, to),
     figure("FLOP/byte", "intensity", (point) => point.intensity_flop_per_byte, to),
     figure("time (model)", "us", (point) => point.model_us, to),

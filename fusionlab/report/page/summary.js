@@ -6,9 +6,9 @@ const ROWS = [
   ["copies and memsets, dynamic", "dynamic_copies", "count"],
   ["temp memory", "temp_bytes", "bytes"],
   ["argument memory", "argument_bytes", "bytes"],
-  ["FLOPs (model)", "flops", "flops"],
+  ["FLOPs of the StableHLO program (model)", "flops", "flops"],
   ["bytes accessed (model)", "bytes_accessed", "bytes", true],
-  ["time (model)", "model_us", "us", true],
+  ["time, sum over the launches (model)", "model_us", "us", true],
   ["StableHLO ops", "stablehlo_ops", "count"],
   ["XLA's compile", "compile_s", "seconds"],
 ];
@@ -94,5 +94,6 @@ function summarySection() {
 
 const noteOf = (target) =>
   `Launches are those of XLA's own list (${target.before.footprint.launch_source}), loops multiplied by their trips; ` +
-  "memory is XLA's buffer assignment; FLOPs, bytes and time are models. A program for a GPU that is absent is compiled " +
+  "memory is XLA's buffer assignment; FLOPs, bytes and time are models. A time that a pass " +
+  "says it chose by is the roofline of the whole program's totals, not the sum over its launches. A program for a GPU that is absent is compiled " +
   "without autotuning: compare its figures with each other only. A dash is unknown.";

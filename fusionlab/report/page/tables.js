@@ -37,6 +37,7 @@ function table(caption, columns, rows, options = {}) {
           state.down = state.by === i ? !state.down : column.kind !== "text";
           state.by = i;
           draw();
+          head.children[i].querySelector("button").focus(); // the one that was pressed is replaced
         };
         const label = column.value
           ? el("button", { type: "button", on: { click: press } }, column.label, el("span", { "aria-hidden": "true" },
