@@ -103,7 +103,7 @@ def test_a_bad_file_is_one_line_that_names_it_and_the_cause(content, cause, tmp_
 def test_a_dynamic_shape_inside_is_found(tmp_path):
     body = "  %0 = stablehlo.convert %x : (tensor<?xf32>) -> tensor<?xf64>\n  return %0 : tensor<?xf64>\n"
     inner = f"func.func private @inner(%x: tensor<?xf32>) -> tensor<?xf64> {{\n{body}}}\n"
-    with pytest.raises(InputError, match=r"tensor<\?xf32> in the module; only tensors of static shape"):
+    with pytest.raises(InputError, match=r"tensor<\?xf32> in @inner; only tensors of static shape"):
         Program.from_file(written(tmp_path, ADD + inner))
 
 
