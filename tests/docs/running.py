@@ -64,6 +64,10 @@ NOT_RUN = {
     "python -m fusionlab.measure.session --out DIR --device cpu --walkers 16 --stages energies": (
         "half an hour; tests/measure/test_session.py"
     ),
+    "fusionlab paper": "hours at paper size; tests/paper",
+    "fusionlab study --paper": "hours at paper size; tests/commands/test_study.py hands it over",
+    "fusionlab paper --targets a5000 --molecules CH4 --jobs 4": "compiles at paper size; tests/paper",
+    "fusionlab paper --scheduler tcp://HOST:8786": "needs a scheduler; tests/paper/test_jobs.py has one",
 }
 """Commands that no test runs as such, and why."""
 
