@@ -42,7 +42,6 @@ REPLACED = {
     "fusionlab launches --program inference-step --by phase,family": (
         "fusionlab launches --model psiformer --program inference-step --by phase,family"
     ),
-    "fusionlab passes NAME": "fusionlab passes batch-replay",
     "fusionlab replays --no-rewrites": "fusionlab replays program.mlir --no-rewrites",
     "fusionlab launches --target SPEC.txtpb": "fusionlab launches program.mlir --target SPEC.txtpb",
     "fusionlab apply --model psiformer --program inference-step --pipeline best": (
@@ -63,6 +62,9 @@ NOT_RUN = {
     "python -m fusionlab.measure.session --out DIR --time-limit 55": "an hour on a GPU; tests/measure/test_session.py",
     "python -m fusionlab.measure.session --out DIR --device cpu --walkers 16 --stages energies": (
         "half an hour; tests/measure/test_session.py"
+    ),
+    "fusionlab completion fish > ~/.config/fish/completions/fusionlab.fish": (
+        "writes into the home directory; tests/commands/test_terminal.py"
     ),
     "fusionlab paper": "hours at paper size; tests/paper",
     "fusionlab study --paper": "hours at paper size; tests/commands/test_study.py hands it over",
