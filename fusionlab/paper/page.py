@@ -18,10 +18,10 @@ inference (ten transitions and a local energy) and training (the gradient and an
 written by the command; the figures are in `{record}`, a row per program and GPU.
 
 ```
-fusionlab paper                              measure what the record lacks, print tables and claims
-fusionlab study --paper                      the same
+fusionlab paper                              # measure what the record lacks, print tables and claims
+fusionlab study --paper                      # the same
 fusionlab paper --targets a5000 --molecules CH4 --jobs 4
-fusionlab paper --scheduler tcp://HOST:8786  the same by the workers of a Dask scheduler (pip install 'fusionlab[dask]')
+fusionlab paper --scheduler tcp://HOST:8786  # by the workers of a Dask scheduler (pip install 'fusionlab[dask]')
 fusionlab paper --no-run --page docs/paper.md
 ```
 

@@ -20,6 +20,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 from fusionlab.cli import main
+from tests.browser.reading import until
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 """A scope that would run a script if the page took it for markup."""
@@ -83,3 +84,14 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
     with webdriver.Chrome(options=options, service=Service(driver)) as opened:
         opened.set_window_size(1400, 900)
         yield opened
+
+
+@pytest.fixture
+def page(chromium: webdriver.Chrome, study_folder: Path) -> webdriver.Chrome:
+    """The report, opened afresh, with the browser's logs empty before."""
+    chromium.get("about:blank")
+    for log in ("browser", "performance"):
+        chromium.get_log(log)
+    chromium.get((study_folder / "report.html").as_uri())
+    until(chromium, lambda: chromium.execute_script("return document.documentElement.dataset.ready") == "yes")
+    return chromium

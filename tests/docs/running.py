@@ -42,7 +42,6 @@ REPLACED = {
     "fusionlab launches --program inference-step --by phase,family": (
         "fusionlab launches --model psiformer --program inference-step --by phase,family"
     ),
-    "fusionlab passes NAME": "fusionlab passes batch-replay",
     "fusionlab replays --no-rewrites": "fusionlab replays program.mlir --no-rewrites",
     "fusionlab launches --target SPEC.txtpb": "fusionlab launches program.mlir --target SPEC.txtpb",
     "fusionlab apply --model psiformer --program inference-step --pipeline best": (
@@ -64,6 +63,13 @@ NOT_RUN = {
     "python -m fusionlab.measure.session --out DIR --device cpu --walkers 16 --stages energies": (
         "half an hour; tests/measure/test_session.py"
     ),
+    "fusionlab completion fish > ~/.config/fish/completions/fusionlab.fish": (
+        "writes into the home directory; tests/commands/test_terminal.py"
+    ),
+    "fusionlab paper": "hours at paper size; tests/paper",
+    "fusionlab study --paper": "hours at paper size; tests/commands/test_study.py hands it over",
+    "fusionlab paper --targets a5000 --molecules CH4 --jobs 4": "compiles at paper size; tests/paper",
+    "fusionlab paper --scheduler tcp://HOST:8786": "needs a scheduler; tests/paper/test_jobs.py has one",
 }
 """Commands that no test runs as such, and why."""
 
