@@ -17,13 +17,13 @@ import numpy as np
 from jax.extend import core as extended
 
 from fusionlab.codegen.targets import load_target
-from fusionlab.errors import NotEquivalentError, NotOptimizedWarning
+from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.checking import DRAWN, GIVEN, Runners
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import OF_A_MESH, without_mesh
+from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
 from fusionlab.optimizing.store import OptimizedStore, key_of
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
@@ -58,7 +58,8 @@ class Rewriter:
         self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
         self._runners: dict[str, Runners] = {}
         self._current = current
-        self._store = OptimizedStore(policy.folder) if policy.folder is not None else None
+        # What a pass of the user's own does can change from day to day, and the key does not have its source.
+        self._store = OptimizedStore(policy.folder) if policy.folder is not None and policy.known else None
         self._lock = threading.RLock()
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
@@ -71,7 +72,7 @@ class Rewriter:
                 raise
             except Exception as error:  # the user's function still works, and the reason is told
                 _log.debug("%s: not optimised", self.name, exc_info=True)
-                self._refuse(platform, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}", failed=True)
+                self._refuse(platform, told(error), failed=True)
             decision = self.decisions[self.latest]
         known = before.get(self.latest)
         if decision.failed and not (known is not None and known.failed):
@@ -104,7 +105,13 @@ class Rewriter:
             decision = self.decisions.get(key)
             if decision is None or decision.rewritten is None:
                 return True
-            checked = self._checked(key, decision, self._current(jaxpr))
+            try:
+                checked = self._checked(key, decision, self._current(jaxpr))
+            except NotEquivalentError:
+                raise
+            except Exception as error:  # the same as in choose
+                _log.debug("%s: not checked", self.name, exc_info=True)
+                checked = replace(decision, rewritten=None, reason=told(error), failed=True)
             self.decisions[key] = replace(checked, rewritten=decision.rewritten)
         if checked.failed:
             self._warn(checked.reason)
@@ -113,6 +120,10 @@ class Rewriter:
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
         if jaxpr is None:
             self._refuse(platform, OF_A_MESH)
+            return
+        why, surprising = why_left_alone(jaxpr)  # batching can bring a callback into it
+        if why:
+            self._refuse(platform, why, failed=surprising)
             return
         if platform not in PLATFORMS:
             self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
@@ -139,6 +150,8 @@ class Rewriter:
         _log.info("%s: rewriting %d ops by %s", self.name, original.ops, self.policy.pipeline)
         result, seconds = apply_passes(original, self.policy.passes)
         applied = result.program if result.applied else None
+        if applied is not None and (applied.inputs, applied.outputs) != (original.inputs, original.outputs):
+            raise InputError("the passes changed the types of the program's arguments or results")
         reason = "" if result.applied else why_nothing_applied(result.events, original)
         return Decision(
             name=self.name,
@@ -174,9 +187,14 @@ class Rewriter:
         if verdict.passed:
             return decision
         found = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
-        if self.policy.on_difference == "raise":
+        if verdict.verdict == "different" and self.policy.on_difference == "raise":
             raise NotEquivalentError(f"{self.name}: {found}")
         return replace(decision, rewritten=None, reason=found, failed=True)
+
+
+def told(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
