@@ -33,8 +33,8 @@ def optimize(
     ``check``: ``once`` compares on the arguments of the first call of a program (and remembers it on disk), ``always``
     on those of every call, ``never`` does not. Under another transformation (``jit``, ``vmap``, ``shard_map``) there
     are no numbers, and they are drawn. ``on_difference``: where the rewritten program is not shown equal, ``original``
-    runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError`` for a difference. ``cache``: whether, or in
-    which folder, rewritten programs are kept between processes (below ``$FUSIONLAB_CACHE``).
+    runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError`` for a difference.
+    ``cache``: whether, or in which folder, rewritten programs are kept between processes (below ``$FUSIONLAB_CACHE``).
 
     Under ``jax.vmap`` the batched function is rewritten. Derivatives are those of the original function, by its own
     rules. InputError: an unknown pass or word.

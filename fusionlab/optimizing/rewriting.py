@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import os
+import re
+import sys
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax.extend import core as extended
 
+import fusionlab.errors
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
@@ -30,6 +36,8 @@ from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pip
 from fusionlab.study import Circumstances, rewrite
 
 _log = logging.getLogger(__name__)
+
+_CALLBACK = re.compile(rb"xla_\w*python_\w*callback")
 
 Options = Mapping[str, str | int | bool]
 
@@ -92,7 +100,9 @@ class Rewriter:
         )
 
     def _warn(self, reason: str) -> None:
-        warnings.warn(f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=2)
+        warnings.warn(
+            f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=_users_level()
+        )
 
     def may_be_used(self, jaxpr: Any) -> bool:
         """Whether what was decided for ``jaxpr`` holds at the arrays of the call that is being made.
@@ -192,6 +202,15 @@ class Rewriter:
         return replace(decision, rewritten=None, reason=found, failed=True)
 
 
+def _users_level() -> int:
+    """How many frames above the caller the user's own line is: the first outside fusionlab, JAX and what these use."""
+    between = tuple(f"{Path(file).parent}{os.sep}" for file in (jax.__file__, fusionlab.errors.__file__))
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((*between, contextlib.__file__)):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def told(error: Exception) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
@@ -206,7 +225,10 @@ def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
     run.__name__ = run.__qualname__ = name
     arguments = [jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in jaxpr.in_avals]
     module = lower_traced(jax.jit(run, keep_unused=True).trace(*arguments), platform, source_lines=1)
-    return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+    program = Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+    if called := _CALLBACK.search(program.bytecode):
+        raise InputError(f"its program calls back into Python ({called[0].decode()}), and a rewritten module cannot")
+    return program
 
 
 def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, float]:

@@ -64,8 +64,10 @@ def test_a_function_without_anything_to_rewrite_comes_back_with_the_reason():
 @pytest.mark.parametrize("check", ["once", "always"])
 def test_a_wrong_rewrite_is_found_and_the_original_runs(check):
     function = made_by(SineToCosine(), check=check)
-    with pytest.warns(NotOptimizedWarning, match="repeated runs as it was: the rewritten program is different"):
-        assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    expected = jax.jit(repeated)(1.0, 0.5)
+    with pytest.warns(NotOptimizedWarning, match="repeated runs as it was: the rewritten program is different") as said:
+        assert function(1.0, 0.5) == expected
+    assert [warning.filename for warning in said] == [__file__]
     assert "different on the given arguments" in function.fusionlab.reason
     assert function(1.0, 0.6) == jax.jit(repeated)(1.0, 0.6)
 
@@ -317,13 +319,14 @@ def test_a_failure_of_a_later_check_leaves_the_function_as_it_was(monkeypatch):
         assert function(1.0, 0.1) == jax.jit(repeated)(1.0, 0.1)
 
 
-def test_options_of_the_compiler_reach_the_check():
+def test_options_of_the_compiler_reach_the_check(monkeypatch):
     options = {"xla_cpu_enable_fast_math": True}
     function = Optimized(repeated, Policy((SineToCosine(),)), {"compiler_options": options})
     seen = []
     verdict = Runners.verdict
-    with pytest.MonkeyPatch.context() as patch, pytest.warns(NotOptimizedWarning, match="different"):
-        patch.setattr(Runners, "verdict", lambda self, arrays: seen.append(dict(self.options)) or verdict(self, arrays))
+    note = lambda self, arrays: seen.append(dict(self.options)) or verdict(self, arrays)  # noqa: E731
+    monkeypatch.setattr(Runners, "verdict", note)
+    with pytest.warns(NotOptimizedWarning, match="different"):
         function(1.0, 0.5)
     assert [of_one["xla_cpu_enable_fast_math"] for of_one in seen] == [True]
 
@@ -332,3 +335,33 @@ def test_arguments_that_give_no_number_are_no_difference():
     function = made_by(SineToCosine(), on_difference="raise")
     with pytest.warns(NotOptimizedWarning, match="not-checked on the given arguments: no input gave a finite value"):
         assert np.isnan(function(np.nan, 0.5))
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Applied, Pass, Result
+
+@dataclass(frozen=True)
+class Own(Pass):
+    # Sine becomes something else.
+    name: ClassVar[str] = "own"
+    kind: ClassVar[str] = "own"
+
+    def run(self, program, setting):
+        text = program.text.replace("stablehlo.sine", "stablehlo.WORD")
+        made = Program(program.name, text.encode(), program.platform, program.provenance)
+        return Result(made, (Applied(self.name, "sine", "", self.name),))
+"""
+
+
+def test_a_pass_in_a_file_that_was_edited_is_run_again(tmp_path):
+    found = []
+    for index, word in enumerate(("cosine", "tanh")):
+        path = tmp_path / "own.py"
+        path.write_text(OWN.replace("WORD", word))
+        function = fusionlab.optimize(repeated, f"{path}:Own", check="never", cache=tmp_path / "store")
+        found.append(function(1.0, 0.5))
+        assert not function.fusionlab.decisions[0].remembered, index
+    np.testing.assert_allclose(found, [np.cos(0.5) ** 5, np.tanh(0.5) ** 5], rtol=1e-5)
