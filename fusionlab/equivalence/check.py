@@ -132,7 +132,7 @@ def compare(
             counterexample=_counterexample(worst),
         )
     if (empty := next((index for index, seen in evidence.items() if not seen), None)) is not None:
-        return Verdict("not-checked", outputs, walkers, reason=f"random inputs gave no finite value in output {empty}")
+        return Verdict("not-checked", outputs, walkers, reason=f"no input gave a finite value in output {empty}")
     if (other := next((oracle for oracle in said if oracle.agrees is False), None)) is not None:
         reason = f"{other.name} is {other.max_abs_error:.3g} off the original (tolerance {other.tolerance:.3g})"
         return Verdict("not-checked", outputs, walkers, reason=reason, oracles=tuple(said))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
+
+from fusionlab.errors import InputError, unknown
 from fusionlab.optimizing.optimized import Optimized
 from fusionlab.optimizing.policy import Check, OnDifference, Policy
 
@@ -29,14 +33,23 @@ def optimize(
     ``check``: ``once`` compares on the arguments of the first call of a program (and remembers it on disk), ``always``
     on those of every call, ``never`` does not. Under another transformation (``jit``, ``vmap``, ``shard_map``) there
     are no numbers, and they are drawn. ``on_difference``: where the rewritten program is not shown equal, ``original``
-    runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError``. ``cache``: whether, or in
-    which folder, rewritten programs are kept between processes (below ``$FUSIONLAB_CACHE``).
+    runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError`` for a difference.
+    ``cache``: whether, or in which folder, rewritten programs are kept between processes (below ``$FUSIONLAB_CACHE``).
 
     Under ``jax.vmap`` the batched function is rewritten. Derivatives are those of the original function, by its own
     rules. InputError: an unknown pass or word.
     """
+    known = [name for name in inspect.signature(jax.jit).parameters if name != "fun"]
+    if wrong := [name for name in jit_options if name not in known]:
+        raise unknown("option of optimize", wrong[0], ["pipeline", "check", "on_difference", "cache", *known])
+    if function is not None and not callable(function):
+        raise InputError(
+            f"optimize takes a function, not {function!r}; for a pipeline write optimize(function, pipeline=...) or "
+            "@optimize(pipeline=...)"
+        )
+    policy = Policy.of(pipeline, check, on_difference, cache)
     if function is None:
         return functools.partial(
             optimize, pipeline=pipeline, check=check, on_difference=on_difference, cache=cache, **jit_options
         )
-    return Optimized(function, Policy.of(pipeline, check, on_difference, cache), jit_options)
+    return Optimized(function, policy, jit_options)

@@ -16,8 +16,8 @@ import numpy as np
 from fusionlab.optimizing.compile_options import options_of_calls
 from fusionlab.optimizing.front import Front
 from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, trace, why_of_effects
-from fusionlab.optimizing.rewriting import Call, Rewriter
+from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, trace, why_left_alone
+from fusionlab.optimizing.rewriting import Call, Rewriter, told
 
 Dynamic = weakref.WeakKeyDictionary[Any, tuple[int, ...] | None]
 """Of a jaxpr that was traced for a call by itself: which leaves of the call its arguments are, None for not known."""
@@ -147,10 +147,16 @@ def _body(function: Callable[..., Any], rewriter: Rewriter, dynamic: Dynamic | N
 
         if not moving:  # under jax.disable_jit, or a function of no array
             return function(*args, **kwargs)
-        traced = trace(of_arrays, [leaves[index] for index in moving])
-        if traced.jaxpr.effects:
-            rewriter.refuse(*why_of_effects(traced.jaxpr))
-            return function(*args, **kwargs)
+        traced, why, surprising = None, "", True
+        try:
+            traced = trace(of_arrays, [leaves[index] for index in moving])
+            why, surprising = why_left_alone(traced.jaxpr)
+        except Exception as error:  # the user's own is raised again below, without fusionlab around it
+            why = told(error)
+        if traced is None or why:
+            as_it_is = function(*args, **kwargs)
+            rewriter.refuse(why, surprising)
+            return as_it_is
         if dynamic is not None and traced.plain is not None:
             known = traced.arguments is not None and traced.plain is traced.jaxpr
             dynamic[traced.plain] = tuple(moving[argument] for argument in traced.arguments or ()) if known else None

@@ -35,7 +35,7 @@ class Policy:
     @property
     def known(self) -> bool:
         """Whether the passes are those of the catalogue, so that their choices can be written and read as text."""
-        return all(pass_.name in PASSES for pass_ in self.passes)
+        return all(PASSES.get(pass_.name) == (type(pass_).__module__, type(pass_).__name__) for pass_ in self.passes)
 
     @staticmethod
     def of(pipeline: str, check: str, on_difference: str, cache: bool | str | Path) -> Policy:

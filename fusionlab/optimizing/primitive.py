@@ -9,7 +9,7 @@ run, and a function that is only differentiated keeps its own rules.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.hlo.program import Program, public_function
 
-__all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_of_effects", "without_mesh"]
+__all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_left_alone", "without_mesh"]
 
 outside_of_traces: Callable[[], bool] = trace_state_clean
 """Whether no JAX transformation is being traced here."""
@@ -110,7 +110,7 @@ def _with_only(jaxpr: Any, used: Sequence[int]) -> Any:
 
 def _nothing(type_: Any) -> Any:
     if jax.dtypes.issubdtype(type_.dtype, jax.dtypes.prng_key):
-        return jnp.broadcast_to(jax.random.key(0, impl=jax.random.key_impl(type_)), type_.shape)
+        return jnp.broadcast_to(jax.random.key(0, impl=type_.dtype._impl.name), type_.shape)
     return jnp.zeros(type_.shape, type_.dtype)
 
 
@@ -128,12 +128,32 @@ def owned(jaxpr: Any) -> Any:
     return next((equation.params["plain"] for equation in jaxpr.eqns if equation.primitive is _optimized), None)
 
 
-def why_of_effects(jaxpr: Any) -> tuple[str, bool]:
-    """(why a function with the effects of ``jaxpr`` is left alone, whether its author may be surprised)."""
+def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
+    """(why the function of ``jaxpr`` is left alone or "", whether its author may be surprised)."""
     effects = sorted({type(effect).__name__ for effect in jaxpr.effects})
     if effects == ["NamedAxisEffect"]:
         return OF_A_MESH, False
-    return f"it has effects ({', '.join(effects)})", True
+    if effects:
+        return f"it has effects ({', '.join(effects)})", True
+    if callbacks := sorted(set(_callbacks(jaxpr.jaxpr))):
+        return f"it calls back into Python ({', '.join(callbacks)}), and a rewritten module cannot", True
+    if any(_explicit(type_) for type_ in (*jaxpr.in_avals, *jaxpr.out_avals)):
+        return "arguments are sharded over explicit axes: use Auto axes or shard_map", True
+    return "", False
+
+
+def _callbacks(jaxpr: Any) -> Iterator[str]:
+    """The callbacks in ``jaxpr`` and in those in it. A pure one is no effect; the module has only its address."""
+    for equation in jaxpr.eqns:
+        if "callback" in equation.primitive.name:
+            yield equation.primitive.name
+    for inner in extended.subjaxprs(jaxpr):
+        yield from _callbacks(inner)
+
+
+def _explicit(type_: Any) -> bool:
+    mesh = getattr(getattr(type_, "sharding", None), "mesh", None)
+    return mesh is not None and any(kind == jax.sharding.AxisType.Explicit for kind in mesh.axis_types)
 
 
 def _opened(jaxpr: Any, operands: Sequence[Any], count: int) -> Any:
@@ -191,6 +211,21 @@ def _differentiated(primals: Any, tangents: Any, *, jaxpr: Any, plain: Any, owne
     ]
 
 
+def _transposed(cotangents: Any, *operands: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    linear = [index for index, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
+
+    def function(*moved: Any) -> Any:
+        given = list(operands)
+        for index, operand in zip(linear, moved, strict=True):
+            given[index] = operand
+        return extended.jaxpr_as_fun(jaxpr)(*given)
+
+    types = [jax.ShapeDtypeStruct(jaxpr.in_avals[i].shape, jaxpr.in_avals[i].dtype) for i in linear]
+    found = jax.linear_transpose(function, *types)([ad.instantiate_zeros(cotangent) for cotangent in cotangents])
+    results = dict(zip(linear, found, strict=True))
+    return [results.get(index) for index in range(len(operands))]
+
+
 def _lowered(context: Any, *operands: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
     platforms = context.module_context.platforms
     chosen = owner.choose(plain, platforms[0] if len(platforms) == 1 else "several")
@@ -211,4 +246,5 @@ _optimized.def_impl(_evaluated)
 _optimized.def_abstract_eval(_abstract)
 batching.fancy_primitive_batchers[_optimized] = _batched
 ad.primitive_jvps[_optimized] = _differentiated
+ad.primitive_transposes[_optimized] = _transposed
 mlir.register_lowering(_optimized, _lowered, cacheable=False)

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import os
+import re
+import sys
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax.extend import core as extended
 
+import fusionlab.errors
 from fusionlab.codegen.targets import load_target
-from fusionlab.errors import NotEquivalentError, NotOptimizedWarning
+from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.checking import DRAWN, GIVEN, Runners
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import OF_A_MESH, without_mesh
+from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
 from fusionlab.optimizing.store import OptimizedStore, key_of
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.study import Circumstances, rewrite
 
 _log = logging.getLogger(__name__)
+
+_CALLBACK = re.compile(rb"xla_\w*python_\w*callback")
 
 Options = Mapping[str, str | int | bool]
 
@@ -58,7 +66,8 @@ class Rewriter:
         self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
         self._runners: dict[str, Runners] = {}
         self._current = current
-        self._store = OptimizedStore(policy.folder) if policy.folder is not None else None
+        # What a pass of the user's own does can change from day to day, and the key does not have its source.
+        self._store = OptimizedStore(policy.folder) if policy.folder is not None and policy.known else None
         self._lock = threading.RLock()
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
@@ -71,7 +80,7 @@ class Rewriter:
                 raise
             except Exception as error:  # the user's function still works, and the reason is told
                 _log.debug("%s: not optimised", self.name, exc_info=True)
-                self._refuse(platform, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}", failed=True)
+                self._refuse(platform, told(error), failed=True)
             decision = self.decisions[self.latest]
         known = before.get(self.latest)
         if decision.failed and not (known is not None and known.failed):
@@ -91,7 +100,9 @@ class Rewriter:
         )
 
     def _warn(self, reason: str) -> None:
-        warnings.warn(f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=2)
+        warnings.warn(
+            f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=_users_level()
+        )
 
     def may_be_used(self, jaxpr: Any) -> bool:
         """Whether what was decided for ``jaxpr`` holds at the arrays of the call that is being made.
@@ -104,7 +115,13 @@ class Rewriter:
             decision = self.decisions.get(key)
             if decision is None or decision.rewritten is None:
                 return True
-            checked = self._checked(key, decision, self._current(jaxpr))
+            try:
+                checked = self._checked(key, decision, self._current(jaxpr))
+            except NotEquivalentError:
+                raise
+            except Exception as error:  # the same as in choose
+                _log.debug("%s: not checked", self.name, exc_info=True)
+                checked = replace(decision, rewritten=None, reason=told(error), failed=True)
             self.decisions[key] = replace(checked, rewritten=decision.rewritten)
         if checked.failed:
             self._warn(checked.reason)
@@ -113,6 +130,10 @@ class Rewriter:
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
         if jaxpr is None:
             self._refuse(platform, OF_A_MESH)
+            return
+        why, surprising = why_left_alone(jaxpr)  # batching can bring a callback into it
+        if why:
+            self._refuse(platform, why, failed=surprising)
             return
         if platform not in PLATFORMS:
             self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
@@ -139,6 +160,8 @@ class Rewriter:
         _log.info("%s: rewriting %d ops by %s", self.name, original.ops, self.policy.pipeline)
         result, seconds = apply_passes(original, self.policy.passes)
         applied = result.program if result.applied else None
+        if applied is not None and (applied.inputs, applied.outputs) != (original.inputs, original.outputs):
+            raise InputError("the passes changed the types of the program's arguments or results")
         reason = "" if result.applied else why_nothing_applied(result.events, original)
         return Decision(
             name=self.name,
@@ -174,9 +197,23 @@ class Rewriter:
         if verdict.passed:
             return decision
         found = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
-        if self.policy.on_difference == "raise":
+        if verdict.verdict == "different" and self.policy.on_difference == "raise":
             raise NotEquivalentError(f"{self.name}: {found}")
         return replace(decision, rewritten=None, reason=found, failed=True)
+
+
+def _users_level() -> int:
+    """How many frames above the caller the user's own line is: the first outside fusionlab, JAX and what these use."""
+    between = tuple(f"{Path(file).parent}{os.sep}" for file in (jax.__file__, fusionlab.errors.__file__))
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((*between, contextlib.__file__)):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def told(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
@@ -188,7 +225,10 @@ def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
     run.__name__ = run.__qualname__ = name
     arguments = [jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in jaxpr.in_avals]
     module = lower_traced(jax.jit(run, keep_unused=True).trace(*arguments), platform, source_lines=1)
-    return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+    program = Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+    if called := _CALLBACK.search(program.bytecode):
+        raise InputError(f"its program calls back into Python ({called[0].decode()}), and a rewritten module cannot")
+    return program
 
 
 def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, float]:

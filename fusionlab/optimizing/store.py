@@ -17,6 +17,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from jaxlib.mlir import ir
+
 from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
@@ -40,7 +42,7 @@ class OptimizedStore:
         try:
             content = gzip.decompress(self._path(key).read_bytes())
             return _of_json(json.loads(content), original)
-        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError):
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, ir.MLIRError):
             return None
 
     def store(self, key: str, decision: Decision) -> None:
@@ -94,6 +96,8 @@ def _of_json(record: dict[str, Any], original: Program) -> Decision:
         rewritten = Program(original.name, module, original.platform, original.provenance)
         if rewritten.digest != record["sha256"]:
             raise ValueError("the module is not the one that was written")
+        if (rewritten.inputs, rewritten.outputs) != (original.inputs, original.outputs):
+            raise ValueError("the module has another signature than the original")
     return Decision(
         name=record["name"],
         platform=record["platform"],

@@ -1,5 +1,7 @@
 """Run by test_calls in a process with four devices: shardings and shard_map around an optimised function."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,6 +53,14 @@ assert "mesh" in function.fusionlab.reason
 
 around = fusionlab.optimize(total, **hoist)
 np.testing.assert_allclose(around(jnp.ones(4)), total(jnp.ones(4)), rtol=1e-6)
+
+explicit = NamedSharding(jax.make_mesh((4,), ("walkers",), axis_types=(AxisType.Explicit,)), PartitionSpec("walkers"))
+function = fusionlab.optimize(repeated, **hoist)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    np.testing.assert_allclose(function(jax.device_put(walkers, explicit), 0.5), repeated(walkers, 0.5), rtol=1e-6)
+assert any("explicit axes" in str(warning.message) for warning in said), said
+assert "use Auto axes or shard_map" in function.fusionlab.reason
 
 with jax.set_mesh(mesh):
     function = fusionlab.optimize(repeated, **hoist)

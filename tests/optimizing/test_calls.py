@@ -212,3 +212,24 @@ def test_several_devices():
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("implementation", ["threefry2x32", "rbg"])
+def test_a_random_key_that_is_not_used(implementation):
+    function = fusionlab.optimize(lambda key, x: repeated(x, x), **HOIST)
+    key = jax.random.key(0, impl=implementation)
+    np.testing.assert_allclose(function(key, 0.5), repeated(0.5, 0.5), rtol=1e-6)
+    assert hoisted(function), function.fusionlab.reason
+
+
+def test_a_linear_function_is_transposed():
+    function = fusionlab.optimize(lambda x: repeated(x, 0.5), **HOIST)
+    for around in (lambda f: f, jax.jit, jax.vmap):
+        given, expected = (
+            jax.linear_transpose(around(f), jnp.ones(3))(jnp.arange(3.0)) for f in (function, repeated_half)
+        )
+        np.testing.assert_allclose(given[0], expected[0], rtol=1e-6)
+
+
+def repeated_half(x):
+    return repeated(x, 0.5)

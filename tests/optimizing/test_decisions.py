@@ -1,6 +1,8 @@
 """What is decided, checked, told and remembered about an optimised function."""
 
+import base64
 import gzip
+import hashlib
 import importlib.util
 import json
 import warnings
@@ -15,8 +17,10 @@ import pytest
 import fusionlab
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.program import Program
+from fusionlab.optimizing.checking import Runners
 from fusionlab.optimizing.optimized import Optimized
 from fusionlab.optimizing.policy import Policy
+from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.contract import Applied, Pass, Result
 from tests.optimizing.networks import repeated
 
@@ -60,8 +64,10 @@ def test_a_function_without_anything_to_rewrite_comes_back_with_the_reason():
 @pytest.mark.parametrize("check", ["once", "always"])
 def test_a_wrong_rewrite_is_found_and_the_original_runs(check):
     function = made_by(SineToCosine(), check=check)
-    with pytest.warns(NotOptimizedWarning, match="repeated runs as it was: the rewritten program is different"):
-        assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    expected = jax.jit(repeated)(1.0, 0.5)
+    with pytest.warns(NotOptimizedWarning, match="repeated runs as it was: the rewritten program is different") as said:
+        assert function(1.0, 0.5) == expected
+    assert [warning.filename for warning in said] == [__file__]
     assert "different on the given arguments" in function.fusionlab.reason
     assert function(1.0, 0.6) == jax.jit(repeated)(1.0, 0.6)
 
@@ -119,9 +125,14 @@ def test_words_that_are_not_known():
         ({"pipeline": "fuse-jvp-replai"}, "did you mean: fuse-jvp-replay"),
         ({"check": "often"}, "unknown check 'often'"),
         ({"on_difference": "ignore"}, "unknown on_difference 'ignore'"),
+        ({"chek": "never"}, "unknown option of optimize 'chek'; did you mean: check"),
     ):
         with pytest.raises(InputError, match=message):
             fusionlab.optimize(jnp.sin, **wrong)
+        with pytest.raises(InputError, match=message):
+            fusionlab.optimize(**wrong)
+    with pytest.raises(InputError, match="takes a function, not 'hoist-loop-invariants'"):
+        fusionlab.optimize(HOIST)
 
 
 def test_a_second_function_finds_what_was_done_for_the_first(tmp_path):
@@ -132,6 +143,10 @@ def test_a_second_function_finds_what_was_done_for_the_first(tmp_path):
     assert (made.remembered, remembered.remembered) == (False, True)
     assert remembered.rewritten.digest == made.rewritten.digest
     assert (remembered.verdict, remembered.events) == (made.verdict, made.events)
+
+
+def module_of(content):
+    return {"module": base64.b64encode(content).decode(), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def test_a_stored_program_that_was_changed_is_made_anew(tmp_path):
@@ -149,20 +164,34 @@ def test_a_stored_program_that_was_changed_is_made_anew(tmp_path):
         gzip.compress(json.dumps({**record, "sha256": "0" * 64}).encode()),
         gzip.compress(json.dumps({**record, "format": 0}).encode()),
         gzip.compress(b"[]"),
+        gzip.compress(json.dumps({**record, **module_of(b"no module")}).encode()),
+        gzip.compress(json.dumps({**record, **module_of(b"module {}")}).encode()),
     ):
         path.write_bytes(damaged)
         assert not run().remembered
     assert run().remembered
 
 
-def test_what_was_found_different_is_not_remembered(tmp_path):
+@pytest.fixture
+def in_the_catalogue(monkeypatch):
+    monkeypatch.setitem(PASSES, SineToCosine.name, (SineToCosine.__module__, SineToCosine.__name__))
+
+
+def test_a_pass_outside_the_catalogue_is_not_remembered(tmp_path):
+    """Its file may be edited between two processes."""
+    made_by(SineToCosine(), folder=tmp_path, check="never")(1.0, 0.5)
+    assert list(tmp_path.rglob("*.gz")) == []
+
+
+def test_what_was_found_different_is_not_remembered(tmp_path, in_the_catalogue):
     with pytest.warns(NotOptimizedWarning):
         made_by(SineToCosine(), folder=tmp_path)(1.0, 0.5)
     assert list(tmp_path.rglob("*.gz")) == []
 
 
-def test_what_was_not_checked_is_checked_when_it_is_asked_for(tmp_path):
+def test_what_was_not_checked_is_checked_when_it_is_asked_for(tmp_path, in_the_catalogue):
     made_by(SineToCosine(), folder=tmp_path, check="never")(1.0, 0.5)
+    assert list(tmp_path.rglob("*.gz"))
     with pytest.warns(NotOptimizedWarning, match="different"):
         made_by(SineToCosine(), folder=tmp_path)(1.0, 0.5)
 
@@ -251,3 +280,88 @@ def test_clear_cache_keeps_what_was_decided():
         assert function(1.0, 0.1) == function.lower(1.0, 0.1).compile()(1.0, 0.1)
         function.clear_cache()
     assert len(function.fusionlab.decisions) == 1
+
+
+@pytest.mark.parametrize("check", ["once", "never"])
+def test_a_function_that_calls_back_into_python_runs_as_it_is(check):
+    """A pure callback is no effect in the jaxpr."""
+
+    def function(x, w):
+        type_ = jax.ShapeDtypeStruct((), jnp.float32)
+        called = jax.lax.cond(x > 0, lambda x: jax.pure_callback(lambda x: x + np.float32(1), type_, x), lambda x: x, x)
+        return repeated(called, w)
+
+    optimized = fusionlab.optimize(function, HOIST, cache=False, check=check)
+    with pytest.warns(NotOptimizedWarning, match="calls back into Python \\(pure_callback\\)"):
+        np.testing.assert_allclose(optimized(1.0, 0.5), repeated(2.0, 0.5), rtol=1e-6)
+    np.testing.assert_allclose(optimized(1.0, 0.5), repeated(2.0, 0.5), rtol=1e-6)
+
+
+def test_a_failure_while_tracing_leaves_the_function_as_it_was(monkeypatch):
+    def broken(*_):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("fusionlab.optimizing.optimized.trace", broken)
+    function = made_by(SineToCosine())
+    with pytest.warns(NotOptimizedWarning, match="TypeError: a bug"):
+        assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+
+
+def test_a_failure_of_a_later_check_leaves_the_function_as_it_was(monkeypatch):
+    function = made_by(SineToCosine(), check="always")
+    assert function(0.0, 0.1) == 0.0
+
+    def broken(*_):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("fusionlab.optimizing.rewriting.Runners.verdict", broken)
+    with pytest.warns(NotOptimizedWarning, match="TypeError: a bug"):
+        assert function(1.0, 0.1) == jax.jit(repeated)(1.0, 0.1)
+
+
+def test_options_of_the_compiler_reach_the_check(monkeypatch):
+    options = {"xla_cpu_enable_fast_math": True}
+    function = Optimized(repeated, Policy((SineToCosine(),)), {"compiler_options": options})
+    seen = []
+    verdict = Runners.verdict
+    note = lambda self, arrays: seen.append(dict(self.options)) or verdict(self, arrays)  # noqa: E731
+    monkeypatch.setattr(Runners, "verdict", note)
+    with pytest.warns(NotOptimizedWarning, match="different"):
+        function(1.0, 0.5)
+    assert [of_one["xla_cpu_enable_fast_math"] for of_one in seen] == [True]
+
+
+def test_arguments_that_give_no_number_are_no_difference():
+    function = made_by(SineToCosine(), on_difference="raise")
+    with pytest.warns(NotOptimizedWarning, match="not-checked on the given arguments: no input gave a finite value"):
+        assert np.isnan(function(np.nan, 0.5))
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Applied, Pass, Result
+
+@dataclass(frozen=True)
+class Own(Pass):
+    # Sine becomes something else.
+    name: ClassVar[str] = "own"
+    kind: ClassVar[str] = "own"
+
+    def run(self, program, setting):
+        text = program.text.replace("stablehlo.sine", "stablehlo.WORD")
+        made = Program(program.name, text.encode(), program.platform, program.provenance)
+        return Result(made, (Applied(self.name, "sine", "", self.name),))
+"""
+
+
+def test_a_pass_in_a_file_that_was_edited_is_run_again(tmp_path):
+    found = []
+    for index, word in enumerate(("cosine", "tanh")):
+        path = tmp_path / "own.py"
+        path.write_text(OWN.replace("WORD", word))
+        function = fusionlab.optimize(repeated, f"{path}:Own", check="never", cache=tmp_path / "store")
+        found.append(function(1.0, 0.5))
+        assert not function.fusionlab.decisions[0].remembered, index
+    np.testing.assert_allclose(found, [np.cos(0.5) ** 5, np.tanh(0.5) ** 5], rtol=1e-5)
