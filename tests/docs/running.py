@@ -39,6 +39,12 @@ REPLACED = {
     "fusionlab explain --model paulinet --kernel loop_multiply_fusion.4": (
         "fusionlab explain --model paulinet --kernel loop_multiply_fusion"
     ),
+    "fusionlab graph --model paulinet --view kernel:loop_multiply_fusion.4": (
+        "fusionlab graph --model paulinet --view kernel:loop_multiply_fusion"
+    ),
+    "fusionlab graph --model paulinet --view dataflow:main/2355/body/400 --steps 2": (
+        "fusionlab graph --model paulinet --view dataflow:main/100 --steps 2"
+    ),
     "fusionlab launches --program inference-step --by phase,family": (
         "fusionlab launches --model psiformer --program inference-step --by phase,family"
     ),
@@ -56,6 +62,8 @@ EXIT_CODES = {
 """Those that do not end with 0: what was fitted on a CPU predicts no GPU, and the command says so."""
 
 NOT_RUN = {
+    "fusionlab bench --model orbformer-flash --program mcmc": "times flash attention against plain on a GPU",
+    "fusionlab bench --counters": "hardware counters are read on a GPU; the page names the option only",
     "pip install '.[targets,models]'": "tests/packaging installs the wheel in a clean environment",
     "make study": "sets up an environment; the commands that it runs are in README.md too",
     "make test": "it is what runs this",
