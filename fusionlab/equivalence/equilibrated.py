@@ -15,6 +15,9 @@ times its own size."""
 MOST_WALKERS = 64
 """So many are moved; the others of a larger sample stay where samplers begin, about the nuclei."""
 _FIRST_STEP_BOHR = 0.3
+_WIDEST_STEP_BOHR = 1.0
+_FARTHEST_BOHR = 10.0
+"""An electron that has come farther than this from where it began is in no density: its psi does not fall off."""
 _ACCEPTANCE = 0.5
 
 _runners: dict[tuple[object, ...], Runner] = {}
@@ -24,8 +27,8 @@ def equilibrated(workload: Workload, parameters: Sequence[np.ndarray], walkers: 
     """``walkers`` [W, electrons, 3] (bohr) after TRANSITIONS Metropolis transitions in |psi|^2 of ``workload`` with the
     leaves ``parameters``; the same for the same ``seed``.
 
-    The width of the proposals is adapted after each transition. A walker whose psi is zero or not finite takes any
-    proposal where it is neither.
+    The width of the proposals is adapted after each transition, up to a bohr. A walker whose psi is zero or not finite
+    takes a proposal only where it is neither. Walkers that run away, or find no such place, stay where they began.
     """
     found = np.array(walkers)
     moved = found[:MOST_WALKERS]
@@ -36,15 +39,20 @@ def equilibrated(workload: Workload, parameters: Sequence[np.ndarray], walkers: 
     for _ in range(TRANSITIONS):
         proposed = (moved + step * random.standard_normal(moved.shape)).astype(moved.dtype)
         new = _finite_or_least(run([*parameters, proposed])[0])
-        accepted = np.log(random.uniform(size=len(moved))) < 2 * (new - logs)
+        accepted = (np.log(random.uniform(size=len(moved))) < 2 * (new - logs)) & (new > _NOWHERE)
         moved[accepted], logs[accepted] = proposed[accepted], new[accepted]
-        step *= float(np.clip(accepted.mean() / _ACCEPTANCE, 0.5, 2.0))
+        step = min(step * float(np.clip(accepted.mean() / _ACCEPTANCE, 0.5, 2.0)), _WIDEST_STEP_BOHR)
+    lost = np.linalg.norm(moved - walkers[: len(moved)], axis=-1).max(-1) > _FARTHEST_BOHR
+    moved[lost] = walkers[: len(moved)][lost]
     return found
+
+
+_NOWHERE = -1e30
 
 
 def _finite_or_least(logs: np.ndarray) -> np.ndarray:
     """Wide, so that differences do not overflow."""
-    return np.where(np.isfinite(logs), logs, -1e30).astype(np.float64)
+    return np.where(np.isfinite(logs), logs, _NOWHERE).astype(np.float64)
 
 
 def _log_psi_of(workload: Workload, walkers: int) -> Runner:

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from fusionlab.equivalence import equilibrated as chain
 from fusionlab.equivalence.edge_walkers import FAR_BOHR, NEAR_BOHR
 from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.samples import EDGE_SEED, SEEDS, signature_samples, walkers_argument, workload_samples
@@ -146,3 +147,18 @@ def test_every_type_has_samples(dtype, lowered):
     assert not np.array_equal(array, second.arrays[0])
     if np.issubdtype(array.dtype, np.integer):
         assert array.min() >= 0
+
+
+@pytest.mark.parametrize("log", [0.0, np.nan, -np.inf])
+def test_walkers_without_a_density_stay_near_where_they_began(log, samples, monkeypatch):
+    """A psi that is flat has no density to walk in; one that is nowhere finite, none to begin with."""
+
+    def log_psi(arrays):
+        return [np.full(len(arrays[-1]), log)]
+
+    monkeypatch.setattr(chain, "_log_psi_of", lambda workload, walkers: log_psi)
+    starts = np.random.default_rng(3).normal(size=(6, 4, 3))
+    found = equilibrated(samples[0], [], starts, 5)
+    assert np.linalg.norm(found - starts, axis=-1).max() <= 10
+    if not np.isfinite(log):
+        np.testing.assert_array_equal(found, starts)
