@@ -38,8 +38,8 @@ _ABSENT_GPU = {
     "xla_gpu_collect_cost_model_stats": True,
     "xla_gpu_enable_analytical_sol_latency_estimator": False,
 }
-# jaxlib 0.10.2's YNN library fusions give silently wrong float32 results on dense forward-Laplacian programs.
-_CPU = {"xla_cpu_experimental_ynn_fusion_type": ""}
+RIGHT_ON_CPU: dict[str, str | int | bool] = {"xla_cpu_experimental_ynn_fusion_type": ""}
+"""jaxlib 0.10.2's YNN library fusions give silently wrong float32 results on dense forward-Laplacian programs."""
 _KEPT_ARTIFACTS = re.compile(
     r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|memory-usage-report|"
     r"thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
@@ -91,7 +91,7 @@ def versions() -> str:
 
 def _options_of(target: Target) -> dict[str, str | int | bool]:
     if target.kind == "cpu":
-        return dict(_CPU)
+        return dict(RIGHT_ON_CPU)
     return {} if target.attached else dict(_ABSENT_GPU)
 
 
@@ -165,7 +165,7 @@ def _backend_compile(
         except jax.errors.JaxRuntimeError as error:
             message = str(error)
             gone = re.search(r"No such compile option: '(\w+)'", message)
-            if gone is None or gone[1] not in {**_ABSENT_GPU, **_CPU} or gone[1] not in kept:
+            if gone is None or gone[1] not in {**_ABSENT_GPU, **RIGHT_ON_CPU} or gone[1] not in kept:
                 first = next((line for line in message.splitlines() if line.strip()), type(error).__name__)
                 raise CompileError(f"{program.name} for {target.name}: {first.strip()}") from error
             _log.info("this XLA has no option %s; compiling without it", gone[1])

@@ -11,10 +11,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.hlo.flat import Node, Value, constant_array
+from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View
 
 ELEMENTWISE = frozenset(
@@ -55,7 +55,6 @@ _COSTLY = frozenset(
         "stablehlo.tanh",
     }
 )
-_SAME_EVERYWHERE = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 
 
 @dataclass(frozen=True)
@@ -172,18 +171,6 @@ def is_elementwise(node: Node, count: int) -> bool:
     if any(value.type.dtype not in ("f32", "f64", "i1") or len(value.type.shape) < 2 for value in values):
         return False
     return all(rows(value) == count and features(value) == features(result) for value in values)
-
-
-def number_of(value: Value) -> float | None:
-    """The one number that every element of ``value`` is, if it is a constant."""
-    node = value.producer
-    while node is not None and node.name in _SAME_EVERYWHERE:
-        node = node.operands[0].producer
-    if node is None or node.name != "stablehlo.constant" or node.results[0].type.dtype not in ("f32", "f64"):
-        return None
-    array = constant_array(node)
-    same = array.size and bool(np.all(array == array.flat[0]))
-    return float(array.flat[0]) if same else None
 
 
 def plan(

@@ -61,7 +61,21 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
 
 def filling(value: Value) -> np.ndarray | None:
     """The array of a constant, before it was repeated; None for what is not one."""
-    while (node := value.producer) is not None and node.name == "stablehlo.broadcast_in_dim":
+    return _constant_behind(value, ("stablehlo.broadcast_in_dim",))
+
+
+def number_of(value: Value) -> float | None:
+    """The one number that every element of ``value`` is, if it is a constant of float32 or float64."""
+    array = _constant_behind(value, ("stablehlo.broadcast_in_dim", "stablehlo.reshape"))
+    if array is None or value.type.dtype not in ("f32", "f64"):
+        return None
+    same = array.size and bool(np.all(array == array.flat[0]))
+    return float(array.flat[0]) if same else None
+
+
+def _constant_behind(value: Value, moves: tuple[str, ...]) -> np.ndarray | None:
+    """The array of the constant that ``value`` is after ``moves`` alone."""
+    while (node := value.producer) is not None and node.name in moves:
         value = node.operands[0]
     return constant_array(node) if node is not None and node.name == "stablehlo.constant" else None
 

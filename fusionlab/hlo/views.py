@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -92,7 +91,7 @@ def _reshape(node: Node, inner: View) -> View | None:
         size, stride = waiting.pop()
         strides.append(stride)
         waiting.append((size // extent, stride * extent))
-    return View(inner.base, shape, tuple(itertools.chain(reversed(strides))), inner.offset)
+    return View(inner.base, shape, tuple(reversed(strides)), inner.offset)
 
 
 _VIEWS = {

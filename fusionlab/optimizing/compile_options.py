@@ -6,16 +6,14 @@ import functools
 
 import jax
 
-_SAFE: dict[str, str | int | bool] = {"xla_cpu_experimental_ynn_fusion_type": ""}
-"""jaxlib 0.10.2's YNN library fusions on the CPU give silently wrong float32 results on dense forward-Laplacian
-programs."""
+from fusionlab.codegen.compile import RIGHT_ON_CPU
 
 
 @functools.cache
 def options_of_calls() -> dict[str, str | int | bool]:
     """The options under which an optimised function that is called by itself is compiled; this XLA knows them all."""
     try:
-        jax.jit(lambda: 0, compiler_options=dict(_SAFE)).lower().compile()
+        jax.jit(lambda: 0, compiler_options=dict(RIGHT_ON_CPU)).lower().compile()
     except jax.errors.JaxRuntimeError:
         return {}
-    return dict(_SAFE)
+    return dict(RIGHT_ON_CPU)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.compile import RIGHT_ON_CPU
 from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
@@ -37,10 +38,7 @@ _TYPICAL = 1e-10
 """Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
 _CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
 """What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
-_OPTIONS: dict[str, str | int | bool] = {
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_experimental_ynn_fusion_type": "",
-}
+_OPTIONS: dict[str, str | int | bool] = {**RIGHT_ON_CPU, "xla_backend_optimization_level": 0}
 
 
 @dataclass(frozen=True)

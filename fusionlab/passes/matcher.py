@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fusionlab.codegen.row_programs import number_of
 from fusionlab.errors import InputError
 from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
 from fusionlab.passes.block_rewrite import Change, inline_in_blocks

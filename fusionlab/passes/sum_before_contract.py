@@ -27,8 +27,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.row_programs import number_of
 from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
 from fusionlab.passes.block_rewrite import Change, inline_in_blocks
