@@ -15,6 +15,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "contract-before-broadcast": ("fusionlab.passes.contract_before_broadcast", "ContractBeforeBroadcast"),
     "sum-before-contract": ("fusionlab.passes.sum_before_contract", "SumBeforeContract"),
     "contract-in-fusions": ("fusionlab.passes.contract_in_fusions", "ContractInFusions"),
+    "contract-in-kernels": ("fusionlab.passes.contract_in_kernels", "ContractInKernels"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
     "fuse-layers": ("fusionlab.passes.fuse_layers", "FuseLayers"),
     "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),

@@ -24,8 +24,8 @@ from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import filling, taken_branch
 from fusionlab.hlo.flat import Node, Value
 
-_FOLLOWED = 32
-"""The largest matrix whose exchanges of rows are followed one by one."""
+_FOLLOWED = 24
+"""The largest matrix whose exchanges of rows are followed one by one: from 28 rows on each is a kernel of its own."""
 _LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
 

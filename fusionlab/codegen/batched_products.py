@@ -1,0 +1,174 @@
+"""Batched contractions of small matrices, added up, as one Pallas kernel for Triton that reads where everything lies.
+
+    result[b, i, j] = sum_p sum_k left_p[b, i, k] right_p[b, j, k]
+
+Each letter stands for any number of axes, in any places of the arrays that the operands are views of, and of the array
+that the result is written to: an element's place is a sum of indices times strides. Every program instance makes a
+block of i by a block of j of one b, a block of k at a time, padded to powers of two as Triton wants them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+
+from fusionlab.hlo.flat import Value
+
+_FEWEST = 16
+"""Triton's matrix products have no shorter axis."""
+_TILE = 64
+_TERMS = 32
+"""The most of i and of j, and of k, in a block."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its extent, and what one step along it is in each of some arrays; 0 where it is not there."""
+
+    extent: int
+    steps: tuple[int, ...]
+
+    def joined(self, inner: Axis) -> Axis | None:
+        """This axis and the next ``inner`` one as one, where they run on in all arrays."""
+        if any(mine != inner.extent * its for mine, its in zip(self.steps, inner.steps, strict=True)):
+            return None
+        return Axis(self.extent * inner.extent, inner.steps)
+
+
+def run_on(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """``axes``, outer ones first, without those of one element, and neighbours that run on put together."""
+    joined: list[Axis] = []
+    for axis in axes:
+        if axis.extent == 1:
+            continue
+        both = joined[-1].joined(axis) if joined else None
+        joined[-1:] = [both] if both is not None else [*joined[-1:], axis]
+    return tuple(joined)
+
+
+def count(axes: Sequence[Axis]) -> int:
+    """How many elements there are along ``axes``."""
+    return math.prod(axis.extent for axis in axes)
+
+
+@dataclass(frozen=True)
+class Product:
+    """One contraction: the arrays that its operands are views of, where these begin, and the axes of its terms, with
+    steps in both arrays."""
+
+    arrays: tuple[Value, Value]
+    offsets: tuple[int, int]
+    terms: tuple[Axis, ...]
+    precision: Any
+
+
+@dataclass(frozen=True)
+class SumOfProducts:
+    """The sum of ``products``, all ``batch`` by ``rows`` by ``columns``, written to ``out``.
+
+    The steps of axes are in the arrays of each product in turn, and then in ``out``. Arrays and result are float32 (or
+    float64, where no kernel is made).
+    """
+
+    products: tuple[Product, ...]
+    out: Value
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+
+    @property
+    def arrays(self) -> list[Value]:
+        """What is read, each once, in order of first use."""
+        return list(dict.fromkeys(array for product in self.products for array in product.arrays))
+
+    @property
+    def fits_triton(self) -> bool:
+        """Whether all numbers are float32, and all places fit 32 bits."""
+        return all(v.type.dtype == "f32" and math.prod(v.type.shape) < 1 << 31 for v in (*self.arrays, self.out))
+
+    @property
+    def flops(self) -> int:
+        """Two per term."""
+        each = math.prod(count(axes) for axes in (self.batch, self.rows, self.columns))
+        return sum(2 * each * count(product.terms) for product in self.products)
+
+
+def product_kernel(work: SumOfProducts, *, interpret: bool = False) -> Callable[..., tuple[Any]]:
+    """``work`` as a callable of ``work.arrays``; ``interpret`` runs the kernel on any device."""
+    tiles = [min(_TILE, _padded(count(axes))) for axes in (work.rows, work.columns)]
+    blocks = [pl.cdiv(count(axes), tile) for axes, tile in zip((work.rows, work.columns), tiles, strict=True)]
+    call = pl.pallas_call(
+        partial(_run, work, *tiles),
+        grid=(count(work.batch), *blocks),
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY)] * len(work.arrays),
+        out_specs=pl.BlockSpec(memory_space=pl.ANY),
+        out_shape=jax.ShapeDtypeStruct((math.prod(work.out.type.shape),), np.float32),
+        compiler_params=triton.CompilerParams(num_warps=1 if math.prod(tiles) <= 512 else 4, num_stages=1),
+        interpret=interpret,
+        name="batched_product",
+    )
+
+    def run(*arrays: Any) -> tuple[Any]:
+        made = call(*(lax.reshape(array, (array.size,)) for array in arrays))
+        return (lax.reshape(made, work.out.type.shape),)
+
+    return run
+
+
+def _padded(extent: int) -> int:
+    return int(max(_FEWEST, 1 << (extent - 1).bit_length()))
+
+
+def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
+    """The kernel: ``refs`` are those of the arrays and of the result, all flat."""
+    held = dict(zip(work.arrays, refs, strict=False))
+    i = pl.program_id(1) * tall + jnp.arange(tall, dtype=jnp.int32)
+    j = pl.program_id(2) * wide + jnp.arange(wide, dtype=jnp.int32)
+    batch = _places(work.batch, pl.program_id(0), 2 * len(work.products) + 1)
+    rows, columns = (_places(axes, index, len(batch)) for axes, index in ((work.rows, i), (work.columns, j)))
+    has_row, has_column = i < count(work.rows), j < count(work.columns)
+    total = jnp.zeros((tall, wide), jnp.float32)
+    for number, product in enumerate(work.products):
+        many = count(product.terms)
+        long = min(_TERMS, _padded(many))
+        left = 2 * number
+
+        def add(
+            at: Any, total: Any, product: Product = product, many: int = many, long: int = long, left: int = left
+        ) -> Any:
+            k = at * long + jnp.arange(long, dtype=jnp.int32)
+            terms = _places(product.terms, k, 2)
+            at_left = product.offsets[0] + batch[left] + rows[left][:, None] + terms[0][None, :]
+            at_right = product.offsets[1] + batch[left + 1] + terms[1][:, None] + columns[left + 1][None, :]
+            ours, theirs = (held[array] for array in product.arrays)
+            some = triton.load(ours.at[at_left], mask=has_row[:, None] & (k < many)[None, :], other=0.0)
+            other = triton.load(theirs.at[at_right], mask=(k < many)[:, None] & has_column[None, :], other=0.0)
+            return total + triton.dot(some, other, precision=product.precision)
+
+        steps = pl.cdiv(many, long)
+        total = add(0, total) if steps == 1 else lax.fori_loop(0, steps, add, total)
+    there = has_row[:, None] & has_column[None, :]
+    # Pallas' interpreter writes what was there to masked places: these must not be another element's.
+    at = jnp.where(there, batch[-1] + rows[-1][:, None] + columns[-1][None, :], math.prod(work.out.type.shape))
+    triton.store(refs[-1].at[at], total, mask=there)
+
+
+def _places(axes: Sequence[Axis], index: Any, arrays: int) -> list[Any]:
+    """How far elements number ``index`` along ``axes`` are from the start of each array; past the last, anywhere."""
+    places = [jnp.zeros_like(index)] * arrays
+    for position, axis in enumerate(reversed(axes)):
+        outermost = position == len(axes) - 1
+        here = index if outermost else lax.rem(index, jnp.int32(axis.extent))
+        index = index if outermost else lax.div(index, jnp.int32(axis.extent))
+        places = [place + here * step if step else place for place, step in zip(places, axis.steps, strict=True)]
+    return places

@@ -1,0 +1,156 @@
+"""contract-in-kernels: small batched contractions become a kernel each, which reads its operands where they lie.
+
+rewrite:
+    %q = transpose (reshape %a)                     w,30,10,(h,d) to w,30,h,10,d
+    %k = transpose (reshape %b)              -->    %z = call @batched_product(%a, %b)
+    %s = dot_general %q, %k, batch = [w, h]         (one Pallas kernel for Triton: each program instance takes a block
+    %z = transpose %s                                of rows and columns of one walker and head)
+
+XLA gives every batched dot_general to cuBLAS, which wants one batch axis, one of rows and one of columns that each run
+on through memory. Attention has its heads between the electrons and the features; with derivatives in all directions
+in front of them, the transpositions read and write more than anything else (Psiformer's local energy: 300 MiB each
+time, up to six times a layer). A product of 10 by 64 by 10 does two FLOPs per byte: reading is what it costs.
+
+requires: a program for CUDA; float32 (in float64 the ops are put apart in the same way, and stay plain: Triton has no
+    such product); operands and result of less than 2^31 elements. To be the last pass, but for `fuse-layers`: what
+    raises the program again reads the twins, and loses the kernels.
+exact: reassociates the sums over contracted axes; the precision asked for is kept (HIGHEST is float32, HIGH three
+    products of TF32 parts, DEFAULT TF32 as in the library).
+hopes: the launches and bytes of the transpositions around the call.
+
+Rewritten is what has batch axes, is no product with a vector, does at most ``intensity`` FLOPs per byte (per batch
+element, four bytes a number), has at most ``longest`` elements along the free axes of one operand, and would be
+transposed for the library, before or behind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
+from fusionlab.codegen.inline import drop_dead
+from fusionlab.codegen.outline import outline
+from fusionlab.hlo.blocks import Block, blocks_of
+from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.program import Program
+from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
+from fusionlab.passes.contract_in_fusions import Axes
+from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
+from fusionlab.passes.op_rewrite import changed
+from fusionlab.passes.sums_of_products import Contraction, as_one, parts_of, sums_with
+
+
+@dataclass(frozen=True)
+class ContractInKernels(Pass):
+    """Options: ``intensity`` (FLOP/byte) and ``longest`` (elements); see the module's docstring."""
+
+    intensity: float = 8.0
+    longest: int = 64
+
+    name: ClassVar[str] = "contract-in-kernels"
+
+    def run(self, program: Program, setting: Setting) -> Result:
+        """Rewrite every contraction that qualifies, wherever it stands."""
+        platform = setting.platform if program.platform == "any" else program.platform
+        if platform != "cuda":
+            reason = f"the program is for {platform}, and the kernels are for CUDA"
+            return Result(program, (Declined(self.name, "unsupported", reason, ""),))
+        module = program.parse()
+        kept = functions_of_others(module)
+        made: Counter[str] = Counter()
+        refused: Counter[tuple[Kind, str]] = Counter()
+        places: dict[tuple[Kind, str], str] = {}
+        for function in [op for op in module.body.operations if op.operation.name == "func.func"]:
+            if function.name.value in kept:
+                continue
+            for at in range(sum(1 for _ in blocks_of(function, module))):
+                for kind, reason, place in self._in_block(function, module, at, made):
+                    refused[kind, reason] += 1
+                    places.setdefault((kind, reason), place)
+        total = made.total() + refused.total()
+        refusals = [
+            Declined(self.name, kind, f"{many} of {total} dot_general: {reason}", places[kind, reason])
+            for (kind, reason), many in refused.items()
+        ]
+        if not total:
+            refusals.append(Declined(self.name, "unprofitable", "there is no dot_general in the program", ""))
+        return changed(program, module, self, made, "contractions became kernels that read where it lies", refusals)
+
+    def _in_block(self, function: Any, module: Any, at: int, made: Counter[str]) -> list[tuple[Kind, str, str]]:
+        """Rewrite in block number ``at``, one kernel at a time: each moves others. Gives the refusals."""
+        refused: list[tuple[Kind, str, str]] = []
+        while True:
+            block = next(islice(blocks_of(function, module), at, None))
+            left = [node for node in block.nodes if node.name == "stablehlo.dot_general"][len(refused) :]
+            for node in left:
+                place = node.scope.rpartition("/")[0]
+                decided = self.decide(node, block)
+                if not isinstance(decided, Refusal):
+                    break
+                refused.append((decided.kind, str(decided), place))
+            else:
+                return refused
+            members, work = decided
+            inside = {member.results[0] for member in members}
+            operands = [v.handle for member in members for v in member.operands if v not in inside]
+            made[place] += len(work.products)
+            _put(block, members, work)
+            drop_dead(operands)
+
+    def decide(self, node: Node, block: Block) -> tuple[list[Node], SumOfProducts] | Refusal:
+        """The largest sum of contractions that ``node``, a dot_general, is in and that can be one kernel, and the nodes
+        that this replaces; or why there is none."""
+        if (refusal := self._refusal(node)) is not None:
+            return refusal
+        best: tuple[list[Node], SumOfProducts] | None = None
+        for value in sums_with(node, block):
+            parts = parts_of(value, block)
+            work = None if parts is None else self._work(value, parts[1])
+            if parts is None or work is None:
+                break
+            if not (len(parts[1]) == 1 and parts[1][0].lies_for_the_library(value)):
+                best = (parts[0], work)
+        return best or Refusal("unprofitable", "the library takes it as it lies")
+
+    def _work(self, value: Value, contractions: Sequence[Contraction]) -> SumOfProducts | None:
+        """``contractions``, which add up to ``value``, as a kernel's work; None where they cannot be, or need not."""
+        if any(self._refusal(one.node) is not None for one in contractions):
+            return None
+        if len(contractions) > 1 and all(one.lies_for_the_library(one.node.results[0]) for one in contractions):
+            return None
+        return as_one(value, contractions)
+
+    def _refusal(self, node: Node) -> Refusal | None:
+        """Why ``node``, a dot_general, is nothing for a kernel; None if it is something."""
+        if "algorithm" in node.attributes:
+            return Refusal("unsupported", "it asks for an explicit algorithm")
+        kinds = {value.type.dtype for value in (*node.operands, *node.results)}
+        if kinds not in ({"f32"}, {"f64"}):
+            return Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
+        axes = Axes.of(node)
+        if not axes.batch or not axes.contracted:
+            return Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        if min(axes.extents) == 1:
+            return Refusal("unprofitable", "it is a product with a vector: XLA makes a product and a sum of it itself")
+        if min(axes.extents[:2]) > self.longest:
+            return Refusal("unprofitable", f"both operands are longer than {self.longest} along their free axes")
+        if axes.intensity > self.intensity:
+            return Refusal("unprofitable", f"it does more than {self.intensity} FLOP per byte")
+        return None
+
+
+def _put(block: Block, members: Sequence[Node], work: SumOfProducts) -> None:
+    outline(
+        block,
+        members,
+        work.arrays,
+        [work.out],
+        product_kernel(work) if work.fits_triton else None,
+        name="batched_product",
+        platform="cuda",
+        flops=work.flops,
+    )

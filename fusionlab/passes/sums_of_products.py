@@ -1,0 +1,141 @@
+"""Which contractions of a block are added up, and how their axes meet: what one kernel of products can make.
+
+dot_general, transpose ---- add ---- transpose          a sum of contractions, read by nobody on the way
+dot_general -----------'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fusionlab.codegen.batched_products import Axis, Product, SumOfProducts, count, run_on
+from fusionlab.codegen.raising_rules.contraction import precision_of
+from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.views import View, row_major
+from fusionlab.passes.contract_in_fusions import Axes
+
+_Kind = Literal["batch", "row", "column"]
+_OTHER: dict[_Kind, _Kind] = {"batch": "batch", "row": "column", "column": "row"}
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """``node``, a dot_general, as a part of a value: what each axis of that value is in it, with the steps along it in
+    the arrays that the two operands are views of."""
+
+    node: Node
+    views: tuple[View, View]
+    kinds: tuple[_Kind, ...]
+    steps: tuple[tuple[int, int], ...]
+    product: Product
+
+    @staticmethod
+    def of(node: Node, order: Sequence[int]) -> Contraction:
+        """``order`` says which axis of the node's result each axis of the value is."""
+        axes = Axes.of(node)
+        left, right = (View.of(value) for value in node.operands)
+        each: list[tuple[_Kind, tuple[int, int]]] = [
+            ("batch", (left.strides[ours], right.strides[theirs])) for ours, theirs in axes.batch
+        ]
+        each += [("row", (left.strides[axis], 0)) for axis in axes.free_left]
+        each += [("column", (0, right.strides[axis])) for axis in axes.free_right]
+        terms = run_on([Axis(axes.left[a], (left.strides[a], right.strides[b])) for a, b in axes.contracted])
+        product = Product((left.base, right.base), (left.offset, right.offset), terms, precision_of(node))
+        kinds, steps = zip(*(each[axis] for axis in order), strict=True)
+        return Contraction(node, (left, right), kinds, steps, product)
+
+    def turned(self) -> Contraction:
+        """The same with the right operand on the left."""
+        of = self.product
+        terms = tuple(Axis(axis.extent, axis.steps[::-1]) for axis in of.terms)
+        precision = of.precision[::-1] if isinstance(of.precision, tuple) else of.precision
+        product = Product(of.arrays[::-1], of.offsets[::-1], terms, precision)
+        kinds = tuple(_OTHER[kind] for kind in self.kinds)
+        return Contraction(self.node, self.views[::-1], kinds, tuple(s[::-1] for s in self.steps), product)
+
+    def lies_for_the_library(self, out: Value) -> bool:
+        """Whether each kind of axis runs on in each array, and one of a matrix's two kinds is together: cuBLAS takes
+        that as it lies, and writes it where ``out`` is."""
+        where = row_major(out.type.shape)
+        axes: dict[str, list[Axis]] = {"batch": [], "row": [], "column": []}
+        for extent, kind, steps, at in zip(out.type.shape, self.kinds, self.steps, where, strict=True):
+            axes[kind].append(Axis(extent, (*steps, at)))
+        axes["term"] = [Axis(axis.extent, (*axis.steps, 0)) for axis in self.product.terms]
+        for array, matrix in enumerate((("row", "term"), ("column", "term"), ("row", "column"))):
+            strides = [_stride(axes[kind], array) for kind in ("batch", *matrix)]
+            if None in strides or 0 in strides or 1 not in strides[1:]:
+                return False
+        return True
+
+
+def _stride(axes: Sequence[Axis], array: int) -> int | None:
+    """The stride of ``axes`` as one in an array; None if they do not run on there."""
+    one = run_on([Axis(axis.extent, (axis.steps[array],)) for axis in axes])
+    return None if len(one) > 1 else one[0].steps[0] if one else 1
+
+
+def sums_with(node: Node, block: Block) -> Iterator[Value]:
+    """The values that are ``node``, a dot_general, transposed and added to other contractions: each further on."""
+    value = node.results[0]
+    while True:
+        yield value
+        users = block.users.get(value, ())
+        if len(users) != 1 or value in block.returns or users[0].name not in ("stablehlo.transpose", "stablehlo.add"):
+            return
+        value = users[0].results[0]
+
+
+def parts_of(value: Value, block: Block) -> tuple[list[Node], list[Contraction]] | None:
+    """The ops that make ``value`` of contractions, in program order, and these; None where it is made of others too."""
+    members: dict[Node, None] = {}
+    found: list[Contraction] = []
+
+    def visit(value: Value, order: list[int], inside: bool) -> bool:
+        node = value.producer
+        if node is None or node in members:
+            return False
+        if inside and (len(block.users.get(value, ())) != 1 or value in block.returns):
+            return False
+        members[node] = None
+        if node.name == "stablehlo.dot_general":
+            found.append(Contraction.of(node, order))
+            return True
+        if node.name == "stablehlo.transpose":
+            permutation = list(node.attributes["permutation"])
+            return visit(node.operands[0], [permutation[axis] for axis in order], True)
+        return node.name == "stablehlo.add" and all(visit(operand, order, True) for operand in node.operands)
+
+    if not visit(value, list(range(len(value.type.shape))), False):
+        return None
+    return sorted(members, key=block.place.__getitem__), found
+
+
+def as_one(out: Value, contractions: Sequence[Contraction]) -> SumOfProducts | None:
+    """The contractions that add up to ``out`` as one kernel's work; None where they have no rows or columns in common.
+
+    An axis that is one of rows in one of them and not in another is one of the batch for all.
+    """
+    first = contractions[0]
+    aligned = [first, *(_aligned(other, first) for other in contractions[1:])]
+    axes: dict[str, list[Axis]] = {"batch": [], "row": [], "column": []}
+    for at, (extent, step) in enumerate(zip(out.type.shape, row_major(out.type.shape), strict=True)):
+        kinds = {one.kinds[at] for one in aligned}
+        steps = [step_of for one in aligned for step_of in one.steps[at]]
+        axes[kinds.pop() if len(kinds) == 1 else "batch"].append(Axis(extent, (*steps, step)))
+    batch, rows, columns = (run_on(axes[kind]) for kind in ("batch", "row", "column"))
+    if count(rows) == 1 or count(columns) == 1:
+        return None
+    return SumOfProducts(tuple(one.product for one in aligned), out, batch, rows, columns)
+
+
+def _aligned(one: Contraction, first: Contraction) -> Contraction:
+    """``one``, turned if that gives its axes more of the kinds that they have in ``first``."""
+    turned = one.turned()
+
+    def alike(other: Contraction) -> int:
+        return sum(mine == its != "batch" for mine, its in zip(other.kinds, first.kinds, strict=True))
+
+    return turned if alike(turned) > alike(one) else one
