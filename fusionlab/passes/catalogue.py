@@ -17,6 +17,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "contract-in-fusions": ("fusionlab.passes.contract_in_fusions", "ContractInFusions"),
     "contract-in-kernels": ("fusionlab.passes.contract_in_kernels", "ContractInKernels"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
+    "fold-constant-loops": ("fusionlab.passes.fold_constant_loops", "FoldConstantLoops"),
     "fuse-layers": ("fusionlab.passes.fuse_layers", "FuseLayers"),
     "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),
     "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),

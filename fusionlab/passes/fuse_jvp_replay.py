@@ -10,7 +10,8 @@ The candidates are rewritten and, where the study has a target, compiled for it;
 target's roofline is taken, and all are printed with their figures. With ``memory_budget``, candidates beyond it
 (temp bytes by XLA's buffer assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4,
 8, ... parts.
-``chunk`` asks for batch-replay with that many directions at a time.
+``chunk`` asks for batch-replay with that many directions at a time. In front of a forward Laplacian, loops of constants
+alone are run once and for all (fold-constant-loops).
 
 requires: what its passes require; a loop that is not a replay of that form is left alone with the reason.
 exact: reassociates.
@@ -29,6 +30,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.contract import Applied, Declined, Figures, Pass, Result, Setting
+from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
@@ -53,9 +55,10 @@ class FuseJvpReplay(Pass):
             raise InputError("memory_budget needs a target to compile for; give a target or an explicit chunk")
         if self.chunk:
             return _batched(program, setting, BatchReplay(chunk=self.chunk))
-        collapsed = _forward(program, setting, self.memory_budget)
+        folded = FoldConstantLoops().run(program, setting)
+        collapsed = _forward(folded.program, setting, self.memory_budget)
         if collapsed.applied:
-            return collapsed
+            return Result(collapsed.program, (*folded.applied, *collapsed.events))
         batched = _batched(program, setting, BatchReplay(memory_budget=self.memory_budget))
         return Result(batched.program, (*collapsed.events, *batched.events))
 

@@ -1,0 +1,15 @@
+// pipeline: fold-constant-loops{most_trips=50}
+// declined unprofitable: it runs for more trips than are tried
+func.func public @main() -> tensor<i32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r = stablehlo.while(%k = %zero) : tensor<i32>
+  cond {
+    %yes = stablehlo.constant dense<true> : tensor<i1>
+    stablehlo.return %yes : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %k, %one : tensor<i32>
+    stablehlo.return %next : tensor<i32>
+  }
+  return %r : tensor<i32>
+}
