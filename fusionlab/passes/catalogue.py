@@ -28,11 +28,13 @@ PASSES: dict[str, tuple[str, str]] = {
     "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
 }
 
+_LAYOUT = "merge-equal-slices,scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants"
 PIPELINES: dict[str, str] = {
-    "layout": "merge-equal-slices,scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants",
+    "layout": _LAYOUT,
+    "kernels": f"{_LAYOUT},contract-in-kernels,fuse-layers{{widest=256}}",
 }
 """Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
-it was measured (docs/layout.md)."""
+it was measured (docs/layout.md); ``kernels`` adds those passes that write kernels of their own, for CUDA."""
 
 SEARCHED = "best"
 """What ``apply`` searches pipelines for, in place of a preset (fusionlab.search)."""

@@ -35,7 +35,7 @@ from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
 from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
 from fusionlab.hlo.blocks import Block, blocks_of
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.contract_in_fusions import Axes
@@ -56,10 +56,13 @@ class ContractInKernels(Pass):
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every contraction that qualifies, wherever it stands."""
         platform = setting.platform if program.platform == "any" else program.platform
+        module = program.parse()
+        if not any(node.name == "stablehlo.dot_general" for node in flatten(module).walk()):
+            reason = "there is no dot_general in the program"
+            return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
         if platform != "cuda":
             reason = f"the program is for {platform}, and the kernels are for CUDA"
             return Result(program, (Declined(self.name, "unsupported", reason, ""),))
-        module = program.parse()
         kept = functions_of_others(module)
         made: Counter[str] = Counter()
         refused: Counter[tuple[Kind, str]] = Counter()
@@ -76,8 +79,6 @@ class ContractInKernels(Pass):
             Declined(self.name, kind, f"{many} of {total} dot_general: {reason}", places[kind, reason])
             for (kind, reason), many in refused.items()
         ]
-        if not total:
-            refusals.append(Declined(self.name, "unprofitable", "there is no dot_general in the program", ""))
         return changed(program, module, self, made, "contractions became kernels that read where it lies", refusals)
 
     def _in_block(self, function: Any, module: Any, at: int, made: Counter[str]) -> list[tuple[Kind, str, str]]:

@@ -186,6 +186,15 @@ def _halves(weights: Any, x: Any) -> Any:
     return lax.fori_loop(0, 3, body, x)
 
 
+def _heads(weights: Any, x: Any) -> Any:
+    """Scores of two heads, which lie between the rows and the features; and a loop of constants."""
+    ramp = lax.fori_loop(0, 3, lambda _, t: jnp.sin(t) + t, jnp.arange(6, dtype=x.dtype))
+    h = jnp.sin(x[:, :, None] * ramp)  # [2, 6, 6]
+    q, k = ((h @ matrix).reshape(2, 6, 2, 3) for matrix in (weights, weights.T))
+    score = jnp.einsum("wihc,wjhc->whij", q, k)
+    return lax.fori_loop(0, 3, lambda n, s: s + jnp.sin(n * score).sum((1, 2, 3)), x[:, 0])
+
+
 FUNCTIONS: dict[str, Any] = {
     "replay": _laplacian("replay"),
     "energy": _energy,
@@ -207,4 +216,5 @@ FUNCTIONS: dict[str, Any] = {
     "layers": _layers,
     "shared": _shared,
     "halves": _halves,
+    "heads": _heads,
 }

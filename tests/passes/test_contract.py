@@ -22,7 +22,7 @@ CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "p
 @pytest.fixture(scope="module")
 def programs(lowered):
     made = [lowered(FUNCTIONS[name], WEIGHTS, X) for name in CHANGED]
-    return [*made, lowered(FUNCTIONS["layers"], WEIGHTS, X, platform="cuda")]
+    return [*made, *(lowered(FUNCTIONS[name], WEIGHTS, X, platform="cuda") for name in ("layers", "heads"))]
 
 
 @pytest.fixture(scope="module")
