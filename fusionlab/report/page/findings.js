@@ -1,7 +1,7 @@
 // Clusters that could be one kernel, and the fusions that XLA refused, by cause.
 
 function clusterTable(target, side) {
-  const inside = (one) => el("details", {}, el("summary", {}, plural(one.units.length, "launch"), " ", short(one.units[0], 34)),
+  const inside = (one) => el("details", {}, el("summary", {}, plural(one.units.length, "launch"), ": ", short(one.units[0], 34), one.units.length > 1 && ", …"),
     el("ul", {}, one.units.map((name) => el("li", {}, launchLink(target, side, name)))));
   const to = (one) => link.cluster(target, side, target[side].clusters.indexOf(one));
   return table(`Clusters of launches on ${target.name}, ${side}, those that can give back most time first`, [
@@ -74,7 +74,8 @@ function causes(target, side) {
       const part = el("details", { on: { toggle: () => part.open && !body.childNodes.length &&
         replace(body, refusalTable(cause.cause, target, side, found.found.filter((one) => one.cause === cause.cause))) } },
         el("summary", {}, number(cause.boundary_us, "us"), " at ", number(cause.refusals, "count"),
-          cause.refusals === 1 ? " boundary of " : " boundaries of ", number(cause.dynamic_launches, "count"), " launches: ", el("strong", {}, cause.cause),
+          cause.refusals === 1 ? " boundary of " : " boundaries of ", number(cause.dynamic_launches, "count"),
+          cause.dynamic_launches === 1 ? " launch: " : " launches: ", el("strong", {}, cause.cause),
           known(xla) && ` (XLA's own estimate: ${format(Math.abs(xla), "us")} ${xla > 0 ? "lost" : "saved"} by refusing)`), body);
       return part;
     }),
