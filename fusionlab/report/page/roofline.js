@@ -5,8 +5,7 @@ const drawable = (point) => point.intensity_flop_per_byte > 0 && point.model_flo
 const power = (decade) => `10${[...String(decade)].map((digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)]).join("")}`;
 
 const BYTES_COUNTED = "Bytes (model): the operands and results of a launch, a slice or gather at what it takes. The time is XLA's estimate. " +
-  "A kernel above the roof is one of which XLA knows that it needs less than its whole operands, because it slices what it computes from them, " +
-  "or that it finds them in the cache.";
+  "A kernel above the roof takes a part only of what it computes from its operands, and so reads less of them than is counted.";
 
 function rooflinePlot(target, side) {
   const { ceilings, families, kernels } = target[side].roofline;
@@ -15,7 +14,7 @@ function rooflinePlot(target, side) {
   const undrawn = families.filter((point) => point.name !== "all" && !drawable(point)).map((point) => point.name);
   const dots = kernels.filter(drawable);
   const all = [...named, ...dots];
-  const above = dots.filter((point) => point.roof_share > 1.02);
+  const above = dots.filter((point) => point.roof_share > 1.02); // 1 and rounding is on the roof
   const log = (value) => Math.log10(value);
   const xs = [ceilings.ridge_flop_per_byte * 2, ...all.map((point) => point.intensity_flop_per_byte)];
   const ys = [ceilings.flops_per_s, ...all.map((point) => point.model_flops_per_s)];
