@@ -43,13 +43,13 @@ function clustersSection() {
   ];
 }
 
-function refusalTable(caption, target, side, found) {
+function refusalTable(caption, target, side, found, ofOneCause) {
   if (!found.length) return null;
   const to = (one) => link.launch(target, side, one.kernel);
   return table(caption, [
     text("kernel", (one) => one.kernel, (one) => launchLink(target, side, one.kernel)),
     figure("boundary", "us", (one) => one.boundary_us, to),
-    text("cause", (one) => one.cause),
+    ...(ofOneCause ? [] : [text("cause", (one) => one.cause)]),
     figure("runs", "count", (one) => one.dynamic_launches, to),
     figure("result", "bytes", (one) => one.result_bytes, to),
     text("read by", (one) => one.consumers.join(", "), (one) => one.consumers.slice(0, 3).map((name, i) => [i ? ", " : "", consumer(target, side, name)])),
@@ -72,7 +72,7 @@ function causes(target, side) {
       const xla = cause.xla.us_lost;
       const body = el("div");
       const part = el("details", { on: { toggle: () => part.open && !body.childNodes.length &&
-        replace(body, refusalTable(cause.cause, target, side, found.found.filter((one) => one.cause === cause.cause))) } },
+        replace(body, refusalTable(cause.cause, target, side, found.found.filter((one) => one.cause === cause.cause), true)) } },
         el("summary", {}, number(cause.boundary_us, "us"), " at ", number(cause.refusals, "count"),
           cause.refusals === 1 ? " boundary of " : " boundaries of ", number(cause.dynamic_launches, "count"),
           cause.dynamic_launches === 1 ? " launch: " : " launches: ", el("strong", {}, cause.cause),

@@ -54,7 +54,8 @@ function setUpSearch() {
     replace(results, parts.map((part) => [
       el("h3", {}, `${part.kind}: ${format(part.total, "count")}`),
       el("ul", { "aria-label": part.kind }, part.shown.map(([words, href, more]) => el("li", {},
-        el("a", { href, class: "code", title: more || words, on: { click: hide } }, scopeTail(words.length > 110 && more ? short(words, 110) : words, 110))))),
+        el("a", { href, class: "code", title: more || words, on: { click: hide } }, scopeTail(words.length > 110 && more ? short(words, 110) : words, 110)),
+        more && el("span", { class: "note code" }, " ", scopeTail(more, 60))))),
     ]));
     results.scrollTop = 0;
     results.hidden = !parts.length;
