@@ -41,11 +41,11 @@ def of_all_trips(operations: nx.DiGraph, flat: FlatFunction) -> nx.DiGraph:
     So that figures can be summed. A loop of unknown trips counts once, and a branch as both its sides.
     """
     known = nodes_by_id(flat, flat.name)
+    trips = {one: analyse(node).trips or 1 for one, node in known.items() if node.name == "stablehlo.while"}
     shown_inside = {facts["parent"] for _, facts in operations.nodes(data=True)}
     found = operations.copy()
     for node, facts in found.nodes(data=True):
-        outer = [node[:at] for at, letter in enumerate(node) if letter == "/" and node[:at] in known]
-        runs = math.prod(analyse(known[one]).trips or 1 for one in outer if known[one].name == "stablehlo.while")
+        runs = math.prod(trips.get(node[:at], 1) for at, letter in enumerate(node) if letter == "/")
         for figure in ("flops", "bytes"):
             facts[figure] = -1 if node in shown_inside else facts[figure] * runs
     return found

@@ -4,7 +4,7 @@ const PLOT = { width: 880, height: 470, left: 70, right: 20, top: 20, bottom: 48
 const drawable = (point) => point.intensity_flop_per_byte > 0 && point.model_flops_per_s > 0;
 const power = (decade) => `10${[...String(decade)].map((digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)]).join("")}`;
 
-const BYTES_COUNTED = "Bytes (model): the operands and results of a launch, a slice or gather at what it takes. The time is XLA's estimate. " +
+const BYTES_COUNTED = "Bytes (model): the operands and results of a launch, a slice or gather at what it takes. The time is XLA's estimate where it made one. " +
   "A kernel above the roof takes a part only of what it computes from its operands, and so reads less of them than is counted.";
 
 function rooflinePlot(target, side) {
