@@ -12,6 +12,7 @@ from rich.console import Console
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import InputError
+from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.graph import graph as op_graph
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
@@ -22,7 +23,7 @@ from fusionlab.report.dataflow_view import dataflow_drawing, dataflow_graph
 from fusionlab.report.dot import PICTURES, write_graph
 from fusionlab.report.drawing import Drawing, side_by_side
 from fusionlab.report.drawing_dot import drawing_dot
-from fusionlab.report.graph_files import graphml, model_explorer, node_data
+from fusionlab.report.graph_files import graphml, model_explorer, node_data, of_all_trips
 from fusionlab.report.kernel_view import kernel_drawing
 from fusionlab.report.launch_graph import launch_graph
 from fusionlab.report.replay_view import replay_dot
@@ -134,6 +135,8 @@ def _export(
         graphs["launches"] = launch_graph(_compiled(program, given))
     if path.suffix == ".graphml":
         return _write({path: graphml(next(iter(graphs.values())))})
+    if "operations" in graphs:
+        graphs["operations"] = of_all_trips(graphs["operations"], flatten(program.parse()))
     texts = {path: model_explorer(program.name, graphs).encode()}
     texts |= {path.with_suffix(f".{name}.json"): content.encode() for name, content in node_data(graphs).items()}
     return _write(texts)

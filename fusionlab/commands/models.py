@@ -42,6 +42,8 @@ def models(options: ModelsOptions, progress: Callable[[str], None], console: Con
         find_molecule(molecule, options.charge, options.spin)
     listed = []
     for name in [options.model] if options.model else ANSATZE:
+        if options.model is None:
+            progress(f"models: {name}")
         for molecule in molecules:
             try:
                 listed.append(_entry(name, molecule, options, progress))

@@ -25,21 +25,6 @@ STAGE_COLOURS = {
 }
 """Stage to fill: the palette of Okabe and Ito (2008), made to be told apart by colour-blind readers."""
 
-FAMILY_MARKS = {
-    "gemm": "◆",
-    "triangular-solve": "◣",
-    "factorisation": "◩",
-    "attention": "✱",
-    "elementwise": "●",
-    "reduction": "▼",
-    "layout": "□",
-    "gather-scatter": "⋈",
-    "sort": "↕",
-    "control": "↻",
-    "other": "?",
-}
-"""Op family to a mark, so that a family is told by shape and not by colour."""
-
 
 @dataclass(frozen=True)
 class Written:

@@ -1,7 +1,6 @@
 """A Drawing as DOT text for Graphviz's ``dot``: frames in frames, arrows as wide as their bytes, a legend.
 
-Families are told by colour and by mark, so that no reader depends on colours; the colours are those of Okabe and Ito
-(2008), made to be told apart by colour-blind readers.
+Families are told by colour and by mark (``family_looks``), so that no reader depends on colours.
 """
 
 from __future__ import annotations
@@ -10,25 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from fusionlab.report.arrows import pen_width
 from fusionlab.report.boxes import BOX_FAMILIES, Flow
-from fusionlab.report.dot import FAMILY_MARKS, STAGE_COLOURS, bytes_text, flops_text, quoted, text
+from fusionlab.report.dot import STAGE_COLOURS, bytes_text, flops_text, quoted, text
 from fusionlab.report.drawing import Block, Drawing, Group, Row
+from fusionlab.report.family_looks import FAMILY_LOOKS, family_colour, family_mark
 from fusionlab.report.grid import worth_drawing
 from fusionlab.report.panel_label import ROLE_WORDS, STAGE_WORDS, not_drawn
-
-FAMILY_COLOURS = {
-    "gemm": "#D55E00",
-    "elementwise": "#0072B2",
-    "layout": "#E69F00",
-    "reduction": "#009E73",
-    "gather-scatter": "#CC79A7",
-    "triangular-solve": "#56B4E9",
-    "factorisation": "#F0E442",
-    "attention": "#000000",
-    "sort": "#999999",
-    "control": "#999999",
-    "other": "#999999",
-}
-"""Op family to the colour of its bar."""
 
 _LOOKS = {
     "loop": 'style="rounded,filled", fillcolor="#F3F3F3", color="#202020", penwidth=3',
@@ -110,11 +95,11 @@ def _label(block: Block, widest: int) -> str:
 def _row(row: Row, widest: int) -> str:
     family = drawn_family(row.family)
     cells = (
-        ("LEFT", f"{FAMILY_MARKS[family]} {text(row.family)}"),
+        ("LEFT", f"{family_mark(family)} {text(row.family)}"),
         ("RIGHT", f"{row.count:,}"),
         ("RIGHT", text(flops_text(row.flops)) if row.flops else "&#8211;"),
         ("RIGHT", text(bytes_text(row.bytes)) if row.bytes else "&#8211;"),
-        ("LEFT", _bar(row.bytes / widest, FAMILY_COLOURS[family])),
+        ("LEFT", _bar(row.bytes / widest, family_colour(family))),
     )
     return "<TR>" + "".join(f'<TD ALIGN="{side}">{content}</TD>' for side, content in cells) + "</TR>"
 
@@ -122,7 +107,7 @@ def _row(row: Row, widest: int) -> str:
 def drawn_family(family: str) -> str:
     """The family whose colour and mark ``family`` has."""
     known = BOX_FAMILIES.get(family, family)
-    return known if known in FAMILY_COLOURS else "other"
+    return known if known in FAMILY_LOOKS else "other"
 
 
 def _bar(share: float, colour: str) -> str:
@@ -133,9 +118,9 @@ def _bar(share: float, colour: str) -> str:
 
 
 def _legend(drawing: Drawing, drawn: Sequence[Flow]) -> str:
-    families = [f for f in FAMILY_COLOURS if f in {drawn_family(one) for one in drawing.families}]
+    families = [f for f in FAMILY_LOOKS if f in {drawn_family(one) for one in drawing.families}]
     swatch = '<TD BGCOLOR="{}" FIXEDSIZE="TRUE" WIDTH="14" HEIGHT="12"></TD><TD ALIGN="LEFT">{} {}   </TD>'
-    swatches = "".join(swatch.format(FAMILY_COLOURS[f], FAMILY_MARKS[f], f) for f in families)
+    swatches = "".join(swatch.format(family_colour(f), family_mark(f), f) for f in families)
     stages = "".join(
         f'<TD BGCOLOR="{colour}">{text(f"{stage}  {STAGE_WORDS[stage]}" if stage else STAGE_WORDS[stage])}</TD>'
         for stage, colour in STAGE_COLOURS.items()

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
 
+from fusionlab.hlo.flat import FlatFunction
+from fusionlab.hlo.graph import nodes_by_id
+from fusionlab.hlo.loops import analyse
 from fusionlab.report.boxes import scope_path
 
 _GRADIENT = [{"stop": 0, "bgColor": "#FFFFFF"}, {"stop": 1, "bgColor": "#D55E00"}]
@@ -29,6 +33,22 @@ def graphml(graph: nx.DiGraph) -> bytes:
     content = io.BytesIO()
     nx.write_graphml(graph, content)
     return content.getvalue()
+
+
+def of_all_trips(operations: nx.DiGraph, flat: FlatFunction) -> nx.DiGraph:
+    """The graph with FLOPs and bytes of all trips at the operations inside of a loop, and none (-1) at the loop itself.
+
+    So that figures can be summed. A loop of unknown trips counts once, and a branch as both its sides.
+    """
+    known = nodes_by_id(flat, flat.name)
+    trips = {one: analyse(node).trips or 1 for one, node in known.items() if node.name == "stablehlo.while"}
+    shown_inside = {facts["parent"] for _, facts in operations.nodes(data=True)}
+    found = operations.copy()
+    for node, facts in found.nodes(data=True):
+        runs = math.prod(trips.get(node[:at], 1) for at, letter in enumerate(node) if letter == "/")
+        for figure in ("flops", "bytes"):
+            facts[figure] = -1 if node in shown_inside else facts[figure] * runs
+    return found
 
 
 def model_explorer(label: str, graphs: Mapping[str, nx.DiGraph]) -> str:
@@ -61,7 +81,7 @@ def _node(graph: nx.DiGraph, node: str) -> dict[str, Any]:
     return {
         "id": node,
         "label": str(facts["name"]).removeprefix("stablehlo."),
-        "namespace": _namespace(facts),
+        "namespace": _namespace(graph, facts),
         "attrs": attributes,
         "incomingEdges": [
             {"sourceNodeId": source, "sourceNodeOutputId": "0", "targetNodeInputId": str(number)}
@@ -70,9 +90,12 @@ def _node(graph: nx.DiGraph, node: str) -> dict[str, Any]:
     }
 
 
-def _namespace(facts: Mapping[str, Any]) -> str:
-    """Phase, loop, scopes and role, as nested layers."""
-    loop = str(facts.get("loop") or facts.get("parent") or "").replace("/", " ")
-    parts = [facts["phase"] or "outside of every scope" if facts["kind"] in ("op", "launch") else "", loop]
-    parts += [name.replace("/", " ") for name in scope_path(facts["scope"]) if name]
-    return "/".join(part for part in (*parts, facts["role"]) if part)
+def _namespace(graph: nx.DiGraph, facts: Mapping[str, Any]) -> str:
+    """Phase, loop, scopes and role, as nested layers; what a loop is given and gives back stands in the loop."""
+    parent = facts.get("parent") or ""
+    loop = str(facts.get("loop") or parent).replace("/", " ")
+    known = graph.nodes[parent] if parent in graph else facts
+    worded = facts["kind"] in ("op", "launch") or parent
+    phase = (facts["phase"] or known["phase"] or "outside of every scope") if worded else ""
+    parts = [phase, loop, *(name.replace("/", " ") for name in scope_path(facts["scope"]) if name), facts["role"]]
+    return "/".join(part for part in parts if part)

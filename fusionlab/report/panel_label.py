@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fusionlab.report.boxes import Box, Flow, Panel
-from fusionlab.report.dot import FAMILY_MARKS, STAGE_COLOURS, bytes_text, flops_text, text
+from fusionlab.report.dot import STAGE_COLOURS, bytes_text, flops_text, text
+from fusionlab.report.family_looks import FAMILY_LOOKS, family_colour, family_mark
 
 STAGE_WORDS = {
     "A": "features",
@@ -49,7 +50,7 @@ def panel_label(panel: Panel, widest: int, reads: tuple[int, int] = (0, 0), titl
         lines.insert(1, text(scope))
     head = " &#183; ".join(lines)
     rows = [_row([f'<TD COLSPAN="5" ALIGN="LEFT" BGCOLOR="{colour}" HEIGHT="{_ROW}">{head}</TD>'])]
-    rows += [_box_row(box, widest, colour) for box in panel.boxes]
+    rows += [_box_row(box, widest) for box in panel.boxes]
     if reads[0]:
         note = f"reads {reads[0]} {'residual' if reads[0] == 1 else 'residuals'}, {bytes_text(reads[1])}"
         rows.append(_row([f'<TD COLSPAN="5" ALIGN="LEFT" HEIGHT="{_ROW}"><I>{text(note)}</I></TD>']))
@@ -83,12 +84,14 @@ def legend(stages: Iterable[str], families: Iterable[str], *notes: str) -> str:
         if stage in shown
     ]
     drawn = set(families)
-    marks = "    ".join(f"{mark} {family}" for family, mark in FAMILY_MARKS.items() if family in drawn)
-    lines = ["columns of a panel: op family, operations, FLOPs, bytes moved (bar: bytes)", marks, *filter(None, notes)]
+    marks = "    ".join(f"{_mark(family)} {text(family)}" for family in FAMILY_LOOKS if family in drawn)
+    words = ("columns of a panel: op family, operations, FLOPs, bytes moved (bar: bytes)", *filter(None, notes))
+    first, *rest = map(text, words)
+    across = f'COLSPAN="{len(colours) + 1}" ALIGN="LEFT"'
     return (
         _TABLE.format(border=1)
         + _row(["<TD><B>Legend</B></TD>", *colours])
-        + "".join(_row([f'<TD COLSPAN="{len(colours) + 1}" ALIGN="LEFT">{text(line)}</TD>']) for line in lines)
+        + "".join(_row([f"<TD {across}>{line}</TD>"]) for line in (first, marks, *rest))
         + "</TABLE>"
     )
 
@@ -100,20 +103,24 @@ def not_drawn(moved: Sequence[Flow], drawn: Sequence[Flow]) -> str:
     return f"not drawn: {flows}, {bytes_text(sum(hidden))} together" if hidden else ""
 
 
-def _box_row(box: Box, widest: int, colour: str) -> str:
+def _box_row(box: Box, widest: int) -> str:
     name = " + ".join(box.families) if len(box.families) < 3 else "mixed"
-    marks = "".join(FAMILY_MARKS.get(family, FAMILY_MARKS["other"]) for family in box.families)
+    marks = "".join(map(_mark, box.families))
     unmodelled = f" ({box.unmodelled} unmodelled)" if box.unmodelled else ""
     contents = [
         f"{marks} {text(name + unmodelled)}",
         f"{box.ops:,} {'op' if box.ops == 1 else 'ops'}",
         text(flops_text(box.flops)) if box.flops else "&#8211;",
         text(bytes_text(box.bytes)) if box.bytes else "&#8211;",
-        _bar(box.bytes / widest, colour),
+        _bar(box.bytes / widest, family_colour(box.families[0])),
     ]
     aligned = zip(contents, ("LEFT", "RIGHT", "RIGHT", "RIGHT", "LEFT"), _WIDTHS, strict=True)
     cells = [f'<TD ALIGN="{side}" WIDTH="{width}" HEIGHT="{_ROW}">{content}</TD>' for content, side, width in aligned]
     return _row(cells)
+
+
+def _mark(family: str) -> str:
+    return f'<FONT COLOR="{family_colour(family)}">{family_mark(family)}</FONT>'
 
 
 def _bar(share: float, colour: str) -> str:

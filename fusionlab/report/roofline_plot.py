@@ -13,14 +13,10 @@ from html import escape
 
 from fusionlab.measure.model_time import Ceilings
 from fusionlab.measure.roofline import Point
+from fusionlab.report.family_looks import family_colour, family_mark
 
 _WIDTH, _HEIGHT = 900, 560
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 190, 50, 60
-_COLOURS = {
-    "elementwise": "#1b7f5c", "gemm": "#b5452c", "reduction": "#6a51a3", "layout": "#c98a00", "sort": "#777777",
-    "gather-scatter": "#2b6cb0", "triangular-solve": "#8c2d5e", "factorisation": "#4a4a4a", "attention": "#00838f",
-}  # fmt: skip
-_OTHER = "#777777"
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ def roofline_svg(
         f'<text x="{_LEFT}" y="24" font-size="15" font-weight="bold">{escape(title)}</text>',
         *_grid(axes),
         *_roofs(axes, ceilings),
-        *(_dot(axes, point, 2.5, _COLOURS.get(name, _OTHER), 0.35) for point, name in dots),
+        *(_dot(axes, point, 2.5, family_colour(name), 0.35) for point, name in dots),
         *_families(axes, drawn),
         "</svg>",
     ]
@@ -111,19 +107,20 @@ def _roofs(axes: _Axes, ceilings: Ceilings) -> Iterator[str]:
 def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
     """Dots, then their labels to the right of the plot, in the order of height and never on top of each other."""
     for point in points:
-        yield _dot(axes, point, 4 + 16 * math.sqrt(point.model_share or 0.0), _COLOURS.get(point.name, _OTHER), 0.8)
+        yield _dot(axes, point, 4 + 16 * math.sqrt(point.model_share or 0.0), family_colour(point.name), 0.8)
     at = float(_TOP)
     for point in sorted(points, key=lambda one: -(one.model_flops_per_s or 0.0)):
         x, y = axes.x(point.intensity_flop_per_byte), axes.y(point.model_flops_per_s or 1.0)
         at = max(at + 34, y - 40)
-        colour = _COLOURS.get(point.name, _OTHER)
+        colour = family_colour(point.name)
         left, share = _WIDTH - _RIGHT + 14, f"{point.model_share or 0.0:.0%}"
         yield (
             f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left - 4}" y2="{at - 4:.1f}" stroke="{colour}" stroke-width="0.6"/>'
         )
-        yield f'<text x="{left}" y="{at:.1f}" fill="{colour}" font-weight="bold">{escape(point.name)}</text>'
+        mark = f'<tspan fill="{colour}">{family_mark(point.name)}</tspan>'
+        yield f'<text x="{left}" y="{at:.1f}" font-weight="bold">{mark} {escape(point.name)}</text>'
         yield (
-            f'<text x="{left}" y="{at + 14:.1f}" fill="{colour}" font-size="11">{share} of time, '
+            f'<text x="{left}" y="{at + 14:.1f}" font-size="11">{share} of time, '
             f"{point.dynamic_launches:,} launches</text>"
         )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from fusionlab.hlo.flat import Node
 from fusionlab.hlo.stages import Attribution
 from fusionlab.report.boxes import scope_path
+from fusionlab.report.parts import have_numbers, part_numbers
 
 _LOOP_PARTS = frozenset(("while", "body", "cond", "closed_call", ""))
 _ONE_FLOW = frozenset(("laplacian", "wavefunction", ""))
@@ -47,6 +48,30 @@ def scope_steps(scope: str, found: Attribution) -> Path:
         steps.append(Step("stage", "outside of every stage"))
     distinct = [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
     return (*steps, *(Step("scope", name, found.stage, found.role) for name in distinct))
+
+
+def with_parts(paths: Mapping[Node, Path], done: Mapping[Node, Hashable]) -> dict[Node, Path]:
+    """The paths with a scope ``part_1``, ``part_2``, ... in stages whose layers have no scopes of their own.
+
+    ``paths`` are in program order; what ``done`` has equal entries for is the same operation, and what it has none for
+    (a constant) takes no part in the search, and stays where it is.
+    """
+    inside: dict[Path, list[Node]] = defaultdict(list)
+    for node, path in paths.items():
+        stages = [depth for depth, step in enumerate(path) if step.kind == "stage"]
+        if stages and path[stages[-1]].stage and node in done:
+            inside[path[: stages[-1] + 1]].append(node)
+    found = dict(paths)
+    for stage, nodes in inside.items():
+        inner = [paths[node][len(stage) :] for node in nodes]
+        if have_numbers(path[0].label for path in inner if path):
+            continue
+        words = [(done[node], *(step.label for step in path)) for node, path in zip(nodes, inner, strict=True)]
+        for node, path, part in zip(nodes, inner, part_numbers(words), strict=True):
+            if part:
+                step = Step("scope", f"part_{part}", stage[-1].stage, stage[-1].role)
+                found[node] = (*stage, step, *path)
+    return found
 
 
 def with_repeats(paths: Mapping[Node, Path]) -> dict[Node, Path]:

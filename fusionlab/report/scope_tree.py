@@ -5,9 +5,9 @@ The tree is what a view may fold and unfold; it says nothing about how that look
     program > loop (30 trips) > stage and role (``B tangent``) > scope (``interaction_0``) > op
 
 Scopes whose names differ in a number alone and that stand side by side are put into one *repeat* group
-(``interaction ×3``). A constant belongs where its first reader is; numbers written in place of an operand are no ops.
-Flows go from op to op: what a loop carries unchanged comes from where it was made, and a loop's result from the op in
-its body that made it.
+(``interaction ×3``); layers without scopes get some (``part ×4``). A constant belongs where its first reader is;
+numbers written in place of an operand are no ops. Flows go from op to op: what a loop carries unchanged comes from
+where it was made, and a loop's result from the op in its body that made it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fusionlab.hlo.families import family
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.stages import Attribution, attribute_nodes
-from fusionlab.report.scope_paths import Path, Step, scope_steps, with_repeats
+from fusionlab.report.scope_paths import Path, Step, scope_steps, with_parts, with_repeats
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ class _Builder:
         self._attributions = attribute_nodes(flat)
         self._paths: dict[Node, Path] = {}
         self._runs: dict[Node, int] = {}
+        self._readers: dict[Node, Node] = {}
         self._sources: dict[Value, Value] = {}
         self._depth: dict[Value, int] = {}
         self._carried: dict[Value, Value] = {}
@@ -112,6 +113,7 @@ class _Builder:
             self._runs[node] = runs
             self._paths[node] = (*inside, *scope_steps(node.scope, self._attributions[node]))
         readers = _first_readers(own)
+        self._readers |= readers
         for node in reversed(own):
             if family(node) == "constant" and node in readers:
                 self._paths[node] = self._paths[readers[node]]
@@ -153,13 +155,22 @@ class _Builder:
         nodes = list(self._paths)
         order = {node: i for i, node in enumerate(node for node in self._flat.walk() if node in self._paths)}
         nodes.sort(key=order.__getitem__)
-        paths = with_repeats({node: self._paths[node] for node in nodes})
+        paths = with_repeats(self._divided({node: self._paths[node] for node in nodes}))
         groups, at = _groups(paths)
         leaves = [self._leaf(node, at[paths[node]]) for node in nodes if node.name not in CONTROL_FLOW]
         _count(groups, leaves)
         _compare_repeats(groups, leaves)
         places = {leaf.node: i for i, leaf in enumerate(leaves)}
         return ScopeTree(tuple(groups), tuple(leaves), tuple(self._flows(leaves, places)))
+
+    def _divided(self, paths: Mapping[Node, Path]) -> dict[Node, Path]:
+        """The paths with the parts of stages that have no scopes for them; constants go with their first reader."""
+        found = with_parts(paths, {node: _done(node) for node in paths if family(node) != "constant"})
+        for node in reversed(list(found)):
+            reader = self._readers.get(node)
+            if family(node) == "constant" and reader is not None and paths[node] == paths[reader]:
+                found[node] = found[reader]
+        return found
 
     def _leaf(self, node: Node, group: int) -> Leaf:
         cost, runs = node_cost(node), self._runs[node]
@@ -253,11 +264,15 @@ def _compare_repeats(groups: Sequence[Group], leaves: Sequence[Leaf]) -> None:
         members = [i for i, one in enumerate(groups) if one.parent == at]
         group.repeats = len(members)
         done = [
-            tuple((leaf.node.name, *(str(v.handle.type) for v in leaf.node.results)) for leaf in leaves
-                  if _below(groups, leaf.group, member))
+            tuple(_done(leaf.node) for leaf in leaves if _below(groups, leaf.group, member))
             for member in members
         ]  # fmt: skip
         group.identical = len(set(done)) == 1
+
+
+def _done(node: Node) -> tuple[str, ...]:
+    """What an op does: its name and the types of its results."""
+    return (node.name, *(str(value.handle.type) for value in node.results))
 
 
 def _below(groups: Sequence[Group], at: int, ancestor: int) -> bool:

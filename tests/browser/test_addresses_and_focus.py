@@ -1,5 +1,7 @@
 """``report.html`` in a real browser: where addresses, Back and the keyboard lead, and what labels say."""
 
+from itertools import pairwise
+
 import pytest
 from selenium.webdriver.common.keys import Keys
 
@@ -56,3 +58,46 @@ def test_the_document_holds_no_path_of_the_target(document):
     (target,) = document["targets"]
     assert target["source"].endswith(".txtpb")
     assert "/" not in target["source"]
+
+
+def test_arrows_walk_through_what_was_found(page):
+    box = one(page, "#search")
+    box.send_keys("tanh")
+    until(page, lambda: every(page, "#results a"))
+    links = every(page, "#results a")
+    assert len(links) > 2
+
+    def press(key):
+        page.switch_to.active_element.send_keys(key)
+        return page.switch_to.active_element
+
+    assert [press(Keys.ARROW_DOWN), press(Keys.ARROW_DOWN), press(Keys.ARROW_UP)] == [links[0], links[1], links[0]]
+    assert [press(Keys.END), press(Keys.ARROW_DOWN), press(Keys.HOME)] == [links[-1], links[-1], links[0]]
+    assert press(Keys.ARROW_UP) == box
+    press(Keys.ARROW_DOWN)
+    assert press(Keys.ESCAPE) == box
+    assert not one(page, "#results").is_displayed()
+    box.send_keys(" ", Keys.BACKSPACE)
+    until(page, lambda: one(page, "#results").is_displayed())
+    wanted = every(page, "#results a")[0].get_attribute("href")
+    press(Keys.ENTER)
+    details(page)
+    assert page.current_url == wanted
+    assert page.switch_to.active_element.get_attribute("id") == "details-title"
+
+
+def test_everything_that_takes_the_focus_has_a_name_and_a_known_role(page):
+    nameless = page.execute_script(
+        """
+        const named = (node) => node.ariaLabel || node.textContent.trim() || node.labels?.length || node.title
+          || node.getAttribute("aria-labelledby");
+        const taken = document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']");
+        const roles = ["button", "region", "group", "link"];
+        const known = (node) => !node.hasAttribute("role") || roles.includes(node.getAttribute("role"));
+        return [...taken].filter((node) => !named(node) || !known(node)).map((node) => node.outerHTML.slice(0, 120));
+        """
+    )
+    assert nameless == []
+    levels = [int(node.tag_name[1]) for node in every(page, "h1, main h2, main h3, main h4")]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))

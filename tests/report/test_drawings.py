@@ -18,7 +18,8 @@ from fusionlab.report.cluster_view import cluster_drawing
 from fusionlab.report.dataflow_view import dataflow_drawing, dataflow_graph
 from fusionlab.report.dot import bytes_text
 from fusionlab.report.drawing import side_by_side
-from fusionlab.report.drawing_dot import FAMILY_COLOURS, drawing_dot
+from fusionlab.report.drawing_dot import drawing_dot
+from fusionlab.report.family_looks import family_colour
 from fusionlab.report.kernel_view import kernel_drawing
 from fusionlab.report.launch_graph import launch_graph
 from fusionlab.report.scope_view import scope_drawing
@@ -77,7 +78,7 @@ def test_arrows_are_as_wide_as_their_bytes_and_families_have_colours(program):
     text = drawing_dot(drawing)
     widths = [float(part.split(",")[0]) for part in text.split("penwidth=")[1:] if "label=" in part.split("]")[0]]
     assert max(widths) > 3 * min(widths)
-    assert FAMILY_COLOURS["gemm"] in text
+    assert family_colour("gemm") in text
     assert "◆ gemm" in text  # told by a mark as well
 
 

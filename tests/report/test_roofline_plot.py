@@ -20,7 +20,7 @@ def test_families_are_labelled_and_kernels_are_dots():
     root = ElementTree.fromstring(roofline_svg("tiny & small", families, kernels, CEILINGS))
     words = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
     assert "tiny & small" in words
-    assert {"gemm", "elementwise"} <= set(words)
+    assert {"◆ gemm", "● elementwise"} <= set(words)
     assert "all" not in words
     assert "roof: 19.5 TFLOP/s, 1,555 GB/s (spec of a100)" in words
     titles = [title.text for title in root.iter(f"{SVG}title")]

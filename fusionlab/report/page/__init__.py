@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fusionlab.report.family_looks import FAMILY_LOOKS
+
 SCRIPTS = (
     "dom.js",
     "format.js",
@@ -46,7 +48,8 @@ _FOLDER = Path(__file__).parent
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of ``report.html`` for a study document; ValueError for a number that JSON does not have."""
     style = _read("report.css")
-    script = '"use strict";\n(() => {\n' + "\n".join(map(_read, SCRIPTS)) + "})();\n"
+    families = f"const FAMILIES = {json.dumps(FAMILY_LOOKS, ensure_ascii=False)};\n"
+    script = '"use strict";\n(() => {\n' + families + "\n".join(map(_read, SCRIPTS)) + "})();\n"
     parts = {
         "@SCRIPT_HASH@": _digest(script),
         "@STYLE_HASH@": _digest(style),

@@ -1,22 +1,7 @@
-// Colour and mark of op families: the palette of Okabe and Ito (2008), which colour-blind readers can tell apart, and a
-// mark each, so that nothing is said by colour alone.
+// Colour and mark of op families: FAMILIES is family_looks.py's table, which the page puts before this script.
 
-const FAMILIES = {
-  elementwise: ["#009E73", "●"],
-  gemm: ["#D55E00", "◆"],
-  reduction: ["#0072B2", "▼"],
-  layout: ["#E69F00", "□"],
-  "gather-scatter": ["#56B4E9", "⋈"],
-  "triangular-solve": ["#CC79A7", "◣"],
-  factorisation: ["#8C6BB1", "◩"],
-  attention: ["#F0E442", "✱"],
-  sort: ["#999999", "↕"],
-  control: ["#999999", "↻"],
-};
-const OTHER = ["#999999", "?"];
-
-const familyColour = (family) => (FAMILIES[family] || OTHER)[0];
-const familyMark = (family) => (FAMILIES[family] || OTHER)[1];
+const familyColour = (family) => (FAMILIES[family] || FAMILIES.other)[0];
+const familyMark = (family) => (FAMILIES[family] || FAMILIES.other)[1];
 
 function familyTag(family) {
   const mark = el("span", { class: "mark", "aria-hidden": "true" }, familyMark(family));

@@ -1,7 +1,7 @@
 // Clusters that could be one kernel, and the fusions that XLA refused, by cause.
 
 function clusterTable(target, side) {
-  const inside = (one) => el("details", {}, el("summary", {}, plural(one.units.length, "launch"), " ", short(one.units[0], 34)),
+  const inside = (one) => el("details", {}, el("summary", {}, plural(one.units.length, "launch"), ": ", short(one.units[0], 34), one.units.length > 1 && ", …"),
     el("ul", {}, one.units.map((name) => el("li", {}, launchLink(target, side, name)))));
   const to = (one) => link.cluster(target, side, target[side].clusters.indexOf(one));
   return table(`Clusters of launches on ${target.name}, ${side}, those that can give back most time first`, [
@@ -43,13 +43,13 @@ function clustersSection() {
   ];
 }
 
-function refusalTable(caption, target, side, found) {
+function refusalTable(caption, target, side, found, ofOneCause) {
   if (!found.length) return null;
   const to = (one) => link.launch(target, side, one.kernel);
   return table(caption, [
     text("kernel", (one) => one.kernel, (one) => launchLink(target, side, one.kernel)),
     figure("boundary", "us", (one) => one.boundary_us, to),
-    text("cause", (one) => one.cause),
+    ...(ofOneCause ? [] : [text("cause", (one) => one.cause)]),
     figure("runs", "count", (one) => one.dynamic_launches, to),
     figure("result", "bytes", (one) => one.result_bytes, to),
     text("read by", (one) => one.consumers.join(", "), (one) => one.consumers.slice(0, 3).map((name, i) => [i ? ", " : "", consumer(target, side, name)])),
@@ -72,9 +72,10 @@ function causes(target, side) {
       const xla = cause.xla.us_lost;
       const body = el("div");
       const part = el("details", { on: { toggle: () => part.open && !body.childNodes.length &&
-        replace(body, refusalTable(cause.cause, target, side, found.found.filter((one) => one.cause === cause.cause))) } },
+        replace(body, refusalTable(cause.cause, target, side, found.found.filter((one) => one.cause === cause.cause), true)) } },
         el("summary", {}, number(cause.boundary_us, "us"), " at ", number(cause.refusals, "count"),
-          cause.refusals === 1 ? " boundary of " : " boundaries of ", number(cause.dynamic_launches, "count"), " launches: ", el("strong", {}, cause.cause),
+          cause.refusals === 1 ? " boundary of " : " boundaries of ", number(cause.dynamic_launches, "count"),
+          cause.dynamic_launches === 1 ? " launch: " : " launches: ", el("strong", {}, cause.cause),
           known(xla) && ` (XLA's own estimate: ${format(Math.abs(xla), "us")} ${xla > 0 ? "lost" : "saved"} by refusing)`), body);
       return part;
     }),

@@ -23,7 +23,7 @@ function graphSection() {
     controls(graphChoice),
     familyLegend(families),
     el("p", { class: "note" }, "Boxes are loops, stages with the derivative's role, scopes and ops; the bar in a box is its bytes by family. " +
-      "Bytes are counted as if nothing were fused. " +
+      "Bytes are counted as if nothing were fused; numbers in place of operands are no ops here. " +
       "Arrows are the values that pass, as wide as their bytes: ",
       el("span", { class: "sample data" }, "made and read"), ", ",
       el("span", { class: "sample residual" }, "made outside of a loop and read in every trip"), ", ",

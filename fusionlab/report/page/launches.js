@@ -12,7 +12,9 @@ function matrix(target, side, metric, most) {
   const groups = target[side].by_stage_family;
   const families = [...new Set(groups.map((group) => group.family))];
   const total = (of) => of.reduce((sum, group) => (known(group[metric]) ? (sum ?? 0) + group[metric] : sum), null);
-  families.sort((a, b) => (total(groups.filter((g) => g.family === b)) || 0) - (total(groups.filter((g) => g.family === a)) || 0));
+  const both = sideNames(target).flatMap((one) => target[one].by_stage_family); // one order before and after
+  const weight = (family) => total(both.filter((group) => group.family === family)) || 0;
+  families.sort((a, b) => weight(b) - weight(a));
   const stages = [...new Set(groups.map((group) => group.stage))].sort();
   const unfinished = (of) => metric === "model_us" && of.some((group) => group.unmodelled_us_launches > 0);
   const sumCell = (of, href) => number(total(of), kind, of.length ? href : null, unfinished(of));

@@ -4,6 +4,9 @@ const PLOT = { width: 880, height: 470, left: 70, right: 20, top: 20, bottom: 48
 const drawable = (point) => point.intensity_flop_per_byte > 0 && point.model_flops_per_s > 0;
 const power = (decade) => `10${[...String(decade)].map((digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)]).join("")}`;
 
+const BYTES_COUNTED = "Bytes (model): the operands and results of a launch, a slice or gather at what it takes. The time is XLA's estimate where it made one. " +
+  "A kernel above the roof takes a part only of what it computes from its operands, and so reads less of them than is counted.";
+
 function rooflinePlot(target, side) {
   const { ceilings, families, kernels } = target[side].roofline;
   if (!ceilings) return el("p", {}, `${target.name} has no spec, so it has no ceilings to draw.`);
@@ -11,6 +14,7 @@ function rooflinePlot(target, side) {
   const undrawn = families.filter((point) => point.name !== "all" && !drawable(point)).map((point) => point.name);
   const dots = kernels.filter(drawable);
   const all = [...named, ...dots];
+  const above = dots.filter((point) => point.roof_share > 1.02); // 1 and rounding is on the roof
   const log = (value) => Math.log10(value);
   const xs = [ceilings.ridge_flop_per_byte * 2, ...all.map((point) => point.intensity_flop_per_byte)];
   const ys = [ceilings.flops_per_s, ...all.map((point) => point.model_flops_per_s)];
@@ -29,7 +33,9 @@ function rooflinePlot(target, side) {
   const familyOf = new Map(launchesOf(target, side).map((row) => [row.name, row.family]));
   return el("figure", { class: "plot" },
     el("figcaption", {}, `${target.name}, ${side}: ${format(ceilings.flops_per_s / 1e12, "ratio")} TFLOP/s, ` +
-      `${format(ceilings.bytes_per_s / 1e9, "count")} GB/s (${ceilings.source})` + (undrawn.length ? `; not drawn, without FLOPs or a time: ${undrawn.join(", ")}` : "")),
+      `${format(ceilings.bytes_per_s / 1e9, "count")} GB/s (${ceilings.source})` + (undrawn.length ? `; not drawn, without FLOPs or a time: ${undrawn.join(", ")}` : ""),
+      el("p", { class: "note" }, BYTES_COUNTED, above.length > 0 && ` Here that is ${above.length} of ${plural(dots.length, "kernel")}: `,
+        above.slice(0, 6).map((point, i) => [i ? ", " : "", launchLink(target, side, point.name)]), above.length > 6 && ", …")),
     svg("svg", { viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "group", "aria-label": `roofline of ${target.name}, ${side}` },
       decades(x0, x1).map((d) => [svg("line", { x1: px(10 ** d), x2: px(10 ** d), y1: PLOT.top, y2: PLOT.height - PLOT.bottom, class: "grid" }),
         svg("text", { x: px(10 ** d), y: PLOT.height - PLOT.bottom + 18, "text-anchor": "middle" }, power(d))]),

@@ -28,6 +28,19 @@ function findAll(words) {
   return found.filter((part) => part.total);
 }
 
+// Arrows, Home and End walk from the box through the links and back; Enter in the box follows the first. Whether they did.
+function steps(event, box, results) {
+  const links = [...results.querySelectorAll("a")];
+  const at = links.indexOf(document.activeElement);
+  if (event.key === "Enter" && at < 0) links[0].click();
+  else if (event.key === "ArrowDown") links[Math.min(at + 1, links.length - 1)].focus();
+  else if (event.key === "ArrowUp" && at >= 0) (links[at - 1] || box).focus();
+  else if (event.key === "Home" && at >= 0) links[0].focus();
+  else if (event.key === "End" && at >= 0) links.at(-1).focus();
+  else return false;
+  return true;
+}
+
 function setUpSearch() {
   const box = document.getElementById("search");
   const results = document.getElementById("results");
@@ -40,29 +53,29 @@ function setUpSearch() {
     said.textContent = box.value.trim() ? `${format(total, "count")} found` : "";
     replace(results, parts.map((part) => [
       el("h3", {}, `${part.kind}: ${format(part.total, "count")}`),
-      el("ul", {}, part.shown.map(([words, href, more]) => el("li", {},
-        el("a", { href, class: "code", title: more || words, on: { click: hide } }, scopeTail(words.length > 110 && more ? short(words, 110) : words, 110))))),
+      el("ul", { "aria-label": part.kind }, part.shown.map(([words, href, more]) => el("li", {},
+        el("a", { href, class: "code", title: more || words, on: { click: hide } }, scopeTail(words.length > 110 && more ? short(words, 110) : words, 110)),
+        more && el("span", { class: "note code" }, " ", scopeTail(more, 60))))),
     ]));
+    results.scrollTop = 0;
     results.hidden = !parts.length;
   };
   box.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(show, 120);
   });
-  box.addEventListener("focus", () => box.value && show());
+  box.addEventListener("focus", () => box.value && results.hidden && show());
   document.addEventListener("keydown", (event) => {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.key === "/" && !typing) {
       event.preventDefault();
       box.focus();
     } else if (event.key === "Escape") {
-      if (!results.hidden) hide();
-      else if (!document.getElementById("details").hidden) closeDetails();
-    } else if (event.key === "ArrowDown" && event.target === box) {
-      event.preventDefault();
-      const first = results.querySelector("a");
-      if (first) first.focus();
-    }
+      if (!results.hidden) {
+        box.focus();
+        hide();
+      } else if (!document.getElementById("details").hidden) closeDetails();
+    } else if (event.target.closest(".search") && !results.hidden && steps(event, box, results)) event.preventDefault();
   });
   addEventListener("hashchange", hide);
   document.addEventListener("pointerdown", (event) => {
