@@ -13,12 +13,13 @@ class InputError(Exception):
 class NotStudied(InputError):
     """A whole and valid module with something in it that is not studied: ``what`` it is, and ``where``.
 
-    ``apply`` passes the file ``path`` through as it is; for every other command it is wrong input.
+    ``apply`` passes ``content``, which is what was read of the file ``path``, through as it is; for every other command
+    it is wrong input.
     """
 
-    def __init__(self, path: str, what: str, where: str) -> None:
+    def __init__(self, path: str, what: str, where: str, content: bytes) -> None:
         super().__init__(f"{path}: {what}")
-        self.path, self.what, self.where = path, what, where
+        self.path, self.what, self.where, self.content = path, what, where, content
 
 
 class CompileError(RuntimeError):

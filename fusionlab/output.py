@@ -25,9 +25,18 @@ def require_writable(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be written to: {error.strerror or error}") from None
 
 
+def require_plain_file(path: Path) -> None:
+    """InputError where ``path`` is a device, a pipe or a link: a device or a link would be replaced, not written through."""
+    if path.is_symlink():
+        raise InputError(f"{path}: is a symbolic link; name the file itself")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a device or a pipe; name a file")
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write ``content`` to ``path`` so that a reader sees the old file or the new one; InputError when it fails."""
     content = content.encode() if isinstance(content, str) else content
+    require_plain_file(path)
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -115,3 +115,19 @@ def test_a_file_or_a_link_is_no_folder(tmp_path):
     for name in ("file", "link"):
         with pytest.raises(InputError, match="is not a folder"):
             write_folder(tmp_path / name, {"one.txt": "1"}, OWN)
+
+
+def test_what_is_no_plain_file_is_neither_replaced_nor_written_through(tmp_path):
+    """A rename would put a file in the place of a device; a link may lead out of the folder that was named."""
+    theirs = tmp_path / "theirs"
+    theirs.write_text("old")
+    (tmp_path / "link").symlink_to(theirs)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(tmp_path.iterdir())
+    for name, said in (("link", "symbolic link"), ("dangling", "symbolic link"), ("pipe", "a device or a pipe")):
+        with pytest.raises(InputError, match=said):
+            write_whole(tmp_path / name, "new")
+    assert theirs.read_text() == "old"
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "pipe").is_fifo()

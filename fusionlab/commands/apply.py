@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,11 +13,11 @@ from rich.console import Console
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.commands.best import SearchOptions, fixed_part, require_search, searched
-from fusionlab.commands.source import load_program
 from fusionlab.errors import InputError
 from fusionlab.hlo.diff.hunks import diff_programs
-from fusionlab.hlo.program import Program
-from fusionlab.output import require_writable, write_whole
+from fusionlab.hlo.program import Program, bytes_of
+from fusionlab.hlo.saved import content_as_saved
+from fusionlab.output import require_plain_file, require_writable, write_whole
 from fusionlab.passes.contract import Pass
 from fusionlab.passes.pipeline import parse_pipeline
 from fusionlab.report.diff_view import print_diffs
@@ -47,15 +48,11 @@ def apply(
     source: Workload | Program, options: ApplyOptions, given: Circumstances, console: Console
 ) -> tuple[dict[str, Any], int]:
     """Run the study; print the table; write ``out`` if the result may be trusted. Gives the document and exit code."""
-    fixed = fixed_part(pipeline_text(options))
-    require_search(pipeline_text(options), options.search)
-    passes = passes_of(options) if fixed is None else fixed
-    if options.out:
-        require_file_name(options.out, "--out")
+    passes, searches = planned(options)
     original, found = None, None
-    if fixed is not None:
+    if searches:
         original = lower(source, given)
-        passes, found = searched(original, fixed, options.search, options.memory_budget, given, console)
+        passes, found = searched(original, passes, options.search, options.memory_budget, given, console)
     outcome = study(source, passes, given, unchecked=options.unchecked, original=original)
     document = outcome.to_json()
     if found is not None:
@@ -64,6 +61,19 @@ def apply(
         document["diff"] = _diff(outcome, options.diff_lines, console)
     print_outcome(outcome, console)
     return document, _finish(source, options, outcome)
+
+
+def planned(options: ApplyOptions) -> tuple[tuple[Pass, ...], bool]:
+    """The passes that the options name, without a ``best`` at their end, and whether it is there.
+
+    InputError for options that cannot be followed, whatever the program is.
+    """
+    fixed = fixed_part(pipeline_text(options))
+    require_search(pipeline_text(options), options.search, options.memory_budget)
+    passes = passes_of(options) if fixed is None else fixed
+    if options.out:
+        require_file_name(options.out, "--out")
+    return passes, fixed is not None
 
 
 def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:
@@ -78,6 +88,7 @@ def require_file_name(name: str, option: str) -> None:
     """InputError unless a file called ``name`` can be written; ``option`` is where the name was given."""
     if Path(name).is_dir():
         raise InputError(f"{name}: is a folder; {option} names the file to write")
+    require_plain_file(Path(name))
     require_writable(Path(name).resolve().parent)
 
 
@@ -117,8 +128,10 @@ def _finish(source: Workload | Program, options: ApplyOptions, outcome: Outcome)
 def _as_read(program: Program) -> bytes:
     """The bytes of the file that ``program`` was read from; its text where the file can no longer be read the same."""
     path = Path(program.provenance)
-    if path.is_file() and load_program(str(path)).digest == program.digest:
-        return path.read_bytes()
+    with contextlib.suppress(InputError):
+        content = bytes_of(path)
+        if getattr(content_as_saved(content, path), "digest", None) == program.digest:
+            return content
     return program.text.encode()
 
 

@@ -43,10 +43,10 @@ def fixed_part(pipeline: str) -> tuple[Pass, ...] | None:
     return parse_pipeline(front) if comma else ()
 
 
-def require_search(pipeline: str, options: SearchOptions) -> None:
+def require_search(pipeline: str, options: SearchOptions, memory_budget: str | None = None) -> None:
     """InputError where ``options`` are given and ``pipeline`` searches nothing, or where they cannot be followed."""
     if fixed_part(pipeline) is not None:
-        _goal(options, None)
+        _goal(options, memory_budget)
     elif options.given:
         raise InputError("--objective, --time-limit and --seed are for --pipeline best")
 

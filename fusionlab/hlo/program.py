@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import math
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +17,10 @@ from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, NotStudied
+from fusionlab.hlo.contents import is_dynamic, is_impossible, operations_in, platform_of, types_in
 from fusionlab.hlo.foreign import Foreign, Unreadable, read_apart
 
-_MOST_ELEMENTS = 2**48
-_DYNAMIC = re.compile(r"tensor<(?:\d+x)*\?[^>]*>")
 _ONLY_STATIC = "only tensors of static shape can be studied"
-_CPU_CALLS = re.compile(rb"lapack_|__custom_call_cpu|ducc_fft|eigen_")
-_CUDA_CALLS = re.compile(rb"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
 
 
 @dataclass(frozen=True)
@@ -60,19 +55,13 @@ class Program:
     def from_module(module: ir.Module, *, name: str, provenance: str, platform: str | None = None) -> Program:
         """Freeze ``module`` (it is serialised; later edits of it do not reach the Program)."""
         bytecode = bytecode_of(module)
-        return Program(name, bytecode, platform or _platform_of(bytecode), provenance)
+        return Program(name, bytecode, platform or platform_of(module), provenance)
 
     @staticmethod
     def from_file(path: str | Path) -> Program:
         """Read StableHLO text, MLIR bytecode or a portable artifact. InputError names the file and what is wrong."""
         path = Path(path)
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-        if not content.strip():
-            raise InputError(f"{path}: the file is empty; expected a StableHLO module")
-        return Program.of_foreign_bytes(content, path)
+        return Program.of_foreign_bytes(bytes_of(path), path)
 
     @staticmethod
     def of_foreign_bytes(content: bytes, path: Path, *, name: str = "", platform: str | None = None) -> Program:
@@ -81,31 +70,31 @@ class Program:
 
         MLIR reads it in another process first: what this one reads is what MLIR has written there.
         """
+        if not content.strip():
+            raise InputError(f"{path}: the file is empty; expected a StableHLO module")
         try:
             bytecode = read_apart(content)
         except Unreadable as error:
             raise InputError(f"{path}: {error}") from None
         except Foreign as error:
-            raise NotStudied(str(path), error.what, error.where) from None
-        program = Program(name or path.stem, bytecode, platform or _platform_of(bytecode), str(path))
+            raise NotStudied(str(path), error.what, error.where, content) from None
         try:
-            module = program.parse()
+            module = _parsed(bytecode)
         except ir.MLIRError as error:  # a dialect that is registered there and not here
             cause = str(error).splitlines()[-1].strip()
             raise InputError(f"{path}: not a valid StableHLO module: {cause}") from None
-        _require_static_tensors(module, path)
-        return program
+        _require_static_tensors(module, path, content)
+        return Program(name or path.stem, bytecode, platform or platform_of(module), str(path))
 
     @staticmethod
     def from_own_file(path: str | Path) -> Program:
         """Read the bytecode of a Program that fusionlab itself has written, for another process of its own."""
         bytecode = Path(path).read_bytes()
-        return Program(Path(path).stem, bytecode, _platform_of(bytecode), str(path))
+        return Program(Path(path).stem, bytecode, platform_of(_parsed(bytecode)), str(path))
 
     def parse(self) -> ir.Module:
         """A fresh copy of the module in a fresh context (``module.context``)."""
-        with make_ir_context():
-            return ir.Module.parse(self.bytecode)
+        return _parsed(self.bytecode)
 
     @cached_property
     def digest(self) -> str:
@@ -130,7 +119,15 @@ class Program:
     @cached_property
     def ops(self) -> int:
         """Number of StableHLO and CHLO operations, in all functions and regions."""
-        return len(re.findall(r'"?\b(?:stablehlo|chlo)\.(?!return\b)[a-z_]+"?[ (]', str(self.parse())))
+        return operations_in(self.parse())
+
+
+def bytes_of(path: Path) -> bytes:
+    """The content of the file ``path``; InputError where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def bytecode_of(module: ir.Module) -> bytes:
@@ -159,7 +156,12 @@ def _public_function(module: ir.Module) -> Any:
     return next((f for f in public if f.name.value == "main"), public[0] if public else None)
 
 
-def _require_static_tensors(module: ir.Module, path: Path) -> None:
+def _parsed(bytecode: bytes) -> ir.Module:
+    with make_ir_context():
+        return ir.Module.parse(bytecode)
+
+
+def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
     """InputError naming the file, unless ``module`` has an entry, and only tensors of static and possible shape.
 
     NotStudied, where the shapes are dynamic.
@@ -173,17 +175,10 @@ def _require_static_tensors(module: ir.Module, path: Path) -> None:
             except ValueError:
                 where = f"@{entry.name.value}"
                 what = f"{kind} {index} of {where} has type {type_}; {_ONLY_STATIC}"
-                raise NotStudied(str(path), what, where) from None
-    text = str(module)
-    if (dynamic := _DYNAMIC.search(text)) is not None:
-        where = next((f"@{op.name.value}" for op in module.body.operations if _DYNAMIC.search(str(op))), "the module")
-        raise NotStudied(str(path), f"there is a {dynamic[0]} in {where}; {_ONLY_STATIC}", where)
-    for shape in set(re.findall(r"tensor<((?:\d+x)+)", text)):
-        if math.prod(map(int, shape.split("x")[:-1])) > _MOST_ELEMENTS:
-            raise InputError(f"{path}: there is a tensor<{shape}...> in the module, more than any memory holds")
-
-
-def _platform_of(bytecode: bytes) -> str:
-    if _CUDA_CALLS.search(bytecode):
-        return "cuda"
-    return "cpu" if _CPU_CALLS.search(bytecode) else "any"
+                raise NotStudied(str(path), what, where, content) from None
+    found = types_in(module)
+    if (dynamic := next(filter(is_dynamic, found), None)) is not None:
+        where = found[dynamic]
+        raise NotStudied(str(path), f"there is a {dynamic} in {where}; {_ONLY_STATIC}", where, content)
+    if (large := next(filter(is_impossible, found), None)) is not None:
+        raise InputError(f"{path}: there is a {large} in {found[large]}, more than any memory holds")

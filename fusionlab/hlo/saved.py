@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fusionlab.errors import InputError
+from fusionlab.errors import InputError, NotStudied
 from fusionlab.hlo.accepted_hlo import why_hlo_refused
 from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, bytes_of
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
@@ -38,10 +38,11 @@ def load_saved(path: str | Path) -> HloFile | Program:
     InputError names the file and, for HLO text, the line and column where it stops being that.
     """
     path = Path(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return content_as_saved(bytes_of(path), path)
+
+
+def content_as_saved(content: bytes, path: Path) -> HloFile | Program:
+    """What ``load_saved`` gives for a file ``path`` with the bytes ``content``."""
     if _HLO_TEXT.match(content):
         text = content.decode("utf-8", "replace")
         try:
@@ -51,7 +52,7 @@ def load_saved(path: str | Path) -> HloFile | Program:
         if (cause := why_hlo_refused(module)) is not None:
             raise InputError(f"{path}: {cause}")
         return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
-    return _exported(path, content) or Program.from_file(path)
+    return _exported(path, content) or Program.of_foreign_bytes(content, path)
 
 
 def _exported(path: Path, content: bytes) -> Program | None:
@@ -69,4 +70,7 @@ def _exported(path: Path, content: bytes) -> Program | None:
         raise InputError(f"{path}: exported for several platforms ({named}); export it for one of them")
     name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # it becomes part of file names
     module = exported.mlir_module_serialized
-    return Program.of_foreign_bytes(module, path, name=name, platform=exported.platforms[0])
+    try:
+        return Program.of_foreign_bytes(module, path, name=name, platform=exported.platforms[0])
+    except NotStudied as found:  # the file is the whole of the artifact, not only its module
+        raise NotStudied(found.path, found.what, found.where, content) from None

@@ -2,8 +2,15 @@
 
 import json
 
+import jax
 import pytest
+from jax import export
+from rich.console import Console
 
+from fusionlab.commands.apply import ApplyOptions
+from fusionlab.commands.pass_through import pass_through
+from fusionlab.commands.source import load_program
+from fusionlab.errors import NotStudied
 from tests.foreign.test_foreign_programs import DONATED
 
 SINE = "stablehlo.sine %y : tensor<4xf32>"
@@ -65,6 +72,95 @@ def test_a_search_is_refused_too(cli, tmp_path):
     result = cli("apply", path, "--pipeline", "best", "--json", "--quiet")
     assert result.exit_code == 0, result.stderr
     assert [event["pass"] for event in json.loads(result.stdout)["events"]] == ["best"]
+
+
+BAD_OPTIONS = {
+    "objective": (("--pass", "batch-replay", "--objective", "time"), "are for --pipeline best"),
+    "unknown objective": (("--pipeline", "best", "--objective", "beauty"), "unknown objective"),
+    "time limit": (("--pipeline", "best", "--time-limit", "-1"), "--time-limit must be positive"),
+    "budget of a search": (("--pipeline", "best", "--memory-budget", "much"), "much"),
+    "budget": (("--pass", "batch-replay", "--memory-budget", "much"), "much"),
+    "budget of no pass": (
+        ("--pass", "hoist-loop-invariants", "--memory-budget", "1GiB"),
+        "has the option memory_budget",
+    ),
+    "pass": (("--pass", "batch-reply"), "unknown pass"),
+    "option of a pass": (("--pass", "batch-replay{chunks=2}"), "chunks"),
+    "nothing": ((), "name what to apply"),
+    "target": (("--pass", "batch-replay", "--target", "b200"), "unknown target"),
+    "walkers": (("--pass", "batch-replay", "--check-walkers", "0"), "--check-walkers"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_OPTIONS)
+def test_options_are_checked_as_for_any_other_file(name, cli, tmp_path):
+    options, said = BAD_OPTIONS[name]
+    dynamic, static, out = tmp_path / "dynamic.mlir", tmp_path / "static.mlir", tmp_path / "out.mlir"
+    dynamic.write_text(module(other=ANY))
+    static.write_text(module())
+    for path in (dynamic, static):
+        result = cli("apply", path, *options, "--out", out, "--quiet")
+        assert result.exit_code == 2, result.stdout
+        assert said in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert not out.exists()
+
+
+def test_what_was_read_is_what_is_written(tmp_path):
+    """The file may be another one by then, or gone."""
+    path, out = tmp_path / "in.mlir", tmp_path / "out.mlir"
+    path.write_text(module(other=ANY))
+    with pytest.raises(NotStudied) as found:
+        load_program(str(path))
+    path.unlink()
+    options = ApplyOptions(("batch-replay",), out=str(out))
+    _, code = pass_through(found.value, options, Console(quiet=True))
+    assert code == 0
+    assert out.read_text() == module(other=ANY)
+
+
+def test_an_artifact_of_jax_export_comes_out_whole(cli, tmp_path):
+    path, out = tmp_path / "saved.bin", tmp_path / "out.bin"
+    (rows,) = export.symbolic_shape("rows")
+    argument = jax.ShapeDtypeStruct((rows,), "float32")
+    path.write_bytes(export.export(jax.jit(lambda x: x * 2), platforms=["cpu"])(argument).serialize())
+    result = cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert out.read_bytes() == path.read_bytes()
+
+
+STRINGS = {
+    "attribute": module().replace("= 1 : i32}", '= "tensor<?x4xf32>"}', 1),
+    "operation": module(f'{SINE[:-15]} {{x.note = "tensor<?xf32> cublas"}} : tensor<4xf32>'),
+    "location": module(f'{SINE} loc("tensor<9999999999999999999x?xf32> cuda_kernel")'),
+    "symbol": module(other=ARITH.replace("arith.addf", "stablehlo.add").replace("@sum", '@"tensor<?xf32>cusolver_"')),
+    "encoding": module(f'{SINE}\n  %z = stablehlo.cosine %y : (tensor<4xf32>) -> tensor<4xf32, "tensor<?xf32>">'),
+}
+
+
+@pytest.mark.parametrize("name", STRINGS)
+def test_words_in_a_module_are_not_taken_for_its_types_and_calls(name, tmp_path):
+    path = tmp_path / "in.mlir"
+    path.write_text(STRINGS[name])
+    assert load_program(str(path)).platform == "any"
+
+
+SHAPES = {
+    "tuple": ("tuple<tensor<4xf32>, tensor<?xf32>>", "there is a tuple<tensor<4xf32>, tensor<?xf32>> in @far"),
+    "bounded": ("tensor<?xf32, #stablehlo.bounds<4>>", "bounds<4>> in @far"),
+    "unranked": ("tensor<*xf32>", "there is a tensor<*xf32> in @far"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_dynamic_shapes_are_found_in_every_type(name, cli, tmp_path):
+    """Also in the signature of a function without a body."""
+    path = tmp_path / "in.mlir"
+    type_, said = SHAPES[name]
+    path.write_text(module(other=f"func.func private @far({type_})"))
+    refused = cli("replays", path, "--quiet")
+    assert refused.exit_code == 2
+    assert said in refused.stderr
 
 
 def test_a_dialect_that_cannot_even_be_parsed_is_named(cli, tmp_path):

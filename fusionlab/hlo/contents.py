@@ -1,0 +1,88 @@
+"""What a parsed module has in it, seen by walking its operations.
+
+Never by searching its text: strings, names and locations in it can say anything.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+
+MOST_ELEMENTS = 2**48
+_CPU_CALLS = re.compile(r"lapack_|__custom_call_cpu|ducc_fft|eigen_")
+_CUDA_CALLS = re.compile(r"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
+_COUNTED = ("stablehlo", "chlo")
+
+
+def operations_in(module: ir.Module) -> int:
+    """Number of StableHLO and CHLO operations of ``module``, in all functions and regions; terminators do not count."""
+    count = 0
+
+    def look(operation: Any) -> Any:
+        nonlocal count
+        dialect, _, name = operation.name.partition(".")
+        count += dialect in _COUNTED and name != "return"
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    return count
+
+
+def platform_of(module: ir.Module) -> str:
+    """``cuda`` or ``cpu``, whose libraries the custom calls of ``module`` name; ``any`` where they name neither's."""
+    targets = set()
+
+    def look(operation: Any) -> Any:
+        if operation.name.endswith("custom_call") and "call_target_name" in operation.attributes:
+            targets.add(operation.attributes["call_target_name"].value)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    if any(map(_CUDA_CALLS.search, targets)):
+        return "cuda"
+    return "cpu" if any(map(_CPU_CALLS.search, targets)) else "any"
+
+
+def types_in(module: ir.Module) -> dict[ir.Type, str]:
+    """Types of all values in ``module``, and of the arguments and results of functions without a body; for each of them
+    the first function that it is in (``@main``), or ``the module``."""
+    found: dict[ir.Type, str] = {}
+    for top in module.body.operations:
+        is_function = top.operation.name == "func.func"
+        where = f"@{top.name.value}" if is_function else "the module"
+        if is_function:
+            found |= {type_: where for type_ in (*top.type.inputs, *top.type.results) if type_ not in found}
+
+        def look(operation: Any, where: str = where) -> Any:
+            for result in operation.results:
+                found.setdefault(result.type, where)
+            for region in operation.regions:
+                for block in region:
+                    for argument in block.arguments:
+                        found.setdefault(argument.type, where)
+            return ir.WalkResult.ADVANCE
+
+        top.operation.walk(look, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def is_dynamic(type_: ir.Type) -> bool:
+    """Whether ``type_`` is a tensor of unknown shape, or a tuple with one in it."""
+    return any(isinstance(t, ir.UnrankedTensorType) or not t.has_static_shape for t in _tensors(type_))
+
+
+def is_impossible(type_: ir.Type) -> bool:
+    """Whether ``type_``, which is not dynamic, has more elements than any memory holds."""
+    return any(math.prod(tensor.shape) > MOST_ELEMENTS for tensor in _tensors(type_))
+
+
+def _tensors(type_: Any) -> Iterator[Any]:
+    if isinstance(type_, ir.TupleType):
+        for index in range(type_.num_types):
+            yield from _tensors(type_.get_type(index))
+    elif isinstance(type_, ir.RankedTensorType | ir.UnrankedTensorType):
+        yield type_
