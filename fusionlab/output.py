@@ -26,7 +26,7 @@ def require_writable(folder: Path) -> None:
 
 
 def require_plain_file(path: Path) -> None:
-    """InputError where ``path`` is a device, a pipe or a link: a device or a link would be replaced, not written through."""
+    """InputError where ``path`` is a device, a pipe or a link, which would be replaced and not written through."""
     if path.is_symlink():
         raise InputError(f"{path}: is a symbolic link; name the file itself")
     if path.exists() and not path.is_file() and not path.is_dir():

@@ -32,6 +32,8 @@ class Workload:
     nuclei: tuple[tuple[float, float, float], ...] = ()
     """Positions of the nuclei, bohr; with ``charges`` what a check needs to put electrons near them."""
     charges: tuple[float, ...] = ()
+    spin: int = 0
+    """Electrons with spin up minus those with spin down: two molecules may be alike in all else."""
 
     variant: tuple[str, ...] = ()
     """What was asked for beside the ansatz's own: a Laplacian, a size, a dtype."""

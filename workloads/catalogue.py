@@ -110,6 +110,7 @@ def build(
         variant=variant,
         nuclei=system.positions,
         charges=tuple(map(float, system.charges)),
+        spin=system.spin,
     )
 
 

@@ -56,9 +56,9 @@ def _finite_or_least(logs: np.ndarray) -> np.ndarray:
 
 
 def _log_psi_of(workload: Workload, walkers: int) -> Runner:
-    """Compiled once for each ansatz, size and molecule."""
+    """Compiled once for each ansatz, size, dtype and molecule, of whatever name: positions, charges and spin."""
     one = workload.rebuild(program="log-psi", laplacian=None, walkers=walkers)
-    key = (one.title, one.dtype, one.electrons, one.nuclei, one.charges)
+    key = (one.title, one.dtype, one.electrons, one.spin, one.nuclei, one.charges)
     if key not in _runners:
         _runners[key] = workload_runner(one, one.dtype)
     return _runners[key]

@@ -18,7 +18,8 @@ from fusionlab.hlo.program import Program, TensorType
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
-"""The first has walkers as samplers begin with, about the nuclei; the others walkers of the density of psi."""
+"""The first has walkers as samplers begin with, about the nuclei; the second those of the density of psi; the third half
+of each, with perturbed parameters too."""
 EDGE_SEED = 4
 _ROUNDINGS = 7
 
@@ -39,8 +40,8 @@ class Sample:
 
 def workload_samples(workload: Workload) -> Iterator[Sample]:
     """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed, and the
-    walkers are Metropolis-equilibrated with them (``equilibrated``). The last sample has edge walkers: near
-    coalescence, far away, exchanged.
+    walkers are Metropolis-equilibrated with them (``equilibrated``), of the third seed the first half. The last sample
+    has edge walkers: near coalescence, far away, exchanged.
 
     Parameters at their initial values hide terms (zeros, ones), so a tenth of each array's spread (or 0.1 where it is
     constant) is added as noise. The last quarter of the walkers (at least one, where there are two) repeats the
@@ -55,15 +56,30 @@ def workload_samples(workload: Workload) -> Iterator[Sample]:
         if seed == EDGE_SEED:
             named["walkers"], kinds = edge_walkers(np.array(named["walkers"]), workload.nuclei)
         elif "walkers" in named:
-            walkers = np.array(named["walkers"])
-            if seed != SEEDS[0]:
-                walkers = equilibrated(workload, _leaves(named["parameters"]), walkers, seed)
-            named["walkers"] = _exchanged(walkers)
+            named["walkers"] = _exchanged(_walkers(workload, named, seed))
         leaves = jax.tree.leaves(tuple(named.values()))
         label = f"seed {seed}, " + ("initial parameters" if seed == SEEDS[0] else "perturbed parameters")
-        label += ", equilibrated walkers" if not kinds and seed != SEEDS[0] and "walkers" in named else ""
-        label += ", edge walkers" if kinds else ""
+        label += _OF_WALKERS.get(seed, "") if "walkers" in named else ""
         yield Sample(label, tuple(np.asarray(leaf) for leaf in leaves), not kinds, kinds)
+
+
+_OF_WALKERS = {
+    SEEDS[1]: ", equilibrated walkers",
+    SEEDS[2]: ", half of the walkers equilibrated",
+    EDGE_SEED: ", edge walkers",
+}
+
+
+def _walkers(workload: Workload, named: dict[str, Any], seed: int) -> np.ndarray:
+    """The walkers of a seed: as samplers begin, equilibrated, or the first half so."""
+    start = np.array(named["walkers"])
+    if seed == SEEDS[0]:
+        return start
+    found = equilibrated(workload, _leaves(named["parameters"]), start, seed)
+    if seed == SEEDS[2]:
+        half = -(-len(start) // 2)
+        found[half:] = start[half:]
+    return found
 
 
 def _leaves(parameters: Any) -> list[np.ndarray]:

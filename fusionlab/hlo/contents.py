@@ -54,20 +54,23 @@ def types_in(module: ir.Module) -> dict[ir.Type, str]:
     for top in module.body.operations:
         is_function = top.operation.name == "func.func"
         where = f"@{top.name.value}" if is_function else "the module"
-        if is_function:
-            found |= {type_: where for type_ in (*top.type.inputs, *top.type.results) if type_ not in found}
-
-        def look(operation: Any, where: str = where) -> Any:
-            for result in operation.results:
-                found.setdefault(result.type, where)
-            for region in operation.regions:
-                for block in region:
-                    for argument in block.arguments:
-                        found.setdefault(argument.type, where)
-            return ir.WalkResult.ADVANCE
-
-        top.operation.walk(look, ir.WalkOrder.PRE_ORDER)
+        for type_ in (*top.type.inputs, *top.type.results) if is_function else ():
+            found.setdefault(type_, where)
+        _collect_types(top, found, where)
     return found
+
+
+def _collect_types(top: Any, found: dict[ir.Type, str], where: str) -> None:
+    def look(operation: Any) -> Any:
+        for result in operation.results:
+            found.setdefault(result.type, where)
+        for region in operation.regions:
+            for block in region:
+                for argument in block.arguments:
+                    found.setdefault(argument.type, where)
+        return ir.WalkResult.ADVANCE
+
+    top.operation.walk(look, ir.WalkOrder.PRE_ORDER)
 
 
 def is_dynamic(type_: ir.Type) -> bool:

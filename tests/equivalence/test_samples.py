@@ -81,6 +81,28 @@ def test_walkers_of_perturbed_parameters_are_of_the_density_of_psi(samples):
     assert mean_of_starts < mean - 6 * error
 
 
+def test_perturbed_parameters_also_meet_walkers_as_samplers_begin(samples):
+    workload, found = samples
+    assert found[2].label == "seed 3, perturbed parameters, half of the walkers equilibrated"
+    _, walkers = split(workload, found[2])
+    start = np.asarray(workload.inputs(SEEDS[2])[1])
+    kept = (walkers == start).all((1, 2))
+    assert kept.tolist() == [False] * 4 + [True] * 2 + [False] * 2
+
+
+def test_molecules_that_differ_in_spin_alone_have_densities_of_their_own(samples, monkeypatch):
+    """What one of them left compiled was once taken for the other's."""
+    monkeypatch.setattr(chain, "_runners", {})
+    workload, found = samples
+    triplet = workload.rebuild(spin=2)
+    assert triplet.title == workload.title
+    leaves, start = [np.asarray(leaf) for leaf in jax.tree.leaves(triplet.inputs(1)[0])], found[0].arrays[-1]
+    alone = equilibrated(triplet, leaves, start, 3)
+    chain._runners.clear()
+    list(workload_samples(workload))
+    np.testing.assert_array_equal(equilibrated(triplet, leaves, start, 3), alone)
+
+
 def _mean_and_error(log_psi, parameters, walkers):
     values = np.concatenate(
         [np.asarray(log_psi(parameters, part)["log_psi"]) for part in np.split(walkers, len(walkers) // 8)]

@@ -44,8 +44,9 @@ def test_a_recipe_is_the_workload_and_what_is_done_to_it(store):
         store.recipe(workload.rebuild(dtype="float64"), "peer folx", "cpu"),
         store.recipe(workload.rebuild(size="full"), "peer folx", "cpu"),
         store.recipe(workload.rebuild(laplacian="scan"), "peer folx", "cpu"),
+        store.recipe(workload.rebuild(spin=2), "peer folx", "cpu"),
     ]
-    assert len({key, *others}) == 7
+    assert len({key, *others}) == 8
 
 
 @pytest.mark.parametrize("word", ["different", "not-checked"])
