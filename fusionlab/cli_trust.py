@@ -122,7 +122,8 @@ def bisect(
     quiet: bool,
     **source: Any,
 ) -> None:
-    """Which pass, application of it, or XLA pass makes a program differ; exit 0 none, 1 found, 2 bad input."""
+    """Which pass, application of it, or XLA pass makes a program differ; exit 0 none, 1 found or not checked, 2 bad
+    input."""
     require_limits(check_walkers, check_time_limit)
     start()
     from fusionlab.commands import bisect as command

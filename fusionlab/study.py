@@ -19,6 +19,7 @@ from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.isolated import check_files
+from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
@@ -232,6 +233,8 @@ def check(
         given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
         limit_s = given.check_time_limit_s
         return check_files(original, result.program, inputs=inputs, oracles=oracles, time_limit_s=limit_s)
+    if (less := why_less_precise(original, result.program)) is not None:
+        return Verdict("different", reason=less)
     given.progress(f"check: {given.check_walkers} walkers in {source.dtype} and float64")
     again = rewrite_small(source, original.platform, result, given.check_walkers)
     if isinstance(again, Verdict):

@@ -65,13 +65,25 @@ def _steps_of_pass(
     return steps
 
 
-def first_wrong(steps: Sequence[Step], judge: Judge) -> tuple[Step, Verdict] | None:
-    """The first step whose programs are different; None when every step keeps the numbers within its own bound.
+@dataclass(frozen=True)
+class Judged:
+    """``wrong`` is the first step whose programs are different, with the verdict; ``unknown`` are those before it on
+    which there was no verdict."""
+
+    wrong: tuple[Step, Verdict] | None
+    unknown: tuple[tuple[Step, Verdict], ...] = ()
+
+
+def judge_steps(steps: Sequence[Step], judge: Judge) -> Judged:
+    """Judge the steps in order, up to the first that differs.
 
     Each step is judged by itself, so that one which loses a little does not hide behind one before it.
     """
+    unknown: list[tuple[Step, Verdict]] = []
     for step in steps:
         verdict = judge(step.before, step.after)
         if verdict.verdict == "different":
-            return step, verdict
-    return None
+            return Judged((step, verdict), tuple(unknown))
+        if not verdict.passed:
+            unknown.append((step, verdict))
+    return Judged(None, tuple(unknown))

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.bisection.reduction import reduce_program
-from fusionlab.bisection.steps import Judge, first_wrong, steps_of
+from fusionlab.bisection.steps import Judge, judge_steps, steps_of
 from fusionlab.bisection.written import write_case, write_xla_case
 from fusionlab.bisection.xla_passes import TrialError, guilty_passes, judge_xla
 from fusionlab.equivalence.check import check_programs
@@ -48,7 +48,7 @@ def run_bisect(
     found = (_bisect_xla if options.xla else _bisect_passes)(source, options, given, folder)
     for line in found.pop("lines"):
         console.print(line, soft_wrap=True)
-    return {"name": name, **found}, 1 if found["different"] else 0
+    return {"name": name, **found}, 1 if found["different"] or found["not_checked"] else 0
 
 
 def _bisect_passes(
@@ -69,10 +69,13 @@ def _bisect_passes(
     given.progress("bisect: applying the passes one at a time")
     steps = steps_of(program, passes, setting)
     given.progress(f"bisect: judging {len(steps)} steps")
-    found = first_wrong(steps, judge)
-    if found is None:
-        return {**_nothing(), "steps": [str(step) for step in steps], "lines": [f"none of {len(steps)} steps differs"]}
-    step, verdict = found
+    judged = judge_steps(steps, judge)
+    unknown = [f"not checked: {step}: {verdict.reason}" for step, verdict in judged.unknown]
+    if judged.wrong is None:
+        lines = [f"none of {len(steps)} steps differs" + (f"; {len(unknown)} could not be checked" if unknown else "")]
+        names = [str(step) for step in steps]
+        return {**_nothing(), "steps": names, "not_checked": len(unknown), "lines": [*lines, *unknown]}
+    step, verdict = judged.wrong
     require_writable(folder)
     given.progress(f"bisect: {step} differs; looking for a smaller module")
     reduced = reduce_program(step, setting, _judge_of_files(given), most_trials=options.trials)
@@ -84,12 +87,14 @@ def _bisect_passes(
         "applications": step.of,
         "location": step.location,
         "steps": [str(one) for one in steps],
+        "not_checked": len(unknown),
         "worst_walker": verdict.worst,
         "ops_before": reduced.ops_before,
         "ops_after": reduced.program.ops,
         "files": [str(module), str(test)],
         "lines": [
             f"guilty: {step}",
+            *unknown,
             f"worst: {verdict.worst or verdict.reason}",
             f"reduced from {reduced.ops_before:,} to {reduced.program.ops:,} ops: {module}; fails: {test}",
         ],
@@ -120,10 +125,12 @@ def _bisect_xla(
         verdict = judge_xla(program)
     except TrialError as error:
         raise CompileError(f"{program.name}: {error}") from None
+    if verdict.verdict == "not-checked":
+        return {**_nothing(), "not_checked": 1, "lines": [f"XLA's program could not be checked: {verdict.reason}"]}
     if verdict.verdict != "different":
         return {**_nothing(), "lines": [f"XLA's program does not differ: {verdict.verdict} {verdict.reason}".strip()]}
     guilty = guilty_passes(program, given.progress)
-    document = {"different": True, "guilty": guilty, "worst_walker": verdict.worst, "files": []}
+    document = {"different": True, "not_checked": 0, "guilty": guilty, "worst_walker": verdict.worst, "files": []}
     if not guilty:
         return {**document, "lines": ["XLA's program differs, and with no single pass off does it compute the same"]}
     module, test = write_xla_case(folder, program, guilty[0])
@@ -132,4 +139,4 @@ def _bisect_xla(
 
 
 def _nothing() -> dict[str, Any]:
-    return {"different": False, "guilty": None, "files": []}
+    return {"different": False, "not_checked": 0, "guilty": None, "files": []}

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.equivalence.oracle import CPU_OPTIONS
+from fusionlab.equivalence.oracle import CPU_OPTIONS, argument_structure
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.workload import Workload
@@ -34,7 +34,7 @@ def ask_brute_force(
     """
     if workload.program != "local-energy" or workload.argument_names != ("parameters", "walkers"):
         return OracleAgreement(NAME, None, reason="it knows local energies without random numbers, and nothing else")
-    structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
+    structure = argument_structure(workload)
     parameters, walkers = jax.tree.unflatten(structure, [array.astype(np.float64) for array in sample.arrays])
     walkers = walkers[:_WALKERS]
     kinetic, kinetic_scale = _kinetic(workload, parameters, walkers)

@@ -16,8 +16,9 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.equivalence.counterexample import Counterexample
-from fusionlab.equivalence.output_errors import errors_of, tolerance_of
+from fusionlab.equivalence.output_errors import errors_of
 from fusionlab.equivalence.samples import Sample
+from fusionlab.equivalence.tolerances import tolerance_of
 from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.flat import flatten

@@ -61,13 +61,19 @@ def remembered(run: Runner) -> Runner:
     return once
 
 
+def argument_structure(workload: Workload) -> Any:
+    """The pytree structure of the workload's arguments."""
+    with jax.enable_x64(workload.dtype == "float64"):
+        return jax.tree.structure(jax.eval_shape(workload.inputs, 0))
+
+
 def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIONS) -> Runner:
     """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes.
 
     ``options`` are of XLA; others than the CPU's are for running it on another device.
     """
     same = workload if workload.dtype == dtype else workload.rebuild(dtype=dtype)
-    structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
+    structure = argument_structure(workload)
     compiled = jax.jit(same.function, compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -18,8 +18,8 @@ from fusionlab.hlo.program import Program, TensorType
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
-"""The first has walkers as samplers begin with, about the nuclei; the second those of the density of psi; the third half
-of each, with perturbed parameters too."""
+"""The first has walkers as samplers begin with, about the nuclei; the second those of the density of psi; the third
+half of each; the parameters of these two are perturbed."""
 EDGE_SEED = 4
 _ROUNDINGS = 7
 
@@ -39,9 +39,9 @@ class Sample:
 
 
 def workload_samples(workload: Workload) -> Iterator[Sample]:
-    """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed, and the
-    walkers are Metropolis-equilibrated with them (``equilibrated``), of the third seed the first half. The last sample
-    has edge walkers: near coalescence, far away, exchanged.
+    """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed, an
+    optimiser has made steps, and the walkers are Metropolis-equilibrated (``equilibrated``), of the third seed half of
+    them. The last sample has edge walkers: near coalescence, far away, exchanged.
 
     Parameters at their initial values hide terms (zeros, ones), so a tenth of each array's spread (or 0.1 where it is
     constant) is added as noise. The last quarter of the walkers (at least one, where there are two) repeats the
@@ -93,11 +93,14 @@ def _arguments(workload: Workload, seed: int) -> dict[str, Any]:
     named = dict(zip(workload.argument_names, arguments, strict=True))
     if seed != SEEDS[0]:
         named["parameters"] = jax.tree.map(lambda leaf: _perturbed(leaf, random), named["parameters"])
+        if "optimiser" in named:
+            named["optimiser"] = jax.tree.map(lambda leaf: _under_way(leaf, random), named["optimiser"])
     return named
 
 
 def signature_samples(program: Program) -> Iterator[Sample]:
-    """One sample per seed from the types alone: normal floats, small non-negative integers, fair booleans.
+    """One sample per seed from the types alone: normal floats, fair booleans, and integers: 0 to 3 at the first seed,
+    0 to 99 at the second, and -3 to -1 at the third (where the type has a sign).
 
     Where the signature has walkers (see ``walkers_argument``), the last quarter of them are copies with two electrons
     exchanged, and the last sample has edge walkers about the origin. ValueError for an element type that NumPy does
@@ -106,13 +109,18 @@ def signature_samples(program: Program) -> Iterator[Sample]:
     at = walkers_argument(program.inputs)
     for seed in (*SEEDS, *(() if at is None else (EDGE_SEED,))):
         random = np.random.default_rng(seed)
-        arrays = [_random(type_, random) for type_ in program.inputs]
+        arrays = [_random(type_, random, _INTEGERS.get(seed, _FEW)) for type_ in program.inputs]
         kinds: tuple[str, ...] = ()
         if at is not None and seed == EDGE_SEED:
             arrays[at], kinds = edge_walkers(arrays[at], ())
         elif at is not None:
             arrays[at] = _exchanged(arrays[at])
         yield Sample(f"seed {seed}{', edge walkers' if kinds else ''}", tuple(arrays), not kinds, kinds)
+
+
+_FEW = (0, 4)
+_INTEGERS = {SEEDS[1]: (0, 100), SEEDS[2]: (-3, 0)}
+"""Indices and counts within bounds and beyond them, and from the end."""
 
 
 def sample_of(counterexample: Counterexample) -> Sample:
@@ -161,6 +169,14 @@ def _perturbed(leaf: Any, random: np.random.Generator) -> Any:
     return (array + 0.1 * spread * random.standard_normal(array.shape)).astype(array.dtype)
 
 
+def _under_way(leaf: Any, random: np.random.Generator) -> Any:
+    """Of an optimiser that has made a few steps: moments that are not zero, and of squares, so positive; a count."""
+    array = np.asarray(leaf)
+    if np.issubdtype(array.dtype, np.integer):
+        return (array + 3).astype(array.dtype)
+    return np.abs(_perturbed(leaf, random)) if np.issubdtype(array.dtype, np.floating) else leaf
+
+
 def _exchanged(walkers: np.ndarray) -> np.ndarray:
     count = max(len(walkers) // 4, min(1, len(walkers) - 1))
     if count and walkers.shape[1] > 1:
@@ -169,12 +185,13 @@ def _exchanged(walkers: np.ndarray) -> np.ndarray:
     return walkers
 
 
-def _random(type_: TensorType, random: np.random.Generator) -> np.ndarray:
+def _random(type_: TensorType, random: np.random.Generator, integers: tuple[int, int]) -> np.ndarray:
     dtype = numpy_dtype(type_)
     if dtype == np.bool_:
         return random.integers(0, 2, type_.shape).astype(dtype)
     if np.issubdtype(dtype, np.integer):
-        return random.integers(0, 4, type_.shape).astype(dtype)
+        least, end = integers if np.issubdtype(dtype, np.signedinteger) or integers[0] >= 0 else _FEW
+        return random.integers(least, end, type_.shape).astype(dtype)
     normal = np.asarray(random.standard_normal(type_.shape))
     if np.issubdtype(dtype, np.complexfloating):
         return (normal + 1j * random.standard_normal(type_.shape)).astype(dtype)

@@ -12,7 +12,7 @@ from jax import lax
 
 from fusionlab.bisection import reduction
 from fusionlab.bisection.reduction import reduce_program
-from fusionlab.bisection.steps import first_wrong, steps_of
+from fusionlab.bisection.steps import Judged, judge_steps, steps_of
 from fusionlab.bisection.written import write_case
 from fusionlab.bisection.xla_passes import changing_passes, judge_xla
 from fusionlab.equivalence.check import check_programs
@@ -68,12 +68,12 @@ def test_a_pipeline_is_taken_apart(program):
 def test_what_chooses_is_taken_apart_into_what_it_chose(program):
     steps = steps_of(program, parse_pipeline("fuse-jvp-replay"), SETTING)
     assert {step.by.name for step in steps} <= {"hoist-loop-invariants", "batch-replay"}
-    assert first_wrong(steps, check_programs) is None
+    assert judge_steps(steps, check_programs) == Judged(None)
 
 
 def test_the_second_application_is_guilty_and_reduced(program, last_trip_lost_where_there_are_three, tmp_path):
     steps = steps_of(program, parse_pipeline("batch-replay"), SETTING)
-    step, verdict = first_wrong(steps, check_programs)
+    step, verdict = judge_steps(steps, check_programs).wrong
     assert (step.number, step.of) == (2, 2)
     assert verdict.verdict == "different"
     reduced = reduce_program(step, SETTING, check_programs)
@@ -124,7 +124,7 @@ def test_mutations_are_reduced_and_their_tests_fail(name, lowered, monkeypatch, 
     program = lowered(*PROGRAMS[mutation.program])
     with monkeypatch.context() as patch:
         mutation.plant(patch)
-        step, _ = first_wrong(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs)
+        step, _ = judge_steps(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs).wrong
         reduced = reduce_program(step, SETTING, check_programs)
         assert reduced.program.ops <= program.ops
         _, test = write_case(tmp_path, reduced.program, step.by, "cpu")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.bisection.steps import first_wrong, steps_of
+from fusionlab.bisection.steps import Judged, judge_steps, steps_of
 from fusionlab.equivalence.check import check_programs
 from fusionlab.passes import laplacian_search
 from fusionlab.passes.contract import Setting
@@ -44,7 +44,7 @@ def test_a_mistake_is_different_and_located(mutation, programs, monkeypatch):
     assert result.applied, result.events
     verdict = check_programs(program, result.program)
     assert verdict.verdict == "different", verdict
-    step, of_step = first_wrong(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs)
+    step, of_step = judge_steps(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs).wrong
     assert str(step.by) == mutation.guilty
     assert of_step.counterexample is not None
 
@@ -60,7 +60,7 @@ def test_without_a_mistake_nothing_differs(name, pipeline, programs):
     program = programs(name)
     steps = steps_of(program, parse_pipeline(pipeline), SETTING)
     assert steps
-    assert first_wrong(steps, check_programs) is None
+    assert judge_steps(steps, check_programs) == Judged(None)
 
 
 def test_a_rule_that_is_wrong_is_not_found_to_be_a_laplacian(programs, monkeypatch):
