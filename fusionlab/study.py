@@ -231,8 +231,8 @@ def check(
         return UNCHANGED
     if isinstance(source, Program):
         given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
-        limit_s = given.check_time_limit_s
-        return check_files(original, result.program, inputs=inputs, oracles=oracles, time_limit_s=limit_s)
+        limit_s, samples = given.check_time_limit_s, None if inputs is None else [sample_of(inputs)]
+        return check_files(original, result.program, samples=samples, oracles=oracles, time_limit_s=limit_s)
     if (less := why_less_precise(original, result.program)) is not None:
         return Verdict("different", reason=less)
     given.progress(f"check: {given.check_walkers} walkers in {source.dtype} and float64")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.commands.apply import require_file_name
-from fusionlab.equivalence.check import check_programs, check_workload
+from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.isolated import check_files
-from fusionlab.equivalence.samples import require_fitting, sample_of, workload_samples
+from fusionlab.equivalence.samples import Sample, require_fitting, sample_of, workload_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
 from fusionlab.hlo import lowering
@@ -85,15 +85,22 @@ def compare_source(source: Workload | Program, options: CheckOptions, given: Cir
     assert options.other is not None
     if isinstance(source, Program):
         _require(inputs, source, options)
-        limit_s = given.check_time_limit_s
-        given.progress(f"check: at the files' own shapes, at most {limit_s:.0f} s")
-        return Checked(check_files(source, options.other, inputs=inputs, oracles=options.oracles, time_limit_s=limit_s))
+        given.progress(f"check: at the files' own shapes, at most {given.check_time_limit_s:.0f} s")
+        return _beside_file(source, options.other, None if inputs is None else [sample_of(inputs)], options, given)
     platform = given.target.kind if options.other.platform == "any" else options.other.platform
     given.progress(f"check: {source.title}, lowered for {platform}, beside {options.other.provenance}")
     original = lowering.lower(source, platform)
     _require(inputs, original, options)
     samples = workload_samples(source) if inputs is None else [sample_of(inputs)]
-    return Checked(check_programs(original, options.other, samples, oracles=options.oracles))
+    return _beside_file(original, options.other, samples, options, given)
+
+
+def _beside_file(
+    original: Program, other: Program, samples: Iterable[Sample] | None, options: CheckOptions, given: Circumstances
+) -> Checked:
+    """In a process of its own: a file may end it, or never end."""
+    limit_s = given.check_time_limit_s
+    return Checked(check_files(original, other, samples=samples, oracles=options.oracles, time_limit_s=limit_s))
 
 
 def _against_pipeline(

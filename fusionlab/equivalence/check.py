@@ -63,8 +63,8 @@ def check_programs(
     both are run raised, which the reason of the verdict says. With ``oracles``, StableHLO's reference interpreter is
     asked what it says of the original. What contracts at a lower precision is different, whatever its numbers are here.
     """
-    if (original.inputs, original.outputs) != (rewritten.inputs, rewritten.outputs):
-        return Verdict("different", reason="the signatures differ")
+    if (unlike := _other_signature(original, rewritten)) is not None:
+        return Verdict("different", reason=unlike)
     if (less := why_less_precise(original, rewritten)) is not None:
         return Verdict("different", reason=less)
     raised_only = "cuda" in (original.platform, rewritten.platform)
@@ -80,6 +80,20 @@ def check_programs(
         oracles=(functools.partial(ask_interpreter, original),) if oracles else (),
     )
     return replace(verdict, reason="; ".join(filter(None, (verdict.reason, _RAISED)))) if raised_only else verdict
+
+
+def _other_signature(original: Program, rewritten: Program) -> str | None:
+    """How the types of the arguments or results differ, in words; None where they do not."""
+    for kind, ours, theirs in (
+        ("argument", original.inputs, rewritten.inputs),
+        ("result", original.outputs, rewritten.outputs),
+    ):
+        if len(ours) != len(theirs):
+            return f"the signatures differ: the original has {len(ours)} {kind}s, the other {len(theirs)}"
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            if one != other:
+                return f"the signatures differ: {kind} {index} is {one} in the original, {other} in the other"
+    return None
 
 
 Oracle = Callable[[Sample, list[np.ndarray], list[np.ndarray]], OracleAgreement]

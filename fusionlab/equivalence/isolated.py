@@ -1,24 +1,30 @@
 """Check two program files in a process of its own, under a time and a memory limit.
 
-    python -m fusionlab.equivalence.isolated ORIGINAL REWRITTEN COUNTEREXAMPLE ORACLES [INPUTS]
+    python -m fusionlab.equivalence.isolated ORIGINAL REWRITTEN COUNTEREXAMPLE ORACLES [SAMPLES]
 
 prints the verdict as JSON, and writes the inputs of the worst walker of a difference to COUNTEREXAMPLE. ORACLES is 0 or
-1. INPUTS are such inputs, to be used in place of random ones. ``check_files`` is the caller's side: whatever happens to
-that process, it gives a verdict.
+1. SAMPLES is a list in JSON of inputs to be used in place of random ones, each with the file that its arrays are in.
+``check_files`` is the caller's side: whatever happens to that process, it gives a verdict.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
 from fusionlab.own_process import ProcessFailed, limit_memory, run_module
+
+if TYPE_CHECKING:
+    from fusionlab.equivalence.samples import Sample
 
 TIME_LIMIT_S = 300.0
 
@@ -27,13 +33,13 @@ def check_files(
     original: Program,
     rewritten: Program,
     *,
-    inputs: Counterexample | None = None,
+    samples: Iterable[Sample] | None = None,
     oracles: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Verdict:
     """Compare two programs at their own shapes; ``not-checked`` with the reason when a limit is exceeded.
 
-    ``inputs`` stand in for random ones; ``oracles`` as in ``check_programs``.
+    ``samples`` stand in for random ones; ``oracles`` as in ``check_programs``.
 
     The memory limit is three quarters of the machine's memory, so that a check cannot take the machine down.
     """
@@ -44,9 +50,8 @@ def check_files(
             paths[-1].write_bytes(program.bytecode)
         found = Path(directory) / "counterexample.npz"
         arguments = [*map(str, paths), str(found), str(int(oracles))]
-        if inputs is not None:
-            inputs.save(Path(directory) / "inputs.npz")
-            arguments.append(str(Path(directory) / "inputs.npz"))
+        if samples is not None:
+            arguments.append(str(_save(samples, Path(directory))))
         try:
             printed = run_module("fusionlab.equivalence.isolated", arguments, time_limit_s)
         except ProcessFailed as error:
@@ -58,6 +63,25 @@ def check_files(
     return replace(verdict, counterexample=counterexample)
 
 
+def _save(samples: Iterable[Sample], folder: Path) -> Path:
+    listed = []
+    for number, sample in enumerate(samples):
+        file = folder / f"sample-{number}.npz"
+        Counterexample(sample.label, sample.arrays, 0, (), math.nan, math.nan, math.nan).save(file)
+        listed.append({"file": str(file), "typical": sample.typical, "kinds": sample.kinds})
+    (folder / "samples.json").write_text(json.dumps(listed))
+    return folder / "samples.json"
+
+
+def _load(listed: Path) -> list[Sample]:
+    from fusionlab.equivalence.samples import sample_of
+
+    return [
+        replace(sample_of(Counterexample.load(Path(one["file"]))), typical=one["typical"], kinds=tuple(one["kinds"]))
+        for one in json.loads(listed.read_text())
+    ]
+
+
 def main(arguments: list[str]) -> None:
     """Read the two programs named by ``arguments``, check, print the verdict and write the worst walker's inputs."""
     limit_memory()
@@ -65,11 +89,10 @@ def main(arguments: list[str]) -> None:
 
     quiet_start.load_jax()
     from fusionlab.equivalence.check import check_programs
-    from fusionlab.equivalence.samples import sample_of
 
     original, rewritten = (Program.from_own_file(path) for path in arguments[:2])
     try:
-        samples = [sample_of(Counterexample.load(Path(arguments[4])))] if len(arguments) > 4 else None
+        samples = _load(Path(arguments[4])) if len(arguments) > 4 else None
         verdict = check_programs(original, rewritten, samples, oracles=arguments[3] == "1")
         if verdict.counterexample is not None:
             verdict.counterexample.save(Path(arguments[2]))

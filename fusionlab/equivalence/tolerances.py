@@ -17,9 +17,8 @@ SPREAD_FACTOR = 4.0
 """The rewritten program may be this many times further from truth than the original is at its worst walker."""
 FLOAT64_FACTOR = 1000.0
 """Room over (eps64 / eps32) x the float32 tolerance: float64 rounding of a reassociated sum, not of a mistake."""
-_ROOM_OF_ROUNDINGS = 16.0
-"""Over how far a float64 program moves, at its worst walker, with its inputs rounded otherwise; of one element, four
-times as much, since seven roundings of one element may be lucky."""
+_ROOM_OF_ROUNDINGS = 64.0
+"""Over how far a float64 program moves with its inputs rounded otherwise: seven roundings may be lucky ones."""
 _LOWER_PART = 0.25
 _ROUNDINGS_OF_ZERO = 64.0
 
@@ -33,7 +32,7 @@ def tolerance_of(truth: np.ndarray, original: np.ndarray, nearby: Pairs = ()) ->
     loss = max((_most(element_loss(*pair)) for pair in ((truth, original), *nearby)), default=0.0)
     scale = max(_most(_scale(*pair)) for pair in ((truth, original), *nearby))
     if _is_wide(original):
-        moved = max((_most(_moved(truth, other)) for other, _ in nearby), default=0.0)
+        moved = max((_most(element_loss(truth, other)) for other, _ in nearby), default=0.0)
         return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved
     return SPREAD_FACTOR * (loss + epsilon * scale)
 
@@ -46,8 +45,8 @@ def tolerances_in_float64(truth: np.ndarray, original: np.ndarray, nearby: Pairs
     """
     scale, epsilon, epsilon64 = _scale(truth, original), _epsilon(original), float(np.finfo(np.float64).eps)
     if _is_wide(original):
-        moved = np.max([_moved(truth, other) for other, _ in nearby], axis=0) if nearby else np.zeros(truth.shape)
-        own = FLOAT64_FACTOR * epsilon * scale + 4 * _ROOM_OF_ROUNDINGS * moved
+        moved = np.max([element_loss(truth, other) for other, _ in nearby], axis=0) if nearby else np.zeros(truth.shape)
+        own = FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved
     else:
         loss = np.max([element_loss(*pair) for pair in ((truth, original), *nearby)], axis=0)
         own = SPREAD_FACTOR * FLOAT64_FACTOR * (epsilon64 / epsilon) * (loss + epsilon * scale)
@@ -69,10 +68,6 @@ def element_loss(truth: np.ndarray, original: np.ndarray) -> np.ndarray:
 def _scale(truth: np.ndarray, original: np.ndarray) -> np.ndarray:
     """|truth|, 0 where one of them is not finite: what overflows in the original says nothing of the other elements."""
     return np.asarray(np.where(np.isfinite(truth) & np.isfinite(original), np.abs(truth), 0.0), np.float64)
-
-
-def _moved(truth: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return element_loss(truth, other)
 
 
 def _most(values: np.ndarray) -> float:

@@ -190,6 +190,30 @@ def test_nothing_to_find_is_exit_0_and_no_files(cli, lowered, tmp_path):
     assert not out.exists()
 
 
+def test_what_could_not_be_judged_is_no_all_clear(cli, lowered, tmp_path):
+    path, out = tmp_path / "loop.mlir", tmp_path / "out"
+    path.write_text(lowered(*PROGRAMS["directions"]).text)
+    given = (
+        "--pass",
+        "batch-replay",
+        "--target",
+        "cpu",
+        "--check-time-limit",
+        "0.1",
+        "--json",
+        "--quiet",
+        "--out",
+        out,
+    )
+    result = cli("bisect", path, *given)
+    assert result.exit_code == 1, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["different"], document["not_checked"], document["guilty"]) == (False, 1, None)
+    plain = cli("bisect", path, *(word for word in given if word != "--json"))
+    assert "none of 1 steps differs; 1 could not be checked" in plain.stdout
+    assert "did not finish within 0.1 s" in plain.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [

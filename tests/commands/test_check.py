@@ -1,6 +1,7 @@
 """``fusionlab check``: verdicts, exit codes, and the worst walker as a file that tells the programs apart again."""
 
 import json
+import re
 import shlex
 
 import jax.numpy as jnp
@@ -9,6 +10,8 @@ import pytest
 from jax import lax
 
 from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.hlo.lowering import lower
+from workloads import catalogue
 
 QUIET = ("--quiet",)
 X = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(2, 4, 3)
@@ -113,3 +116,23 @@ def test_what_could_not_be_checked_is_no_yes(cli, files):
     result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", *QUIET)
     assert result.exit_code == 1
     assert "verdict: not-checked; the check did not finish within 0.1 s" in result.stdout
+
+
+def test_a_model_beside_a_file_that_cannot_be_run_or_never_ends(cli, tmp_path):
+    """In a process of its own, as two files are: its samples go there."""
+    workload = catalogue.build("ferminet", "LiH", program="log-psi", walkers=2, size="tiny")
+    text, path = lower(workload, "cpu").text, tmp_path / "theirs.mlir"
+    model = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", "2", "--program", "log-psi")
+    opaque = re.sub(
+        r"stablehlo.tanh (%\w+) : (tensor<\S+>)", r"stablehlo.custom_call @theirs(\1) : (\2) -> \2", text, count=1
+    )
+    for content, limit, said in ((opaque, "300", "custom call @theirs is opaque"), (text, "0.1", "did not finish")):
+        path.write_text(content)
+        result = cli("check", *model, path, "--target", "cpu", "--check-time-limit", limit, *QUIET)
+        assert result.exit_code == 1, result.stderr
+        assert "verdict: not-checked" in result.stdout
+        assert said in result.stdout
+    path.write_text(text.replace("stablehlo.tanh", "stablehlo.sine", 1))
+    wrong = cli("check", *model, path, "--target", "cpu", "--worst", tmp_path / "worst.npz", "--json", *QUIET)
+    assert json.loads(wrong.stdout)["worst_walker"].startswith("seed 1, initial parameters, walker ")
+    assert Counterexample.load(tmp_path / "worst.npz").label == "seed 1, initial parameters"

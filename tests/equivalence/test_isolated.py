@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from fusionlab.equivalence.check import check_programs
 from fusionlab.equivalence.isolated import check_files
+from fusionlab.equivalence.samples import Sample
 
 X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(4, 3)
 
@@ -50,3 +52,15 @@ def test_what_cannot_be_raised_is_a_reason(program_of_text):
     verdict = check_files(program, program)
     assert verdict.verdict == "not-checked"
     assert "custom call @their_kernel is opaque" in verdict.reason
+
+
+def test_samples_arrive_as_they_are(lowered):
+    """Their names and kinds too: the worst walker is described by them."""
+    program, wrong = lowered(lambda x: x * 2, X), lowered(lambda x: x * 2.5, X)
+    sample = Sample("mine", (X,), typical=False, kinds=tuple(f"kind {i}" for i in range(len(X))))
+    found = check_files(program, wrong, samples=[sample])
+    here = check_programs(program, wrong, [sample])
+    assert found.worst == here.worst
+    assert found.worst.startswith("mine, walker")
+    assert "(kind" in found.worst
+    assert found.outputs == here.outputs
