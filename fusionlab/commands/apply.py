@@ -15,11 +15,12 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.commands.best import SearchOptions, fixed_part, require_search, searched
 from fusionlab.errors import InputError
 from fusionlab.hlo.diff.hunks import diff_programs
-from fusionlab.hlo.program import Program, bytes_of
+from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import content_as_saved
 from fusionlab.output import require_plain_file, require_writable, write_whole
 from fusionlab.passes.contract import Pass
 from fusionlab.passes.pipeline import parse_pipeline
+from fusionlab.reading import read_file
 from fusionlab.report.diff_view import print_diffs
 from fusionlab.report.tables import print_outcome
 from fusionlab.study import Circumstances, Outcome, lower, study, with_memory_budget
@@ -129,7 +130,7 @@ def _as_read(program: Program) -> bytes:
     """The bytes of the file that ``program`` was read from; its text where the file can no longer be read the same."""
     path = Path(program.provenance)
     with contextlib.suppress(InputError):
-        content = bytes_of(path)
+        content = read_file(path)
         if getattr(content_as_saved(content, path), "digest", None) == program.digest:
             return content
     return program.text.encode()

@@ -130,7 +130,7 @@ def compare(
             return Verdict("not-checked", reason="raising does not reproduce the original")
         said += [ask(sample, columns[0], columns[1]) for ask in oracles if len(said) < len(oracles)]
         for index, values in enumerate(zip(*columns, strict=True)):
-            of_output = Columns(*values)
+            of_output = replace(Columns(*values), spread_factor=sample.spread_factor)
             if needs_more_roundings(of_output):
                 of_output = replace(of_output, nearby=nearby.of(index))
             found.append(

@@ -15,8 +15,13 @@ import numpy as np
 
 from fusionlab.errors import InputError
 from fusionlab.output import write_whole
+from fusionlab.reading import read_file
 
 _FACTS = "facts"
+_NOT_OURS = (
+    MemoryError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError
+)  # fmt: skip
+"""What reading a damaged or foreign archive ends with."""
 _AS_BITS = {"bfloat16": "uint16"}
 """Element types that the format of NumPy's files lacks, and what their bits are stored as."""
 
@@ -63,7 +68,7 @@ class Counterexample:
     def load(path: Path) -> Counterexample:
         """Read what ``save`` wrote; InputError for any other file (nothing in it is ever unpickled)."""
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as file:
                 facts = json.loads(str(file[_FACTS]))
                 arrays = tuple(_restored(file[f"argument_{i}"], name) for i, name in enumerate(facts["dtypes"]))
             return Counterexample(
@@ -76,9 +81,7 @@ class Counterexample:
                 truth=float(facts["truth"]),
                 command=str(facts["command"]),
             )
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
+        except _NOT_OURS as error:
             cause = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"{path}: not the inputs of a check: {cause}") from None
 

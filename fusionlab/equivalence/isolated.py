@@ -68,7 +68,8 @@ def _save(samples: Iterable[Sample], folder: Path) -> Path:
     for number, sample in enumerate(samples):
         file = folder / f"sample-{number}.npz"
         Counterexample(sample.label, sample.arrays, 0, (), math.nan, math.nan, math.nan).save(file)
-        listed.append({"file": str(file), "typical": sample.typical, "kinds": sample.kinds})
+        facts = {"typical": sample.typical, "kinds": sample.kinds, "spread_factor": sample.spread_factor}
+        listed.append({"file": str(file), **facts})
     (folder / "samples.json").write_text(json.dumps(listed))
     return folder / "samples.json"
 
@@ -76,10 +77,11 @@ def _save(samples: Iterable[Sample], folder: Path) -> Path:
 def _load(listed: Path) -> list[Sample]:
     from fusionlab.equivalence.samples import sample_of
 
-    return [
-        replace(sample_of(Counterexample.load(Path(one["file"]))), typical=one["typical"], kinds=tuple(one["kinds"]))
-        for one in json.loads(listed.read_text())
-    ]
+    found = []
+    for facts in json.loads(listed.read_text()):
+        arrays = Counterexample.load(Path(facts.pop("file")))
+        found.append(replace(sample_of(arrays), **{**facts, "kinds": tuple(facts["kinds"])}))
+    return found
 
 
 def main(arguments: list[str]) -> None:

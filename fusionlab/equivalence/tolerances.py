@@ -26,15 +26,18 @@ Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
 """(truth, original) at some inputs, and at inputs a rounding away."""
 
 
-def tolerance_of(truth: np.ndarray, original: np.ndarray, nearby: Pairs = ()) -> float:
-    """What ``original`` loses against truth, here or at one of ``nearby``, with room; one figure for all elements."""
+def tolerance_of(
+    truth: np.ndarray, original: np.ndarray, nearby: Pairs = (), *, factor: float = SPREAD_FACTOR
+) -> float:
+    """What ``original`` loses against truth, here or at one of ``nearby``, times ``factor``; one figure for all
+    elements."""
     epsilon = _epsilon(original)
     loss = max((_most(element_loss(*pair)) for pair in ((truth, original), *nearby)), default=0.0)
     scale = max(_most(_scale(*pair)) for pair in ((truth, original), *nearby))
     if _is_wide(original):
         moved = max((_most(element_loss(truth, other)) for other, _ in nearby), default=0.0)
         return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved
-    return SPREAD_FACTOR * (loss + epsilon * scale)
+    return factor * (loss + epsilon * scale)
 
 
 def tolerances_in_float64(truth: np.ndarray, original: np.ndarray, nearby: Pairs = ()) -> np.ndarray:

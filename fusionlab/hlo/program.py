@@ -19,6 +19,7 @@ from jaxlib.mlir import ir
 from fusionlab.errors import InputError, NotStudied
 from fusionlab.hlo.contents import is_dynamic, is_impossible, operations_in, platform_of, types_in
 from fusionlab.hlo.foreign import Foreign, Unreadable, read_apart
+from fusionlab.reading import read_file
 
 _ONLY_STATIC = "only tensors of static shape can be studied"
 
@@ -61,7 +62,7 @@ class Program:
     def from_file(path: str | Path) -> Program:
         """Read StableHLO text, MLIR bytecode or a portable artifact. InputError names the file and what is wrong."""
         path = Path(path)
-        return Program.of_foreign_bytes(bytes_of(path), path)
+        return Program.of_foreign_bytes(read_file(path), path)
 
     @staticmethod
     def of_foreign_bytes(content: bytes, path: Path, *, name: str = "", platform: str | None = None) -> Program:
@@ -120,14 +121,6 @@ class Program:
     def ops(self) -> int:
         """Number of StableHLO and CHLO operations, in all functions and regions."""
         return operations_in(self.parse())
-
-
-def bytes_of(path: Path) -> bytes:
-    """The content of the file ``path``; InputError where it cannot be read."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def bytecode_of(module: ir.Module) -> bytes:

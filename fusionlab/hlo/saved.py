@@ -10,7 +10,8 @@ from fusionlab.errors import InputError, NotStudied
 from fusionlab.hlo.accepted_hlo import why_hlo_refused
 from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
-from fusionlab.hlo.program import Program, bytes_of
+from fusionlab.hlo.program import Program
+from fusionlab.reading import read_file
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
@@ -38,7 +39,7 @@ def load_saved(path: str | Path) -> HloFile | Program:
     InputError names the file and, for HLO text, the line and column where it stops being that.
     """
     path = Path(path)
-    return content_as_saved(bytes_of(path), path)
+    return content_as_saved(read_file(path), path)
 
 
 def content_as_saved(content: bytes, path: Path) -> HloFile | Program:

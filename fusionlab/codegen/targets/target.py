@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fusionlab import quiet_start
 from fusionlab.errors import InputError, unknown
+from fusionlab.reading import read_file
 
 _SPECS = Path(__file__).parent
 _REQUIRED = (
@@ -118,11 +119,9 @@ def load_target(name_or_path: str) -> Target:
 
 def _from_spec(path: Path) -> Target:
     try:
-        spec = path.read_text("utf-8")
+        spec = read_file(path).decode("utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file; expected a GpuTargetConfigProto in text form") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
         fields = _parse(spec)
         if missing := [field for field in _REQUIRED if field not in fields]:
