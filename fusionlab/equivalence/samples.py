@@ -24,7 +24,7 @@ half of each; the parameters of these two are perturbed."""
 EDGE_SEED = 4
 _FAR_FROM_THE_DENSITY = 16.0
 """Where the third seed's walkers are as samplers begin, perturbed parameters make psi ill-conditioned: of PauliNet
-(CH4) a right forward Laplacian, 1.9e-12 hartree off in float64, is 5.5 times as far off as the original at one of 16."""
+(CH4) a right forward Laplacian, 1.9e-12 hartree off in float64, is 5.5 times further off than the original at one."""
 _ROUNDINGS = 7
 
 
