@@ -91,7 +91,7 @@ def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, qui
     help="A pass: name, name{option=value} or FILE.py:NAME; repeatable.",
     shell_complete=among(pass_names),
 )
-@click.option("--pipeline", help="Passes in order: 'a,b{x=1}'; a preset: layout; or searched: best.")
+@click.option("--pipeline", help="Passes in order: 'a,b{x=1}'; a preset: layout, kernels; or searched: best.")
 @click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option, and for best.")
 @click.option("--objective", help="What best is to make small: time, launches, bytes or temp.  [default: time]")
 @click.option("--time-limit", type=float, help="Seconds that best may search; it goes on next time.  [default: 600]")

@@ -21,6 +21,7 @@ from fusionlab.codegen.raising_rules.folding import folded
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType
+from fusionlab.hlo.shardings import SHARDINGS
 
 __all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
 
@@ -54,7 +55,6 @@ _DTYPES: dict[str, Any] = {
 }
 
 
-_SHARDINGS = ("mhlo.sharding", "sdy.sharding")
 """Attributes that what is lowered again from JAX would not have."""
 
 _WAITING = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
@@ -101,7 +101,7 @@ class Raising:
             array = np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))
             shape = self.shape(node.results[0])
             return [array if array.shape == shape else array[tuple(map(slice, shape))]]
-        if self.marks is not None and (lost := next((name for name in _SHARDINGS if name in node.attributes), None)):
+        if self.marks is not None and (lost := next((name for name in SHARDINGS if name in node.attributes), None)):
             raise RaiseError(f"{node.name} would lose its {lost}", node)
         rule = RULES.get(node.name)
         if rule is None:

@@ -20,7 +20,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising_rules.contraction import precision_of
+from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.codegen.row_programs import Layer, RowProgram, features
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View
@@ -130,7 +130,7 @@ class _Body:
         if part not in self.program.loads:  # what is loaded has zeros behind its last column
             values = jnp.where((columns.indices < columns.width)[None, :], values, 0.0)
         weights = _weights(self.refs, self.program.layers[node], first, columns)
-        return triton.dot(values, weights, precision=precision_of(node))
+        return triton.dot(values, weights, precision=strictest_precision(node))
 
     def _load(self, view: View, columns: _Columns) -> Any:
         """``columns`` of the rows of ``view``; zeros where there is nothing."""

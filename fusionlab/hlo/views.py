@@ -26,10 +26,14 @@ class View:
     @staticmethod
     def of(value: Value) -> View:
         """``value`` as a view of what it was made from by views alone; of itself where there is no such thing."""
-        node = value.producer
-        if node is None or node.name not in _VIEWS:
-            return View.whole(value)
-        return _VIEWS[node.name](node, View.of(node.operands[0])) or View.whole(value)
+        chain: list[Node] = []
+        while (node := value.producer) is not None and node.name in _VIEWS:
+            chain.append(node)
+            value = node.operands[0]
+        view = View.whole(value)
+        for node in reversed(chain):
+            view = _VIEWS[node.name](node, view) or View.whole(node.results[0])
+        return view
 
     @property
     def rows(self) -> list[tuple[int, int]]:
@@ -76,8 +80,10 @@ def _transpose(node: Node, inner: View) -> View:
 
 
 def _reshape(node: Node, inner: View) -> View | None:
-    """None where axes are put together that do not run on in the base."""
+    """None where axes are put together that do not run on in the base, or there are no elements."""
     shape = node.results[0].type.shape
+    if 0 in shape:
+        return None
     waiting = _merged([*zip(inner.shape, inner.strides, strict=True)])
     strides: list[int] = []
     for extent in reversed(shape):

@@ -11,11 +11,11 @@ on through memory. Attention has its heads between the electrons and the feature
 in front of them, the transpositions read and write more than anything else (Psiformer's local energy: 300 MiB each
 time, up to six times a layer). A product of 10 by 64 by 10 does two FLOPs per byte: reading is what it costs.
 
-requires: a program for CUDA; float32 (in float64 the ops are put apart in the same way, and stay plain: Triton has no
-    such product); operands and result of less than 2^31 elements. To be the last pass, but for `fuse-layers`: what
-    raises the program again reads the twins, and loses the kernels.
-exact: reassociates the sums over contracted axes; the precision asked for is kept (HIGHEST is float32, HIGH three
-    products of TF32 parts, DEFAULT TF32 as in the library).
+requires: a program for CUDA, on one device; float32 (in float64 the ops are put apart in the same way, and stay
+    plain: Triton has no such product); operands and result of less than 2^31 elements. To be the last pass, but for
+    `fuse-layers`: what raises the program again reads the twins, and loses the kernels.
+exact: reassociates the sums over contracted axes; the higher precision of both operands is kept (HIGHEST is float32,
+    HIGH and DEFAULT are TF32, as in the library).
 hopes: the launches and bytes of the transpositions around the call.
 
 Rewritten is what has batch axes, is no product with a vector, does at most ``intensity`` FLOPs per byte (per batch
@@ -25,6 +25,7 @@ transposed for the library, before or behind.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from fusionlab.codegen.outline import outline
 from fusionlab.hlo.blocks import Block, blocks_of
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.shardings import is_sharded
+from fusionlab.hlo.views import View
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.contract_in_fusions import Axes
 from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
@@ -60,9 +63,11 @@ class ContractInKernels(Pass):
         if not any(node.name == "stablehlo.dot_general" for node in flatten(module).walk()):
             reason = "there is no dot_general in the program"
             return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
-        if platform != "cuda":
-            reason = f"the program is for {platform}, and the kernels are for CUDA"
-            return Result(program, (Declined(self.name, "unsupported", reason, ""),))
+        barrier = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
+        if barrier is None and is_sharded(module):
+            barrier = "the program is sharded: a kernel would need all of its operands on every device"
+        if barrier is not None:
+            return Result(program, (Declined(self.name, "unsupported", barrier, ""),))
         kept = functions_of_others(module)
         made: Counter[str] = Counter()
         refused: Counter[tuple[Kind, str]] = Counter()
@@ -83,11 +88,12 @@ class ContractInKernels(Pass):
 
     def _in_block(self, function: Any, module: Any, at: int, made: Counter[str]) -> list[tuple[Kind, str, str]]:
         """Rewrite in block number ``at``, one kernel at a time: each moves others. Gives the refusals."""
-        refused: list[tuple[Kind, str, str]] = []
         while True:
+            refused: list[tuple[Kind, str, str]] = []
             block = next(islice(blocks_of(function, module), at, None))
-            left = [node for node in block.nodes if node.name == "stablehlo.dot_general"][len(refused) :]
-            for node in left:
+            for node in block.nodes:
+                if node.name != "stablehlo.dot_general":
+                    continue
                 place = node.scope.rpartition("/")[0]
                 decided = self.decide(node, block)
                 if not isinstance(decided, Refusal):
@@ -112,7 +118,7 @@ class ContractInKernels(Pass):
             parts = parts_of(value, block)
             work = None if parts is None else self._work(value, parts[1])
             if parts is None or work is None:
-                break
+                continue
             if not (len(parts[1]) == 1 and parts[1][0].lies_for_the_library(value)):
                 best = (parts[0], work)
         return best or Refusal("unprofitable", "the library takes it as it lies")
@@ -135,6 +141,9 @@ class ContractInKernels(Pass):
         axes = Axes.of(node)
         if not axes.batch or not axes.contracted:
             return Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        arrays = [*node.results, *(View.of(value).base for value in node.operands)]
+        if not all(0 < math.prod(array.type.shape) < 1 << 31 for array in arrays):
+            return Refusal("unsupported", "it has no elements, or 2^31 and more")
         if min(axes.extents) == 1:
             return Refusal("unprofitable", "it is a product with a vector: XLA makes a product and a sum of it itself")
         if min(axes.extents[:2]) > self.longest:

@@ -10,11 +10,11 @@ own that reads and writes it again. A layer of up to 128 features does few FLOPs
 enough to be there for every block of rows. Slices, broadcasts and transposes of what goes in are ways to read it, and
 features that are put side by side in front of a layer are contracted part by part: none of them is made.
 
-requires: a program for CUDA; float32 (in float64 the ops are put apart in the same way, and stay plain: Triton has no
-    such product); a matrix of two axes contracted with the last axis of the layer's input. To be
+requires: a program for CUDA, on one device; float32 (in float64 the ops are put apart in the same way, and stay
+    plain: Triton has no such product); a matrix of two axes contracted with the last axis of the layer's input. To be
     the last pass: what raises the program again reads the twins, and loses the kernels.
-exact: reassociates the sums over features; the precision asked for is kept (HIGHEST is float32, HIGH three products of
-    TF32 parts, DEFAULT TF32 as in the library).
+exact: reassociates the sums over features; the higher precision of both operands is kept (HIGHEST is float32, HIGH and
+    DEFAULT are TF32, as in the library).
 hopes: the launches of the elementwise kernels, concatenations and slices around layers, and the bytes that they read
     and write once more.
 
@@ -33,6 +33,7 @@ from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.codegen.row_programs import layer_of
 from fusionlab.hlo.blocks import blocks_of, run_in_loops
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.shardings import is_sharded
 from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import functions_of_others
 from fusionlab.passes.op_rewrite import changed
@@ -63,9 +64,11 @@ class FuseLayers(Pass):
             where = "the program" if self.everywhere else "a loop of the program"
             reason = f"there is no layer of at most {self.widest} features in {where}"
             return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
-        if platform != "cuda":
-            reason = f"the program is for {platform}, and the kernels are for CUDA"
-            return Result(program, (Declined(self.name, "unsupported", reason, ""),))
+        barrier = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
+        if barrier is None and is_sharded(module):
+            barrier = "the program is sharded: a kernel would need all of its operands on every device"
+        if barrier is not None:
+            return Result(program, (Declined(self.name, "unsupported", barrier, ""),))
         limits = Limits(widest=self.widest, layers=self.layers)
         fused: Counter[str] = Counter()
         for function, first in places:

@@ -54,13 +54,14 @@ def rewrite_ops(
             found.setdefault(node.operation, []).append(node)
     rewritten: Counter[str] = Counter()
     refused: dict[tuple[Kind, str], list[str]] = {}
+    decided: list[tuple[Any, str, OpRewrite]] = []  # all before the first is carried out, which erases what others read
     for operation, nodes in found.items():
         place = nodes[0].scope.rpartition("/")[0]
         try:
-            rewrite = _agreed([decide(node) for node in nodes], nodes[0], shared)
+            decided.append((operation, place, _agreed([decide(node) for node in nodes], nodes[0], shared)))
         except Refusal as refusal:
             refused.setdefault((refusal.kind, str(refusal)), []).append(place)
-            continue
+    for operation, place, rewrite in decided:
         operands = list(operation.operands)
         inline([operation], rewrite.function, [operands[at] for at in rewrite.reads], platform=platform)
         drop_dead(operands)

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fusionlab.codegen.batched_products import Axis, Product, SumOfProducts, count, run_on
-from fusionlab.codegen.raising_rules.contraction import precision_of
+from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View, row_major
 from fusionlab.passes.contract_in_fusions import Axes
+
+_MOST_PRODUCTS = 8
+_MOST_NODES = 64
+"""Of one kernel, and of what makes its result."""
 
 _Kind = Literal["batch", "row", "column"]
 _OTHER: dict[_Kind, _Kind] = {"batch": "batch", "row": "column", "column": "row"}
@@ -43,7 +47,7 @@ class Contraction:
         each += [("row", (left.strides[axis], 0)) for axis in axes.free_left]
         each += [("column", (0, right.strides[axis])) for axis in axes.free_right]
         terms = run_on([Axis(axes.left[a], (left.strides[a], right.strides[b])) for a, b in axes.contracted])
-        product = Product((left.base, right.base), (left.offset, right.offset), terms, precision_of(node))
+        product = Product((left.base, right.base), (left.offset, right.offset), terms, strictest_precision(node))
         kinds, steps = zip(*(each[axis] for axis in order), strict=True)
         return Contraction(node, (left, right), kinds, steps, product)
 
@@ -51,8 +55,7 @@ class Contraction:
         """The same with the right operand on the left."""
         of = self.product
         terms = tuple(Axis(axis.extent, axis.steps[::-1]) for axis in of.terms)
-        precision = of.precision[::-1] if isinstance(of.precision, tuple) else of.precision
-        product = Product(of.arrays[::-1], of.offsets[::-1], terms, precision)
+        product = Product(of.arrays[::-1], of.offsets[::-1], terms, of.precision)
         kinds = tuple(_OTHER[kind] for kind in self.kinds)
         return Contraction(self.node, self.views[::-1], kinds, tuple(s[::-1] for s in self.steps), product)
 
@@ -95,7 +98,7 @@ def parts_of(value: Value, block: Block) -> tuple[list[Node], list[Contraction]]
 
     def visit(value: Value, order: list[int], inside: bool) -> bool:
         node = value.producer
-        if node is None or node in members:
+        if node is None or node in members or len(members) == _MOST_NODES or len(found) == _MOST_PRODUCTS:
             return False
         if inside and (len(block.users.get(value, ())) != 1 or value in block.returns):
             return False

@@ -34,6 +34,11 @@ def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
     return None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision)
 
 
+def strictest_precision(node: Node) -> lax.Precision:
+    """The one precision in which XLA computes a ``dot_general``: the higher of its operands' two."""
+    return max(precision_of(node) or (lax.Precision.DEFAULT,), key=lambda precision: precision.value)
+
+
 def _triangular_solve(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     attributes = node.attributes
     transpose = keyword(attributes["transpose_a"])

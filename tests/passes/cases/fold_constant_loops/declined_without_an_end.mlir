@@ -1,5 +1,5 @@
-// pipeline: fold-constant-loops{most_trips=50}
-// declined unprofitable: it runs for more trips than are tried
+// pipeline: fold-constant-loops{most_ops=50}
+// declined unprofitable: it runs more operations than are tried
 func.func public @main() -> tensor<i32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %r = stablehlo.while(%k = %zero) : tensor<i32>
