@@ -8,7 +8,7 @@ of a negative number is that of its size, which has the same derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,11 @@ def keys_of(node: Node, numbers: Mapping[Value, int]) -> tuple[Hashable, ...]:
     """What ``node`` asks, the same for all nodes that ask it; of a clamp two things."""
 
     def order(first: Value, second: Value | None) -> Hashable:
+        """Whether ``first`` is above ``second``; a difference above zero is its first operand above its second."""
+        if second is None or number_of(second) == 0:
+            made = first.producer
+            if made is not None and made.name == "stablehlo.subtract":
+                return order(*made.operands)
         return frozenset({_name(first, numbers), 0.0 if second is None else _name(second, numbers)})
 
     of_floats = bool(node.operands) and is_float(node.operands[0])
@@ -52,6 +57,17 @@ def keys_of(node: Node, numbers: Mapping[Value, int]) -> tuple[Hashable, ...]:
             if made is not None and made.name in _TWO and numbers[other] in [numbers[v] for v in made.operands]:
                 return keys_of(made, numbers)
     return (numbers[node.results[0]],)
+
+
+def asking(nodes: Iterable[Node], asked: Collection[Hashable], numbers: Mapping[Value, int]) -> frozenset[int]:
+    """The numbers of the results of ``nodes`` that ask of the same floats what is ``asked``, by whatever operation."""
+    return frozenset(
+        numbers[node.results[0]]
+        for node in nodes
+        if len(node.results) == 1
+        for key in keys_of(node, numbers)
+        if isinstance(key, frozenset) and key in asked
+    )
 
 
 def _name(value: Value, numbers: Mapping[Value, int]) -> Hashable:
@@ -145,7 +161,7 @@ class TurnedLaplacian(ForwardLaplacian):
         scales = super()._linear_scales(node, name)
         if name not in ("maximum", "minimum") or not (keys := self.raising.turned_keys(node)):
             return scales
-        bits = self.raising.bits(keys[0], np.shape(self.environment[node.results[0]]))
+        bits = self.raising.bits(keys[0], self.raising.shape(node.results[0]))
         kept, other = scales
         return [
             lambda part: jnp.where(bits, other(part), kept(part)),

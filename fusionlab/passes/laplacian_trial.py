@@ -20,7 +20,7 @@ from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
 from fusionlab.passes.branch_doors import closed, open_doors
-from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning
+from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
 from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, told_apart
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
@@ -104,7 +104,7 @@ class Trial:
             fold=True,
             numbers=numbers,
             slots=self.cover.slots,
-            turned=self.cover.turned,
+            turned=self.cover.turned | asking(self.cone, self.cover.slots, numbers),
         )
         self.one = Raising(shapes=resized_shapes(axes, many, 1))
 

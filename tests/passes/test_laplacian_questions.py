@@ -6,7 +6,11 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.raising import RULES
+from fusionlab.hlo import lowering
+from fusionlab.passes.contract import Setting
 from fusionlab.passes.op_branches import KINDS
+from fusionlab.passes.sparsify_directions import SparsifyDirections
+from workloads.catalogue import build
 
 from .laplacian_functions import X, fori
 from .test_laplacian_guards import of, psi, rewritten
@@ -86,17 +90,29 @@ KEPT = {
     "absolute-value": lambda y: (jnp.abs(y) * y).sum(),
     "clip": lambda y: jnp.sin(2 * jnp.clip(y, -1, 1)).sum(),
     "smoothstep": smoothstep,
+    "logarithm-of-a-sum": lambda y: jnp.logaddexp(y, 2 * y[::-1]).sum() + jax.nn.softplus(y).sum(),
+    "hypotenuse": lambda y: jnp.hypot(y, y[::-1]).sum(),
+    "logsumexp-with-signs": lambda y: jax.scipy.special.logsumexp(y, b=y[::-1], axis=-1, return_sign=True)[0].sum(),
+    "hard-tanh": lambda y: jnp.sin(jax.nn.hard_tanh(y)).sum(),
 }
+KEPT_QUICK = ("maximum", "smoothstep", "logarithm-of-a-sum")
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("maximum", "smoothstep") else pytest.param(name, marks=pytest.mark.slow) for name in KEPT]
+    "name", [name if name in KEPT_QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KEPT]
 )
 def test_what_a_value_and_its_replay_ask_alike_is_rewritten(name):
     def value(_, y):
         return psi(None, y) + KEPT[name](y)
 
     _, result = rewritten(lambda x: jax.vmap(lambda y: (value(None, y), fori(value, None, y)))(x), X)
+    assert result.applied, result.events
+
+
+@pytest.mark.parametrize("name", ["orbformer", pytest.param("psiformer", marks=pytest.mark.slow)])
+def test_what_a_network_asks_is_asked_alike_by_its_replay(name):
+    workload = build(name, "LiH", laplacian="replay", walkers=4, size="tiny", dtype="float32")
+    result = SparsifyDirections().run(lowering.lower(workload, "cuda"), Setting(platform="cuda"))
     assert result.applied, result.events
 
 
