@@ -1,83 +1,54 @@
 """Which way the branches of a program went: an equality seen at some points holds on the branches that these took.
 
-A comparison of floats makes two programs of one. Where the value and its supposed Laplacian read the same comparison,
-both are also evaluated with its outcome turned around at random: derivatives do not ask whether it was true. A
-comparison that only the supposed Laplacian reads has to go both ways at the points tried, or nothing is known of it;
-and so has what it makes of several of them (``branch_questions``).
+A question makes two programs of one. Where the value and its supposed Laplacian ask the same, both are also evaluated
+with the answer turned around at random (``branch_turns``). A question that only the supposed Laplacian asks has to be
+answered both ways at the points tried, or nothing is known of it; so has what it makes of several answers
+(``branch_questions``); and what is behind one has to come through to the sum (``branch_doors``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.forward_laplacian.families import reduced_axes
 from fusionlab.codegen.raising import Raising, live_nodes
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.flat import Node, Value, walk
 from fusionlab.hlo.loops import Invariant
 from fusionlab.hlo.replay import Replay
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.passes.branch_questions import Question, questions
+from fusionlab.passes.branch_doors import Door, doors
+from fusionlab.passes.branch_questions import Question, Questions, ask
+from fusionlab.passes.branch_turns import keys_of
 
-TURNS = 2
-"""Ways in which comparisons are turned around."""
-
-_Seen = tuple[Any, Any]
-"""The least and the most that something was, over all elements; of gates 0 and whether they were ever open together."""
+Seen = tuple[Any, Any]
+"""The least and the most that something was, over all elements."""
 
 
-def _spread(question: Question, raising: Raising, environment: Mapping[Value, Any]) -> _Seen:
+def _spread(question: Question, environment: Mapping[Value, Any]) -> Seen:
     """What ``question`` was, in the environment of its node."""
-    if question.gates:
-        together: Any = True
-        for gate in question.gates:
-            array = jnp.equal(environment[gate.answer], 0) == gate.inverted
-            for move in gate.moves:
-                (array,) = raising.node(move, {move.operands[0]: array})
-            together = together & array
-        return jnp.zeros(()), jnp.any(together).astype(float)
     node = question.node
     outcome = _side(node, environment) if question.sides else environment[node.results[0]]
     if not outcome.size:
-        return jnp.zeros(()), jnp.ones(())
+        return jnp.zeros(()), jnp.zeros(())
     return jnp.min(outcome).astype(float), jnp.max(outcome).astype(float)
 
 
 def _side(node: Node, environment: Mapping[Value, Any]) -> Any:
     """Which of its two functions ``node`` was, element by element."""
     arrays = [environment[value] for value in node.operands]
+    if node.name == "stablehlo.reduce":
+        return jnp.equal(arrays[0], jnp.expand_dims(environment[node.results[0]], reduced_axes(node)))
     if node.name == "stablehlo.clamp":
         return (arrays[1] > arrays[0]) & (arrays[1] < arrays[2])
     return jnp.greater(arrays[0], arrays[1] if len(arrays) > 1 else 0)
 
 
-@dataclass(frozen=True)
-class Turning(Raising):
-    """Turns the outcomes of the comparisons number n around, at random, where ``turn[0][slots[n]]`` is not 0.
-
-    ``turn`` holds one traced array of integers while a function is traced, up to ``TURNS``: each turns others around.
-    """
-
-    numbers: Mapping[Value, int] = field(default_factory=dict)
-    slots: Mapping[int, int] = field(default_factory=dict)
-    turn: list[Any] = field(default_factory=list)
-
-    def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
-        """As Raising's, comparisons turned."""
-        results = super().node(node, environment)
-        if node.name != "stablehlo.compare" or self.numbers[node.results[0]] not in self.slots:
-            return results
-        number = self.numbers[node.results[0]]
-        bits = np.random.default_rng(number).integers(0, 2, (TURNS + 1, *np.shape(results[0]))).astype(bool)
-        bits[0] = False
-        return [results[0] ^ jnp.asarray(bits)[self.turn[0][self.slots[number]]]]
-
-
 class BranchCover:
-    """The comparisons that ``targets`` read when ``known`` is given."""
+    """The questions that ``targets`` ask when ``known`` is given."""
 
     def __init__(
         self,
@@ -88,84 +59,131 @@ class BranchCover:
         numbers: ValueNumbers,
     ) -> None:
         self.nodes, self.known, self.replay, self.numbers = nodes, known, replay, numbers
-        found = questions(live_nodes(nodes, known, targets))
+        live = live_nodes(nodes, known, targets)
+        self.asked = ask(live, known, None if replay is None else replay.loop.node)
         body = () if replay is None else replay.loop.body.nodes
         varying = frozenset() if replay is None else replay.varying
         at_top, inside = set(nodes), set(body)
+        found = self.asked.found
         self.top = [question for question in found if question.node in at_top]
         in_body = [question for question in found if question.node in inside]
         self.unseen = [question for question in found if question.node not in at_top | inside]
         self.directed = [q for q in in_body if not varying.isdisjoint(q.reads)]
         self.in_body = [q for q in in_body if varying.isdisjoint(q.reads)]
-        turned = [numbers[q.node.results[0]] for q in found if q.node.name == "stablehlo.compare"]
-        self.slots = {number: at for at, number in enumerate(dict.fromkeys(turned))}
+        in_regions = {self.numbers[v] for q in self.unseen for v in q.node.results}
+        turnable = [q for q in (*self.top, *self.in_body) if _turnable(q) and self._number(q) not in in_regions]
+        self.turned = frozenset(map(self._number, turnable))
+        self.slots = {key: at for at, key in enumerate(dict.fromkeys(k for q in turnable for k in self.keys(q)))}
 
-    def _questions_of(self, output: Value) -> list[Question]:
-        return questions(live_nodes(self.nodes, self.known, [output]))
-
-    def turn(self, output: Value | None) -> np.ndarray:
-        """1 for the comparisons that ``output`` reads too, 0 for others: what to give, times one of ``TURNS``, as
-        ``turn``; None turns none."""
-        shared = set() if output is None else {self._number(q) for q in self._questions_of(output)}
-        return np.array([number in shared for number in self.slots], np.int32)
+    def keys(self, question: Question) -> tuple[Hashable, ...]:
+        """What it asks."""
+        if question.extreme is not None:
+            return (self.numbers[question.extreme],)
+        return keys_of(question.node, self.numbers)
 
     def _number(self, question: Question) -> int:
         return self.numbers[question.node.results[0]]
 
-    def _gates(self, question: Question) -> set[tuple[int, bool]]:
-        return {(self.numbers[gate.answer], gate.inverted) for gate in question.gates}
+    def of(self, output: Value) -> Questions:
+        """What ``output`` asks."""
+        return ask(live_nodes(self.nodes, self.known, [output]), self.known)
 
-    def evaluate(self, raising: Raising, environment: dict[Value, Any]) -> list[_Seen]:
-        """What each of ``top`` and ``in_body`` was, given the program's values."""
-        found = [_spread(question, raising, environment) for question in self.top if not question.which]
+    def turn(self, output: Value | None) -> np.ndarray:
+        """1 for what ``output`` asks too, 0 for other questions: what to give, times one of ``TURNS``, as ``turn``;
+        None turns none."""
+        shared = set() if output is None else {key for q in self.of(output).found for key in self.keys(q)}
+        return np.array([key in shared for key in self.slots], np.int32)
+
+    def evaluate(self, raising: Raising, environment: dict[Value, Any]) -> list[Seen]:
+        """What each of ``top`` and ``in_body`` was that can be seen, given the program's values."""
+        found = [_spread(question, environment) for question in self.top if question.can_be_seen]
         if self.in_body:
             assert self.replay is not None
             loop = self.replay.loop
             inner = dict(environment)
             inner.update((loop.body.arguments[i], environment[loop.node.operands[i]]) for i in loop.indices(Invariant))
-            wanted = [value for question in self.in_body if not question.which for value in question.reads]
+            wanted = [value for question in self.in_body if question.can_be_seen for value in question.reads]
             raising.run(live_nodes(loop.body.nodes, list(inner), wanted), inner)
-            found += [_spread(question, raising, inner) for question in self.in_body if not question.which]
+            found += [_spread(question, inner) for question in self.in_body if question.can_be_seen]
         return found
 
-    def complaint(self, output: Value, seen: Sequence[Sequence[_Seen]]) -> str | None:
+    def _computed(self, output: Value) -> set[int]:
+        """The numbers of all values that ``output`` is computed from."""
+        cone = walk(live_nodes(self.nodes, self.known, [output]))
+        return {self.numbers[value] for node in cone for value in node.results}
+
+    def doors(self, output: Value, target: Value) -> list[Door]:
+        """What has to come through to ``target`` at some point."""
+        computed = self._computed(output)
+        shared = {key for question in self.of(output).found for key in self.keys(question)}
+        asked = {question.node: question for question in self.asked.found}
+
+        def turned(value: Value) -> bool:
+            value = self.asked.same_as(value)
+            if value.producer not in asked or self.numbers[value] not in self.turned:
+                return False
+            return shared.issuperset(self.keys(asked[value.producer]))
+
+        live = live_nodes(self.nodes, self.known, [target])
+        return doors(live, self.replay, self.asked, lambda n: self.numbers[n.results[0]] not in computed, turned)
+
+    def complaint(self, output: Value, seen: Sequence[Sequence[Seen]]) -> str | None:
         """What is not known of the targets as a function of ``output``, given what ``evaluate`` gave for each draw."""
-        theirs = self._questions_of(output)
-        shared = {self._number(question) for question in theirs}
-        gates = [self._gates(question) for question in theirs if question.gates]
-        chosen_by = {self.numbers[value] for question in theirs for value in question.chosen_by}
+        theirs = self.of(output)
+        shared = {key for question in theirs.found for key in self.keys(question)}
+        computed = self._computed(output)
+        chosen_by = {self.numbers[value] for question in theirs.found for value in question.chosen_by}
 
         def own(question: Question) -> bool:
             if question.which:
                 return any(self.numbers[value] not in chosen_by for value in question.chosen_by)
-            behind = self._gates(question)
-            return self._number(question) not in shared and not (behind and any(behind <= one for one in gates))
+            if self.numbers[question.node.results[0]] in computed:
+                return False
+            if question.extreme is not None and self.numbers[question.extreme] in computed:
+                return False
+            return question.lost or not shared.issuperset(self.keys(question))
 
         for question in filter(own, self.directed):
-            return f"compares what depends on the direction ({_place(question.node)})"
+            return f"compares what depends on the direction ({place(question.node)})"
         for question in filter(own, self.unseen):
-            return f"compares floats in a region of its own ({_place(question.node)})"
+            return f"compares floats in a region of its own ({place(question.node)})"
         asked = [*self.top, *self.in_body]
         for question in filter(own, (question for question in asked if question.which)):
-            return f"chooses which element to take by comparisons ({_place(question.node)}), as its value does not"
-        for at, question in enumerate(question for question in asked if not question.which):
+            return f"chooses which element to take by comparisons ({place(question.node)}), as its value does not"
+        for question in filter(own, (question for question in asked if question.lost)):
+            return f"orders floats or hides answers as its value does not ({place(question.node)})"
+        for at, question in enumerate(question for question in asked if question.can_be_seen):
             if not own(question):
                 continue
             least, most = min(float(draw[at][0]) for draw in seen), max(float(draw[at][1]) for draw in seen)
-            if least == most:
+            if not least < most:
                 return _unseen(question, least)
         return None
 
 
+def _turnable(question: Question) -> bool:
+    """Whether another answer can be given for its own: discrete numbers, and sides."""
+    name = question.node.name
+    if question.extreme is not None or (question.sides and name == "stablehlo.reduce"):
+        return False
+    return question.can_be_seen and len(question.node.results) == 1 and name != "stablehlo.bitcast_convert"
+
+
 def _unseen(question: Question, value: float) -> str:
-    where = _place(question.node)
-    if question.gates:
-        return f"lets through what several comparisons must let through together ({where}), which no point tried has"
     truth = question.sides or question.node.results[0].type.dtype == "i1"
     was = ("true" if value else "false") if truth else f"{value:g}"
-    return f"compares what its value does not ({where}), which was {was} wherever it was tried"
+    return f"compares what its value does not ({place(question.node)}), which was {was} wherever it was tried"
 
 
-def _place(node: Node) -> str:
+def place(node: Node) -> str:
+    """The name and the scope of ``node``, for people."""
     name = node.name.removeprefix("stablehlo.")
     return f"{name} at {node.scope}" if node.scope else name
+
+
+def equal_where_finite(first: np.ndarray, second: np.ndarray, tolerance: float) -> bool | None:
+    """Whether what can be compared is equal; None where nothing can be compared."""
+    finite = np.isfinite(first) & np.isfinite(second)
+    if not finite.any():
+        return None
+    return bool(np.allclose(first[finite], second[finite], rtol=tolerance, atol=0))

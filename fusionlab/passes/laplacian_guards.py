@@ -9,15 +9,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
+from fusionlab.passes.op_branches import is_step
 from fusionlab.passes.sums_over_directions import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 _PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
-_STEPS = frozenset(
-    f"stablehlo.{name}" for name in ("floor", "ceil", "round_nearest_afz", "round_nearest_even", "is_finite")
-)
+_CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
+"""What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
 _INDEX_ARITHMETIC = frozenset(
     f"stablehlo.{name}"
     for name in [
@@ -66,8 +67,7 @@ def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value
     for node in own:
         if _is_equality_of_floats(node) and not parameters.isdisjoint(node.operands):
             return f"compares parameters as its value does not (at {node.scope})"
-        to_integers = node.name == "stablehlo.convert" and not is_float(node.results[0])
-        if node.name in _STEPS or (to_integers and is_float(node.operands[0])):
+        if is_step(node):
             return f"rounds or tests what its value does not ({node.name.removeprefix('stablehlo.')} at {node.scope})"
         for value in reads(node):
             if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read_by_value:
@@ -147,3 +147,10 @@ def _reordered(node: Node) -> Iterator[int]:
         yield node.attributes["dimension"].value
     elif node.name == "stablehlo.reduce_window":
         yield from (axis for axis, n in enumerate(node.attributes["window_dimensions"]) if int(n) > 1)
+
+
+def is_chosen(value: Value) -> bool:
+    """Whether ``value`` is one of several by some question, as it stands or moved."""
+    while (node := value.producer) is not None and node.name in REPEATS:
+        value = node.operands[0]
+    return node is not None and node.name in _CHOOSING

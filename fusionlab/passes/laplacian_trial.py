@@ -12,16 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.compile import RIGHT_ON_CPU
-from fusionlab.codegen.forward_laplacian.families import REPEATS
-from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.hlo.flat import Value, reads, walk
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
-from fusionlab.passes.branch_cover import TURNS, BranchCover, Turning
-from fusionlab.passes.laplacian_guards import less_precise, own_choices, told_apart
+from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
+from fusionlab.passes.branch_doors import closed, open_doors
+from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
+from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, told_apart
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
@@ -36,8 +36,6 @@ FEW_ENOUGH = 64
 _TOLERANCE = 1e-6
 _TYPICAL = 1e-10
 """Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
-_CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
-"""What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
 _OPTIONS: dict[str, str | int | bool] = {**RIGHT_ON_CPU, "xla_backend_optimization_level": 0}
 
 
@@ -106,6 +104,7 @@ class Trial:
             fold=True,
             numbers=numbers,
             slots=self.cover.slots,
+            turned=self.cover.turned | asking(self.cone, self.cover.slots, numbers),
         )
         self.one = Raising(shapes=resized_shapes(axes, many, 1))
 
@@ -142,7 +141,7 @@ class Trial:
             environment = dict(zip(self.inputs, arrays, strict=True))
             self.raising.run(self.nodes, environment)
             covered = self.cover.evaluate(self.raising, environment)
-            engine = ForwardLaplacian(self.x, self.coordinates, self.walkers, self.raising, self.one)
+            engine = TurnedLaplacian(self.x, self.coordinates, self.walkers, self.raising, self.one)
             jets = engine.run(self.cone, dict(zip(self.inputs, arrays, strict=True)), self.outputs)
             jets = [densify(jet, self.coordinates) for jet in jets]
             laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
@@ -165,6 +164,7 @@ class Trial:
                 return [jax.tree.map(np.asarray, compiled(turn, *draw)) for draw in draws]
 
             plain = results(self.cover.turn(None), draws)
+            not_seen: NotSeen | None = None
             for which, at, scale in self._equal(plain):
                 turn = self.cover.turn(self.outputs[at])
                 turned = [
@@ -172,9 +172,39 @@ class Trial:
                     for number, how in enumerate(TURNED_DRAWS if turn.any() else (), start=1)
                     for result in results(number * turn, [self._draw(*how)])
                 ]
-                if all(_equal_where_finite(result[0][which], scale * result[2][at]) for result in turned):
-                    return self._found(which, at, scale, plain, turned)
+                agree = [equal_where_finite(result[0][which], scale * result[2][at], _TOLERANCE) for result in turned]
+                if False in agree:
+                    continue
+                try:
+                    if None in agree:
+                        raise NotSeen(f"{subject(self.question)} is not finite where questions are answered otherwise")
+                    found = self._found(which, at, scale, plain, turned)
+                    self._require_open_doors(which, at, turn)
+                    return found
+                except NotSeen as reason:
+                    not_seen = not_seen or reason
+            if not_seen is not None:
+                raise not_seen
         return None
+
+    def _require_open_doors(self, which: int, at: int, turn: np.ndarray) -> None:
+        """NotSeen if something that the sum hides behind questions never came through."""
+        found = self.cover.doors(self.outputs[at], self.targets[which])
+        if not found:
+            return
+        evaluate = open_doors(found, self.raising, self.nodes, self.inputs, self.targets[which], self.question.replay)
+        draws = [(0 * turn, how) for how in DRAWS]
+        draws += [(number * turn, how) for number, how in enumerate(TURNED_DRAWS if turn.any() else (), start=1)]
+        try:
+            compiled = jax.jit(evaluate, compiler_options=_OPTIONS).lower(turn, *self._draw(*DRAWS[0])).compile()
+        except (NotImplementedError, TypeError, ValueError) as error:
+            raise RaiseError(f"{subject(self.question)} has no adjoint: {str(error).splitlines()[0]}") from error
+        seen = [compiled(number, *self._draw(*how)) for number, how in draws]
+        if (door := closed(found, seen)) is not None:
+            raise NotSeen(
+                f"{subject(self.question)} lets through what several comparisons must let through together "
+                f"({place(door.node)}), which no point tried has"
+            )
 
     def _draw(self, seed: int, scale: float) -> list[np.ndarray]:
         """Random values of the inputs; the last walker is the first with two electrons exchanged."""
@@ -206,7 +236,8 @@ class Trial:
 
     def _found(self, which: int, at: int, scale: float, results: Sequence[Any], turned: Sequence[Any]) -> Laplacian:
         """The finding; NoLaplacian if what was seen does not cover all branches."""
-        complaint = self.cover.complaint(self.outputs[at], [result[4] for result in (*results, *turned)])
+        everywhere = [result for result in turned if np.isfinite(result[0][which]).all()]
+        complaint = self.cover.complaint(self.outputs[at], [result[4] for result in (*results, *everywhere)])
         numbers = self.cover.numbers
         cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
         shared = {numbers.get(value) for node in cone for value in node.results}
@@ -235,7 +266,7 @@ class Trial:
         )
 
     def _is_gradient(self, results: Sequence[Any], i: int, at: int) -> bool:
-        if _chosen(self.gradients[i]):
+        if is_chosen(self.gradients[i]):
             return False
         for result in results:
             given, rows = result[1][i], result[3][at]
@@ -248,18 +279,6 @@ class Trial:
             if not np.median(np.abs(given - expected)) <= _TYPICAL * size:
                 return False
         return True
-
-
-def _chosen(value: Value) -> bool:
-    """Whether ``value`` is one of several by some question, as it stands or moved."""
-    while (node := value.producer) is not None and node.name in REPEATS:
-        value = node.operands[0]
-    return node is not None and node.name in _CHOOSING
-
-
-def _equal_where_finite(first: np.ndarray, second: np.ndarray) -> bool:
-    finite = np.isfinite(first) & np.isfinite(second)
-    return bool(np.allclose(first[finite], second[finite], rtol=_TOLERANCE, atol=0))
 
 
 def _common_factor(targets: np.ndarray, laps: np.ndarray) -> float | None:

@@ -64,7 +64,7 @@ def of(changed):
         pytest.param(
             lambda y: psi(None, y) + jnp.floor(1e-3 * (y**2).sum()) * jnp.sin(y).sum(),
             (),
-            "rounds or tests what its value does not (floor",
+            "compares what its value does not (floor",
             id="floor",
         ),
         pytest.param(
