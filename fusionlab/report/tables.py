@@ -56,12 +56,11 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
 def print_events(events: Sequence[Event], console: Console) -> None:
     """What each pass did, or why it did not, a line each."""
     for event in events:
+        place = f", at {event.location}" if event.location else ""
         if isinstance(event, Applied):
-            console.print(f"  applied  {event.pass_name}: {event.what}, at {event.location}", soft_wrap=True)
+            console.print(f"  applied  {event.pass_name}: {event.what}{place}", soft_wrap=True)
         else:
-            console.print(
-                f"  declined {event.pass_name} ({event.kind}): {event.reason}, at {event.location}", soft_wrap=True
-            )
+            console.print(f"  declined {event.pass_name} ({event.kind}): {event.reason}{place}", soft_wrap=True)
 
 
 def describe_verdict(outcome: Outcome) -> str:

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.measure.footprint import Footprint
-from fusionlab.report.tables import describe_verdict, print_footprint
+from fusionlab.passes.contract import Declined
+from fusionlab.report.tables import describe_verdict, print_events, print_footprint
 
 
 def errors(name, error, tolerance=1.0):
@@ -60,3 +61,12 @@ def test_a_small_figure_is_not_shown_as_nothing():
     assert rows["GFLOP (model)"] == "0.0025"
     assert rows["temp memory (MiB)"] == "0.0"
     assert rows["GiB accessed (model)"] == "1.00"
+
+
+def test_an_event_without_a_place_names_none():
+    console = Console(file=io.StringIO(), width=200)
+    events = [("there is no loop", ""), ("a token", "while")]
+    print_events([Declined("hoist-loop-invariants", "unsafe", *event) for event in events], console)
+    first, second = console.file.getvalue().splitlines()
+    assert first.endswith(": there is no loop")
+    assert second.endswith(": a token, at while")
