@@ -22,10 +22,9 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
+from fusionlab.codegen.triton_tiles import padded
 from fusionlab.hlo.flat import Value
 
-_FEWEST = 16
-"""Triton's matrix products have no shorter axis."""
 _TILE = 64
 _TERMS = 32
 """The most of i and of j, and of k, in a block."""
@@ -105,7 +104,7 @@ class SumOfProducts:
 
 def product_kernel(work: SumOfProducts, *, interpret: bool = False) -> Callable[..., tuple[Any]]:
     """``work`` as a callable of ``work.arrays``; ``interpret`` runs the kernel on any device."""
-    tiles = [min(_TILE, _padded(count(axes))) for axes in (work.rows, work.columns)]
+    tiles = [min(_TILE, padded(count(axes))) for axes in (work.rows, work.columns)]
     blocks = [pl.cdiv(count(axes), tile) for axes, tile in zip((work.rows, work.columns), tiles, strict=True)]
     call = pl.pallas_call(
         partial(_run, work, *tiles),
@@ -125,10 +124,6 @@ def product_kernel(work: SumOfProducts, *, interpret: bool = False) -> Callable[
     return run
 
 
-def _padded(extent: int) -> int:
-    return int(max(_FEWEST, 1 << (extent - 1).bit_length()))
-
-
 def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
     """The kernel: ``refs`` are those of the arrays and of the result, all flat."""
     held = dict(zip(work.arrays, refs, strict=False))
@@ -140,7 +135,7 @@ def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
     total = jnp.zeros((tall, wide), jnp.float32)
     for number, product in enumerate(work.products):
         many = count(product.terms)
-        long = min(_TERMS, _padded(many))
+        long = min(_TERMS, padded(many))
         left = 2 * number
 
         def add(

@@ -22,21 +22,20 @@ from jax.experimental.pallas import triton
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.codegen.row_programs import Layer, RowProgram, features
+from fusionlab.codegen.triton_tiles import FEWEST, padded
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View
 
 _ELEMENTS = 4096
 """Of the widest value of a block: with 128 threads, 32 registers each."""
 _WARPS = 8
-_FEWEST = 16
-"""Triton's matrix products have no shorter axis."""
 _COLUMNS = 16
 """Of a layer's input that are contracted at a time."""
 
 
 def row_kernel(program: RowProgram, *, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
     """``program`` as a callable from ``program.arrays`` to its outputs; ``interpret`` runs the kernel on any device."""
-    block = min(128, max(_FEWEST, _ELEMENTS // _padded(program.widest)))
+    block = min(128, max(FEWEST, _ELEMENTS // padded(program.widest)))
     call = pl.pallas_call(
         partial(_run, program, block),
         grid=(pl.cdiv(program.rows, block),),
@@ -53,10 +52,6 @@ def row_kernel(program: RowProgram, *, interpret: bool = False) -> Callable[...,
         return tuple(lax.reshape(array, v.type.shape) for array, v in zip(made, program.outputs, strict=True))
 
     return run
-
-
-def _padded(extent: int) -> int:
-    return int(max(_FEWEST, 1 << (extent - 1).bit_length()))
 
 
 def _run(program: RowProgram, block: int, *refs: Any) -> None:
@@ -83,12 +78,12 @@ class _Body:
         if step in self.program.layers:
             self.held[result] = self._layer(step, self.program.layers[step])
         else:
-            whole = _Columns(0, _padded(features(result)), features(result))
+            whole = _Columns(0, padded(features(result)), features(result))
             self.held[result] = _applied(step, [self._read(value, whole, self.held) for value in step.operands])
 
     def store(self, value: Value, ref: Any) -> None:
         """Write the rows of ``value``."""
-        columns = _Columns(0, _padded(features(value)), features(value))
+        columns = _Columns(0, padded(features(value)), features(value))
         at = self.rows[:, None] * features(value) + columns.indices[None, :]
         triton.store(ref.at[at], self.held[value], mask=self._there(columns))
 
@@ -106,12 +101,12 @@ class _Body:
 
     def _layer(self, node: Node, layer: Layer) -> Any:
         """The sum of what the parts of the input give, ``[block, outputs]``."""
-        total = jnp.zeros((self.block, _padded(layer.outputs)), jnp.float32)
+        total = jnp.zeros((self.block, padded(layer.outputs)), jnp.float32)
         for part, first in layer.parts:
             width = features(part)
-            step = min(_padded(width), _COLUMNS)
+            step = min(padded(width), _COLUMNS)
             if part in self.held:
-                total += self._product(node, _Columns(0, _padded(width), width), part, first, self.held)
+                total += self._product(node, _Columns(0, padded(width), width), part, first, self.held)
             elif width <= step:
                 total += self._product(node, _Columns(0, step, width), part, first, {})
             else:
@@ -173,7 +168,7 @@ def _applied(node: Node, operands: list[Any]) -> Any:
 def _weights(refs: Mapping[Value, Any], layer: Layer, first: int, columns: _Columns) -> Any:
     """The rows of the matrix that ``columns`` of a part meet, where the part starts at row ``first``; then zeros."""
     view = layer.weights
-    outs = jnp.arange(_padded(layer.outputs), dtype=jnp.int32)
+    outs = jnp.arange(padded(layer.outputs), dtype=jnp.int32)
     ins = columns.indices
     at = ins[:, None] * view.strides[0] + outs[None, :] * view.strides[1] + (view.offset + first * view.strides[0])
     there = (ins < columns.width)[:, None] & (outs < layer.outputs)[None, :]

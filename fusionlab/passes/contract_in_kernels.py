@@ -36,14 +36,14 @@ from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
 from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
 from fusionlab.hlo.blocks import Block, blocks_of
+from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.shardings import is_sharded
 from fusionlab.hlo.views import View
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
-from fusionlab.passes.contract_in_fusions import Axes
 from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
 from fusionlab.passes.op_rewrite import changed
+from fusionlab.passes.own_kernels import no_kernels
 from fusionlab.passes.sums_of_products import Contraction, as_one, parts_of, sums_with
 
 
@@ -58,16 +58,12 @@ class ContractInKernels(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every contraction that qualifies, wherever it stands."""
-        platform = setting.platform if program.platform == "any" else program.platform
         module = program.parse()
         if not any(node.name == "stablehlo.dot_general" for node in flatten(module).walk()):
             reason = "there is no dot_general in the program"
             return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
-        barrier = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
-        if barrier is None and is_sharded(module):
-            barrier = "the program is sharded: a kernel would need all of its operands on every device"
-        if barrier is not None:
-            return Result(program, (Declined(self.name, "unsupported", barrier, ""),))
+        if (barrier := no_kernels(self.name, program, module, setting)) is not None:
+            return Result(program, (barrier,))
         kept = functions_of_others(module)
         made: Counter[str] = Counter()
         refused: Counter[tuple[Kind, str]] = Counter()

@@ -33,10 +33,10 @@ from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.codegen.row_programs import layer_of
 from fusionlab.hlo.blocks import blocks_of, run_in_loops
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.shardings import is_sharded
 from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import functions_of_others
 from fusionlab.passes.op_rewrite import changed
+from fusionlab.passes.own_kernels import no_kernels
 from fusionlab.passes.row_clusters import Limits, find_cluster
 
 
@@ -52,7 +52,6 @@ class FuseLayers(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Fuse in every function and loop."""
-        platform = setting.platform if program.platform == "any" else program.platform
         module = program.parse()
         functions = [op for op in module.body.operations if op.operation.name == "func.func"]
         kept = functions_of_others(module)
@@ -64,11 +63,8 @@ class FuseLayers(Pass):
             where = "the program" if self.everywhere else "a loop of the program"
             reason = f"there is no layer of at most {self.widest} features in {where}"
             return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
-        barrier = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
-        if barrier is None and is_sharded(module):
-            barrier = "the program is sharded: a kernel would need all of its operands on every device"
-        if barrier is not None:
-            return Result(program, (Declined(self.name, "unsupported", barrier, ""),))
+        if (barrier := no_kernels(self.name, program, module, setting)) is not None:
+            return Result(program, (barrier,))
         limits = Limits(widest=self.widest, layers=self.layers)
         fused: Counter[str] = Counter()
         for function, first in places:

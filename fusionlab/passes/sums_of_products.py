@@ -13,9 +13,9 @@ from typing import Literal
 from fusionlab.codegen.batched_products import Axis, Product, SumOfProducts, count, run_on
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View, row_major
-from fusionlab.passes.contract_in_fusions import Axes
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64
