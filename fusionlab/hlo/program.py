@@ -108,14 +108,21 @@ class Program:
         return str(self.parse().operation.get_asm(enable_debug_info=True))
 
     @cached_property
+    def _entry_types(self) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
+        module = self.parse()  # held: a function does not keep its module alive
+        entry = _public_function(module).type
+        inputs, results = (tuple(map(TensorType.of, types)) for types in (entry.inputs, entry.results))
+        return inputs, results
+
+    @cached_property
     def inputs(self) -> tuple[TensorType, ...]:
         """Types of the public function's arguments, in order."""
-        return tuple(TensorType.of(type_) for type_ in _public_function(self.parse()).type.inputs)
+        return self._entry_types[0]
 
     @cached_property
     def outputs(self) -> tuple[TensorType, ...]:
         """Types of the public function's results, in order."""
-        return tuple(TensorType.of(type_) for type_ in _public_function(self.parse()).type.results)
+        return self._entry_types[1]
 
     @cached_property
     def ops(self) -> int:

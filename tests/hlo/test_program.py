@@ -1,5 +1,9 @@
 """Program: what may be a file, what may not, and that it is a value."""
 
+import os
+import subprocess
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -126,3 +130,19 @@ def test_main_is_preferred_and_any_public_function_will_do(tmp_path):
     assert public_function(Program.from_file(written(tmp_path, both)).parse()).name.value == "main"
     only = ADD.replace("@main", "@first").replace("public ", "")
     assert public_function(Program.from_file(written(tmp_path, only)).parse()).name.value == "first"
+
+
+def test_the_types_of_the_entry_outlive_the_module_they_are_read_from(small, tmp_path):
+    path = written(tmp_path, small.bytecode, "module.mlirbc")
+    read = (
+        "import sys\n"
+        "from fusionlab.hlo.program import Program\n"
+        "program = Program.from_own_file(sys.argv[1])\n"
+        "print(program.inputs == program.inputs, len(program.inputs), len(program.outputs))\n"
+    )
+    # glibc's: what is freed is written over, small pieces too
+    overwritten = {**os.environ, "MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+    found = subprocess.run(
+        [sys.executable, "-c", read, str(path)], env=overwritten, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == ["True", "2", "2"]
