@@ -21,10 +21,11 @@ from fusionlab.bench.failures import Failure, attempt
 from fusionlab.bench.once import WITHOUT_GRAPHS, counters_of
 from fusionlab.bench.variants import Variant
 from fusionlab.codegen.compile import Compiled, compile_program
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.executable import Executable
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import compare
-from fusionlab.equivalence.oracle import CPU_OPTIONS, Runner, program_runner, remembered, workload_runner
+from fusionlab.equivalence.oracle import Runner, program_runner, remembered, workload_runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.equivalence.oracle import CPU_OPTIONS, argument_structure
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
+from fusionlab.equivalence.oracle import argument_structure
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.workload import Workload

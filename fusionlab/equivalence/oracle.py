@@ -16,15 +16,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.codegen.compile import RIGHT_ON_CPU, compile_program
+from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program, require_known_calls
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
-
-CPU_OPTIONS: dict[str, str | int | bool] = {**RIGHT_ON_CPU, "xla_backend_optimization_level": 0}
-if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
-    CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
 Options = Mapping[str, str | int | bool]
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]

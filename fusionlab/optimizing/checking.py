@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.check import compare
-from fusionlab.equivalence.oracle import CPU_OPTIONS, Options, Runner, program_runner
+from fusionlab.equivalence.oracle import Options, Runner, program_runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError

@@ -8,12 +8,13 @@ Each of two comparisons may have gone both ways, and still no point was where bo
 A *door* is a product, a quotient or a selection of what depends on a question. Seen from the sum, a door was open where
 it had a value that is not zero and the sum depended on it there; of a selection both alternatives have to be, but for
 zeros. One reverse pass gives that for all doors: the derivative of the sum by a factor (1 + e) at each of them. Inside
-the loop every trip has its own.
+the loop e has a random weight in every trip, so that the trips of a door do not cancel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,19 +103,20 @@ def _read_by_floats(
 
 @dataclass(frozen=True)
 class _Nudged(Turning):
-    """Every door times (1 + e), or its alternatives plus e; ``nudges`` are the e of a door, two of a selection."""
+    """Every door times (1 + e), or its alternatives plus e; ``nudges`` are the e of a door, two of a selection.
+
+    ``weight`` holds what e is multiplied by in the trip that is raised.
+    """
 
     nudges: dict[Node, tuple[Any, ...]] = field(default_factory=dict)
-    trip: list[Any] = field(default_factory=list)
+    weight: list[Any] = field(default_factory=list)
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """As Turning's, nudged."""
         results = super().node(node, environment)
         if node not in self.nudges:
             return results
-        nudges = self.nudges[node]
-        if nudges[0].ndim > np.ndim(results[0]):
-            nudges = tuple(nudge[self.trip[0]] for nudge in nudges)
+        nudges = tuple(math.prod(self.weight) * nudge for nudge in self.nudges[node])
         if len(nudges) == 1:
             return [results[0] * (1 + nudges[0])]
         predicate = environment[node.operands[0]]
@@ -128,19 +130,16 @@ def open_doors(
     inputs: Sequence[Value],
     target: Value,
     replay: Replay | None,
-) -> Callable[..., list[Any]]:
-    """``(turn, *arrays) -> of each door, whether each of its two alternatives came through anywhere``."""
+) -> Callable[..., list[tuple[Any, ...]]]:
+    """``(turn, *arrays) -> of each door, the derivatives by its one e, or by those of its two alternatives``."""
     live = live_nodes(nodes, inputs, [target])
-    inside = set() if replay is None else set(replay.loop.body.nodes)
     raising = _Nudged(**{name: getattr(turning, name) for name in turning.__dataclass_fields__})
 
     def nothing(door: Door) -> tuple[Any, ...]:
-        shape = raising.shape(door.node.results[0])
-        trips = (replay.trips,) if replay is not None and door.node in inside else ()
-        e = jnp.zeros((*trips, *shape), np.float64)
+        e = jnp.zeros(raising.shape(door.node.results[0]), np.float64)
         return (e, e) if door.node.name == "stablehlo.select" else (e,)
 
-    def evaluate(turn: Any, *arrays: Any) -> list[Any]:
+    def evaluate(turn: Any, *arrays: Any) -> list[tuple[Any, ...]]:
         raising.turn[:] = [turn]
 
         def total(nudges: Sequence[tuple[Any, ...]]) -> Any:
@@ -157,8 +156,7 @@ def open_doors(
 
         sums, back = jax.vjp(total, [nothing(door) for door in found])
         (slopes,) = back(jnp.ones_like(sums))
-        came = [[jnp.any(jnp.isfinite(e) & (e != 0)) for e in each] for each in slopes]
-        return [each if len(each) == 2 else [each[0], False] for each in came]
+        return list(slopes)
 
     return evaluate
 
@@ -169,10 +167,14 @@ def _loop(raising: _Nudged, replay: Replay, environment: Mapping[Value, Any]) ->
     assert replay.trips is not None
     captured = list(dict.fromkeys(value for region in loop.node.regions for value in free_values(region)))
     trips = raise_trips(loop, captured, raising)
+    weights = jnp.asarray(np.random.default_rng(0).standard_normal(replay.trips))
 
     def outputs(trip: Any, *arrays: Any) -> tuple[Any, ...]:
-        raising.trip[:] = [trip]
-        return trips.outputs(trip, *arrays)
+        raising.weight[:] = [weights[trip]]
+        try:
+            return trips.outputs(trip, *arrays)
+        finally:
+            raising.weight.clear()
 
     run = batched_loop(replace(trips, outputs=outputs), replay.trips)
     try:
@@ -181,10 +183,17 @@ def _loop(raising: _Nudged, replay: Replay, environment: Mapping[Value, Any]) ->
         raise RaiseError(f"{loop.node.name} has no adjoint: {str(error).splitlines()[0]}", loop.node) from error
 
 
-def closed(found: Sequence[Door], seen: Sequence[Sequence[Any]]) -> Door | None:
-    """The first door of which something never came through; ``seen`` is what each draw gave."""
-    for at, door in enumerate(found):
-        came = [any(bool(draw[at][side]) for draw in seen) for side in (0, 1)]
-        if any(asked and not open_ for asked, open_ in zip(door.alternatives, came, strict=True)):
-            return door
-    return None
+def closed(found: Sequence[Door], draws: Iterable[Sequence[Sequence[Any]]]) -> Door | None:
+    """The first door of which something came through in none of ``draws``, the results of ``open_doors``, taken one
+    after another as long as there is one."""
+    shut = [(at, side) for at, door in enumerate(found) for side, asked in enumerate(door.alternatives) if asked]
+    for slopes in draws:
+        shut = [(at, side) for at, side in shut if not _came(slopes[at][side])]
+        if not shut:
+            return None
+    return found[shut[0][0]] if shut else None
+
+
+def _came(slopes: Any) -> bool:
+    slopes = np.asarray(slopes)
+    return bool(np.any(np.isfinite(slopes) & (slopes != 0)))

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.compile import RIGHT_ON_CPU
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.hlo.flat import Value, reads, walk
@@ -36,7 +36,6 @@ FEW_ENOUGH = 64
 _TOLERANCE = 1e-6
 _TYPICAL = 1e-10
 """Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
-_OPTIONS: dict[str, str | int | bool] = {**RIGHT_ON_CPU, "xla_backend_optimization_level": 0}
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class Trial:
             draws = [self._draw(seed, scale) for seed, scale in DRAWS]
             try:
                 compiled = (
-                    jax.jit(evaluate, compiler_options=_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
+                    jax.jit(evaluate, compiler_options=CPU_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
                 )
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
                 raise RaiseError(
@@ -196,10 +195,10 @@ class Trial:
         draws = [(0 * turn, how) for how in DRAWS]
         draws += [(number * turn, how) for number, how in enumerate(TURNED_DRAWS if turn.any() else (), start=1)]
         try:
-            compiled = jax.jit(evaluate, compiler_options=_OPTIONS).lower(turn, *self._draw(*DRAWS[0])).compile()
+            compiled = jax.jit(evaluate, compiler_options=CPU_OPTIONS).lower(turn, *self._draw(*DRAWS[0])).compile()
         except (NotImplementedError, TypeError, ValueError) as error:
             raise RaiseError(f"{subject(self.question)} has no adjoint: {str(error).splitlines()[0]}") from error
-        seen = [compiled(number, *self._draw(*how)) for number, how in draws]
+        seen = (compiled(number, *self._draw(*how)) for number, how in draws)
         if (door := closed(found, seen)) is not None:
             raise NotSeen(
                 f"{subject(self.question)} lets through what several comparisons must let through together "

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.codegen.rebuild import rebuild
-from fusionlab.equivalence.oracle import CPU_OPTIONS
 from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PASSES

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
-from fusionlab.equivalence.oracle import CPU_OPTIONS
 from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
 from fusionlab.hlo.flat import flatten

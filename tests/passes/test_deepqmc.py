@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from fusionlab.equivalence.oracle import CPU_OPTIONS
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
 from fusionlab.hlo.flat import flatten

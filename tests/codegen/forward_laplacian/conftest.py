@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.forward_laplacian.how import SPARSE, How
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
 from fusionlab.codegen.raising import Raising, live_nodes
-from fusionlab.equivalence.oracle import CPU_OPTIONS
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 

@@ -1,0 +1,12 @@
+"""XLA options under which a program that runs a few times on the CPU is compiled quickly and computes what it says."""
+
+from __future__ import annotations
+
+import jax
+
+from fusionlab.codegen.compile import RIGHT_ON_CPU
+
+CPU_OPTIONS: dict[str, str | int | bool] = {**RIGHT_ON_CPU, "xla_backend_optimization_level": 0}
+"""Half the compile time of the defaults, or less; the programs run slower."""
+if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
+    CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False
