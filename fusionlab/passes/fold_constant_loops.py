@@ -25,10 +25,10 @@ import jax
 import numpy as np
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.shardings import SHARDINGS
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, rewrite_loops
 
