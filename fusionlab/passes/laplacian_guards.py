@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from fusionlab.codegen.forward_laplacian.families import REPEATS
+from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.passes.op_branches import is_step
 from fusionlab.passes.sums_over_directions import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
-_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 _CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
 """What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
 _INDEX_ARITHMETIC = frozenset(
@@ -43,18 +43,12 @@ def less_precise(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
     )
     if widths and others and min(widths) < min(others):
         return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"
-    ours, theirs = ([_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in both)
-    if ours and theirs and min(ours) < min(theirs):
-        return f"its value contracts at precision {_PRECISIONS[min(ours)]}, the sum at {_PRECISIONS[min(theirs)]}"
+    precisions = [[laxest_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in both]
+    if all(precisions):
+        ours, theirs = (min(each, key=lambda precision: precision.value) for each in precisions)
+        if ours.value < theirs.value:
+            return f"its value contracts at precision {ours.name}, the sum at {theirs.name}"
     return None
-
-
-def _precision(node: Node) -> int:
-    """The lower of the two operands' precisions."""
-    if "precision_config" not in node.attributes:
-        return 0
-    words = str(node.attributes["precision_config"])
-    return 0 if "DEFAULT" in words else 1 if "HIGH>" in words else 2
 
 
 def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
