@@ -10,7 +10,7 @@ block of i by a block of j of one b, a block of k at a time, padded to powers of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,42 +22,13 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from fusionlab.codegen.triton_tiles import padded
+from fusionlab.codegen.triton_tiles import padded, places
 from fusionlab.hlo.flat import Value
+from fusionlab.hlo.views import Axis, count
 
 _TILE = 64
 _TERMS = 32
 """The most of i and of j, and of k, in a block."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis: its extent, and what one step along it is in each of some arrays; 0 where it is not there."""
-
-    extent: int
-    steps: tuple[int, ...]
-
-    def joined(self, inner: Axis) -> Axis | None:
-        """This axis and the next ``inner`` one as one, where they run on in all arrays."""
-        if any(mine != inner.extent * its for mine, its in zip(self.steps, inner.steps, strict=True)):
-            return None
-        return Axis(self.extent * inner.extent, inner.steps)
-
-
-def run_on(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """``axes``, outer ones first, without those of one element, and neighbours that run on put together."""
-    joined: list[Axis] = []
-    for axis in axes:
-        if axis.extent == 1:
-            continue
-        both = joined[-1].joined(axis) if joined else None
-        joined[-1:] = [both] if both is not None else [*joined[-1:], axis]
-    return tuple(joined)
-
-
-def count(axes: Sequence[Axis]) -> int:
-    """How many elements there are along ``axes``."""
-    return math.prod(axis.extent for axis in axes)
 
 
 @dataclass(frozen=True)
@@ -129,8 +100,8 @@ def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
     held = dict(zip(work.arrays, refs, strict=False))
     i = pl.program_id(1) * tall + jnp.arange(tall, dtype=jnp.int32)
     j = pl.program_id(2) * wide + jnp.arange(wide, dtype=jnp.int32)
-    batch = _places(work.batch, pl.program_id(0), 2 * len(work.products) + 1)
-    rows, columns = (_places(axes, index, len(batch)) for axes, index in ((work.rows, i), (work.columns, j)))
+    batch = places(work.batch, pl.program_id(0), 2 * len(work.products) + 1)
+    rows, columns = (places(axes, index, len(batch)) for axes, index in ((work.rows, i), (work.columns, j)))
     has_row, has_column = i < count(work.rows), j < count(work.columns)
     total = jnp.zeros((tall, wide), jnp.float32)
     for number, product in enumerate(work.products):
@@ -142,7 +113,7 @@ def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
             at: Any, total: Any, product: Product = product, many: int = many, long: int = long, left: int = left
         ) -> Any:
             k = at * long + jnp.arange(long, dtype=jnp.int32)
-            terms = _places(product.terms, k, 2)
+            terms = places(product.terms, k, 2)
             at_left = product.offsets[0] + batch[left] + rows[left][:, None] + terms[0][None, :]
             at_right = product.offsets[1] + batch[left + 1] + terms[1][:, None] + columns[left + 1][None, :]
             ours, theirs = (held[array] for array in product.arrays)
@@ -156,14 +127,3 @@ def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
     # Pallas' interpreter writes what was there to masked places: these must not be another element's.
     at = jnp.where(there, batch[-1] + rows[-1][:, None] + columns[-1][None, :], math.prod(work.out.type.shape))
     triton.store(refs[-1].at[at], total, mask=there)
-
-
-def _places(axes: Sequence[Axis], index: Any, arrays: int) -> list[Any]:
-    """How far elements number ``index`` along ``axes`` are from the start of each array; past the last, anywhere."""
-    places = [jnp.zeros_like(index)] * arrays
-    for position, axis in enumerate(reversed(axes)):
-        outermost = position == len(axes) - 1
-        here = index if outermost else lax.rem(index, jnp.int32(axis.extent))
-        index = index if outermost else lax.div(index, jnp.int32(axis.extent))
-        places = [place + here * step if step else place for place, step in zip(places, axis.steps, strict=True)]
-    return places

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fusionlab.codegen.batched_products import Axis, Product, SumOfProducts, count, run_on
+from fusionlab.codegen.batched_products import Product, SumOfProducts
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value
-from fusionlab.hlo.views import View, row_major
+from fusionlab.hlo.views import Axis, View, count, row_major, run_on
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64
