@@ -27,15 +27,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
 from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
-from fusionlab.hlo.blocks import Block, blocks_of
+from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
@@ -71,8 +70,8 @@ class ContractInKernels(Pass):
         for function in [op for op in module.body.operations if op.operation.name == "func.func"]:
             if function.name.value in kept:
                 continue
-            for at in range(sum(1 for _ in blocks_of(function, module))):
-                for kind, reason, place in self._in_block(function, module, at, made):
+            for look in blocks_to_change(function, module):
+                for kind, reason, place in self._in_block(look, made):
                     refused[kind, reason] += 1
                     places.setdefault((kind, reason), place)
         total = made.total() + refused.total()
@@ -82,11 +81,11 @@ class ContractInKernels(Pass):
         ]
         return changed(program, module, self, made, "contractions became kernels that read where it lies", refusals)
 
-    def _in_block(self, function: Any, module: Any, at: int, made: Counter[str]) -> list[tuple[Kind, str, str]]:
-        """Rewrite in block number ``at``, one kernel at a time: each moves others. Gives the refusals."""
+    def _in_block(self, look: Callable[[], Block], made: Counter[str]) -> list[tuple[Kind, str, str]]:
+        """Rewrite in the block that ``look`` gives, one kernel at a time: each moves others. Gives the refusals."""
         while True:
             refused: list[tuple[Kind, str, str]] = []
-            block = next(islice(blocks_of(function, module), at, None))
+            block = look()
             for node in block.nodes:
                 if node.name != "stablehlo.dot_general":
                     continue
