@@ -35,10 +35,10 @@ from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
 from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
 from fusionlab.hlo.blocks import Block, blocks_to_change
-from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.views import View
+from fusionlab.passes.batched_contractions import batched_axes
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
 from fusionlab.passes.op_rewrite import changed
@@ -128,14 +128,9 @@ class ContractInKernels(Pass):
 
     def _refusal(self, node: Node) -> Refusal | None:
         """Why ``node``, a dot_general, is nothing for a kernel; None if it is something."""
-        if "algorithm" in node.attributes:
-            return Refusal("unsupported", "it asks for an explicit algorithm")
-        kinds = {value.type.dtype for value in (*node.operands, *node.results)}
-        if kinds not in ({"f32"}, {"f64"}):
-            return Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
-        axes = Axes.of(node)
-        if not axes.batch or not axes.contracted:
-            return Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        axes = batched_axes(node)
+        if isinstance(axes, Refusal):
+            return axes
         arrays = [*node.results, *(View.of(value).base for value in node.operands)]
         if not all(0 < math.prod(array.type.shape) < 1 << 31 for array in arrays):
             return Refusal("unsupported", "it has no elements, or 2^31 and more")
