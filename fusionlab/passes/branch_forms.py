@@ -18,22 +18,29 @@ def is_extreme(node: Node) -> bool:
     return combiner(node.regions[0]) in _EXTREMES and not of_one(node)
 
 
+def is_equality(node: Node) -> bool:
+    """Whether a ``compare`` asks if its operands are equal, or if they are not."""
+    direction = str(node.attributes["comparison_direction"])
+    return "EQ" in direction or "NE" in direction
+
+
 def extreme_asked_for(node: Node) -> Value | None:
     """The reduction to the largest or smallest of the floats that ``node`` compares it with for equality."""
     if not is_float(node.operands[0]) or "EQ" not in str(node.attributes["comparison_direction"]):
         return None
     first, second = node.operands
     for one, other in ((first, second), (second, first)):
-        found = _moved_from(other)
+        found = moved_from(other)
         made = found.producer
         if made is None or made.name != "stablehlo.reduce" or len(made.operands) != 2:
             continue
-        if _moved_from(made.operands[0]) is _moved_from(one) and combiner(made.regions[0]) in _EXTREMES:
+        if moved_from(made.operands[0]) is moved_from(one) and combiner(made.regions[0]) in _EXTREMES:
             return found
     return None
 
 
-def _moved_from(value: Value) -> Value:
+def moved_from(value: Value) -> Value:
+    """What ``value`` was made of by moving and repeating elements alone; itself where it was not."""
     while (node := value.producer) is not None and node.name in REPEATS:
         value = node.operands[0]
     return value

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
+from fusionlab.passes.branch_forms import is_equality, moved_from
 from fusionlab.passes.op_branches import is_step
 from fusionlab.passes.sums_over_directions import is_float
 
@@ -70,10 +70,7 @@ def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value
 
 
 def _is_equality_of_floats(node: Node) -> bool:
-    if node.name != "stablehlo.compare" or not is_float(node.operands[0]):
-        return False
-    direction = str(node.attributes["comparison_direction"])
-    return "EQ" in direction or "NE" in direction
+    return node.name == "stablehlo.compare" and is_float(node.operands[0]) and is_equality(node)
 
 
 def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
@@ -145,6 +142,5 @@ def _reordered(node: Node) -> Iterator[int]:
 
 def is_chosen(value: Value) -> bool:
     """Whether ``value`` is one of several by some question, as it stands or moved."""
-    while (node := value.producer) is not None and node.name in REPEATS:
-        value = node.operands[0]
+    node = moved_from(value).producer
     return node is not None and node.name in _CHOOSING
