@@ -102,28 +102,44 @@ def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
     j = pl.program_id(2) * wide + jnp.arange(wide, dtype=jnp.int32)
     batch = places(work.batch, pl.program_id(0), 2 * len(work.products) + 1)
     rows, columns = (places(axes, index, len(batch)) for axes, index in ((work.rows, i), (work.columns, j)))
-    has_row, has_column = i < count(work.rows), j < count(work.columns)
+    has_row, has_column = (i < count(work.rows))[:, None], (j < count(work.columns))[None, :]
     total = jnp.zeros((tall, wide), jnp.float32)
     for number, product in enumerate(work.products):
-        many = count(product.terms)
-        long = min(_TERMS, padded(many))
-        left = 2 * number
-
-        def add(
-            at: Any, total: Any, product: Product = product, many: int = many, long: int = long, left: int = left
-        ) -> Any:
-            k = at * long + jnp.arange(long, dtype=jnp.int32)
-            terms = places(product.terms, k, 2)
-            at_left = product.offsets[0] + batch[left] + rows[left][:, None] + terms[0][None, :]
-            at_right = product.offsets[1] + batch[left + 1] + terms[1][:, None] + columns[left + 1][None, :]
-            ours, theirs = (held[array] for array in product.arrays)
-            some = triton.load(ours.at[at_left], mask=has_row[:, None] & (k < many)[None, :], other=0.0)
-            other = triton.load(theirs.at[at_right], mask=(k < many)[:, None] & has_column[None, :], other=0.0)
-            return total + triton.dot(some, other, precision=product.precision)
-
-        steps = pl.cdiv(many, long)
-        total = add(0, total) if steps == 1 else lax.fori_loop(0, steps, add, total)
-    there = has_row[:, None] & has_column[None, :]
+        ours, theirs = (held[array] for array in product.arrays)
+        left, right = 2 * number, 2 * number + 1
+        some = _Operand(ours, product.offsets[0] + batch[left] + rows[left][:, None], has_row)
+        other = _Operand(theirs, product.offsets[1] + batch[right] + columns[right][None, :], has_column)
+        total = _added(total, product, some, other)
+    there = has_row & has_column
     # Pallas' interpreter writes what was there to masked places: these must not be another element's.
     at = jnp.where(there, batch[-1] + rows[-1][:, None] + columns[-1][None, :], math.prod(work.out.type.shape))
     triton.store(refs[-1].at[at], total, mask=there)
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """One operand of a product in a block: where its rows (or columns) start in ``ref``, and which there are."""
+
+    ref: Any
+    starts: Any
+    there: Any
+
+    def load(self, terms: Any, there: Any) -> Any:
+        """Its elements at ``terms`` from the starts; zeros where there is nothing."""
+        return triton.load(self.ref.at[self.starts + terms], mask=self.there & there, other=0.0)
+
+
+def _added(total: Any, product: Product, left: _Operand, right: _Operand) -> Any:
+    """``total`` and the block of ``product``: ``left`` is ``[rows, 1]``, ``right`` ``[1, columns]``."""
+    many = count(product.terms)
+    long = min(_TERMS, padded(many))
+
+    def add(at: Any, total: Any) -> Any:
+        k = at * long + jnp.arange(long, dtype=jnp.int32)
+        terms = places(product.terms, k, 2)
+        some = left.load(terms[0][None, :], (k < many)[None, :])
+        other = right.load(terms[1][:, None], (k < many)[:, None])
+        return total + triton.dot(some, other, precision=product.precision)
+
+    steps = pl.cdiv(many, long)
+    return add(0, total) if steps == 1 else lax.fori_loop(0, steps, add, total)
