@@ -1,7 +1,5 @@
 """Sums of contractions of real networks: the kernels compute what the ops that they replace do, and compile."""
 
-import importlib.util
-
 import jax
 import numpy as np
 import pytest
@@ -17,12 +15,8 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.ledger import launches
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.contract_in_kernels import ContractInKernels
+from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
-
-needs_the_cuda_plugin = pytest.mark.skipif(
-    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
-    reason="compiling for an absent GPU needs fusionlab[targets]",
-)
 
 
 def sums_of(program):
