@@ -17,6 +17,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo.enumerations import keyword
+
 _GETRF = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
 
@@ -48,7 +50,7 @@ def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
     if ir.StringAttr(lu.attributes["call_target_name"]).value not in _GETRF:
         return False
     compare = _source(chosen).owner
-    if not _is(compare, "stablehlo.compare") or "GE" not in str(compare.attributes["comparison_direction"]):
+    if not _is(compare, "stablehlo.compare") or keyword(compare.attributes["comparison_direction"]) != "GE":
         return False
     info, bound = compare.operands
     nan = _splat(other)

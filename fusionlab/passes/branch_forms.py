@@ -5,6 +5,7 @@ from __future__ import annotations
 from fusionlab.codegen.forward_laplacian.families import REPEATS, reduced_axes
 from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.passes.sums_over_directions import is_float
 
@@ -20,13 +21,12 @@ def is_extreme(node: Node) -> bool:
 
 def is_equality(node: Node) -> bool:
     """Whether a ``compare`` asks if its operands are equal, or if they are not."""
-    direction = str(node.attributes["comparison_direction"])
-    return "EQ" in direction or "NE" in direction
+    return direction_of(node) in ("EQ", "NE")
 
 
 def extreme_asked_for(node: Node) -> Value | None:
     """The reduction to the largest or smallest of the floats that ``node`` compares it with for equality."""
-    if not is_float(node.operands[0]) or "EQ" not in str(node.attributes["comparison_direction"]):
+    if not is_float(node.operands[0]) or direction_of(node) != "EQ":
         return None
     first, second = node.operands
     for one, other in ((first, second), (second, first)):

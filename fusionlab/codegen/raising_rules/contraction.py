@@ -7,7 +7,8 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, keyword
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.hlo.enumerations import keyword
 from fusionlab.hlo.flat import Node
 
 
