@@ -20,6 +20,15 @@ _CUDA_CALLS = re.compile(r"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
 _COUNTED = ("stablehlo", "chlo")
 
 
+def inner_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
+    """What is in ``operation``, in order; what is in its regions after each."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from inner_operations(inner.operation)
+
+
 def operations_in(module: ir.Module) -> int:
     """Number of StableHLO and CHLO operations of ``module``, in all functions and regions; terminators do not count."""
     count = 0
