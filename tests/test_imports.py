@@ -11,7 +11,7 @@ ids = [str(path.relative_to(ROOT)) for path in SOURCES]
 
 LEAVES = {
     "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output",
-    "fusionlab.own_process", "fusionlab.reading",
+    "fusionlab.own_process", "fusionlab.own_sources", "fusionlab.reading",
 }  # fmt: skip
 BELOW = {
     "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},

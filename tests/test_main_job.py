@@ -1,7 +1,5 @@
 """The main job: PauliNet's replay on CH4, 1024 walkers, becomes a handful of launches on an A100 that is not there."""
 
-import importlib.util
-
 import pytest
 
 from fusionlab import study
@@ -13,12 +11,10 @@ from fusionlab.hlo.loops import find_loops
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.sparsify_directions import SparsifyDirections
+from tests.optional_packages import needs_the_cuda_plugin
 from workloads import catalogue
 
-pytestmark = pytest.mark.skipif(
-    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
-    reason="compiling for an absent GPU needs fusionlab[targets]",
-)
+pytestmark = needs_the_cuda_plugin
 BUDGET = ByteSize.parse("2GiB")
 
 

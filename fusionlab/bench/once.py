@@ -32,8 +32,7 @@ def counters_of(program: Program, arrays: tuple[np.ndarray, ...], target: str) -
         path, inputs = Path(folder) / "program.mlirbc", Path(folder) / "inputs.npz"
         path.write_bytes(program.bytecode)
         np.savez(inputs, *arrays)
-        command = [sys.executable, "-m", "fusionlab.bench.once", str(path), str(inputs), target]
-        return profile(command, TIME_LIMIT_S)
+        return profile("fusionlab.bench.once", [str(path), str(inputs), target], TIME_LIMIT_S)
 
 
 def main(arguments: list[str]) -> None:

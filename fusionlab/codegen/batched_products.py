@@ -10,7 +10,7 @@ block of i by a block of j of one b, a block of k at a time, padded to powers of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,42 +22,13 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from fusionlab.codegen.triton_tiles import padded
+from fusionlab.codegen.triton_tiles import padded, places
 from fusionlab.hlo.flat import Value
+from fusionlab.hlo.views import Axis, count
 
 _TILE = 64
 _TERMS = 32
 """The most of i and of j, and of k, in a block."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis: its extent, and what one step along it is in each of some arrays; 0 where it is not there."""
-
-    extent: int
-    steps: tuple[int, ...]
-
-    def joined(self, inner: Axis) -> Axis | None:
-        """This axis and the next ``inner`` one as one, where they run on in all arrays."""
-        if any(mine != inner.extent * its for mine, its in zip(self.steps, inner.steps, strict=True)):
-            return None
-        return Axis(self.extent * inner.extent, inner.steps)
-
-
-def run_on(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """``axes``, outer ones first, without those of one element, and neighbours that run on put together."""
-    joined: list[Axis] = []
-    for axis in axes:
-        if axis.extent == 1:
-            continue
-        both = joined[-1].joined(axis) if joined else None
-        joined[-1:] = [both] if both is not None else [*joined[-1:], axis]
-    return tuple(joined)
-
-
-def count(axes: Sequence[Axis]) -> int:
-    """How many elements there are along ``axes``."""
-    return math.prod(axis.extent for axis in axes)
 
 
 @dataclass(frozen=True)
@@ -129,41 +100,46 @@ def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
     held = dict(zip(work.arrays, refs, strict=False))
     i = pl.program_id(1) * tall + jnp.arange(tall, dtype=jnp.int32)
     j = pl.program_id(2) * wide + jnp.arange(wide, dtype=jnp.int32)
-    batch = _places(work.batch, pl.program_id(0), 2 * len(work.products) + 1)
-    rows, columns = (_places(axes, index, len(batch)) for axes, index in ((work.rows, i), (work.columns, j)))
-    has_row, has_column = i < count(work.rows), j < count(work.columns)
+    batch = places(work.batch, pl.program_id(0), 2 * len(work.products) + 1)
+    rows, columns = (places(axes, index, len(batch)) for axes, index in ((work.rows, i), (work.columns, j)))
+    has_row, has_column = (i < count(work.rows))[:, None], (j < count(work.columns))[None, :]
     total = jnp.zeros((tall, wide), jnp.float32)
     for number, product in enumerate(work.products):
-        many = count(product.terms)
-        long = min(_TERMS, padded(many))
-        left = 2 * number
-
-        def add(
-            at: Any, total: Any, product: Product = product, many: int = many, long: int = long, left: int = left
-        ) -> Any:
-            k = at * long + jnp.arange(long, dtype=jnp.int32)
-            terms = _places(product.terms, k, 2)
-            at_left = product.offsets[0] + batch[left] + rows[left][:, None] + terms[0][None, :]
-            at_right = product.offsets[1] + batch[left + 1] + terms[1][:, None] + columns[left + 1][None, :]
-            ours, theirs = (held[array] for array in product.arrays)
-            some = triton.load(ours.at[at_left], mask=has_row[:, None] & (k < many)[None, :], other=0.0)
-            other = triton.load(theirs.at[at_right], mask=(k < many)[:, None] & has_column[None, :], other=0.0)
-            return total + triton.dot(some, other, precision=product.precision)
-
-        steps = pl.cdiv(many, long)
-        total = add(0, total) if steps == 1 else lax.fori_loop(0, steps, add, total)
-    there = has_row[:, None] & has_column[None, :]
+        ours, theirs = (held[array] for array in product.arrays)
+        left, right = 2 * number, 2 * number + 1
+        some = _Operand(ours, product.offsets[0] + batch[left] + rows[left][:, None], has_row)
+        other = _Operand(theirs, product.offsets[1] + batch[right] + columns[right][None, :], has_column)
+        total = _added(total, product, some, other)
+    there = has_row & has_column
     # Pallas' interpreter writes what was there to masked places: these must not be another element's.
     at = jnp.where(there, batch[-1] + rows[-1][:, None] + columns[-1][None, :], math.prod(work.out.type.shape))
     triton.store(refs[-1].at[at], total, mask=there)
 
 
-def _places(axes: Sequence[Axis], index: Any, arrays: int) -> list[Any]:
-    """How far elements number ``index`` along ``axes`` are from the start of each array; past the last, anywhere."""
-    places = [jnp.zeros_like(index)] * arrays
-    for position, axis in enumerate(reversed(axes)):
-        outermost = position == len(axes) - 1
-        here = index if outermost else lax.rem(index, jnp.int32(axis.extent))
-        index = index if outermost else lax.div(index, jnp.int32(axis.extent))
-        places = [place + here * step if step else place for place, step in zip(places, axis.steps, strict=True)]
-    return places
+@dataclass(frozen=True)
+class _Operand:
+    """One operand of a product in a block: where its rows (or columns) start in ``ref``, and which there are."""
+
+    ref: Any
+    starts: Any
+    there: Any
+
+    def load(self, terms: Any, there: Any) -> Any:
+        """Its elements at ``terms`` from the starts; zeros where there is nothing."""
+        return triton.load(self.ref.at[self.starts + terms], mask=self.there & there, other=0.0)
+
+
+def _added(total: Any, product: Product, left: _Operand, right: _Operand) -> Any:
+    """``total`` and the block of ``product``: ``left`` is ``[rows, 1]``, ``right`` ``[1, columns]``."""
+    many = count(product.terms)
+    long = min(_TERMS, padded(many))
+
+    def add(at: Any, total: Any) -> Any:
+        k = at * long + jnp.arange(long, dtype=jnp.int32)
+        terms = places(product.terms, k, 2)
+        some = left.load(terms[0][None, :], (k < many)[None, :])
+        other = right.load(terms[1][:, None], (k < many)[:, None])
+        return total + triton.dot(some, other, precision=product.precision)
+
+    steps = pl.cdiv(many, long)
+    return add(0, total) if steps == 1 else lax.fori_loop(0, steps, add, total)

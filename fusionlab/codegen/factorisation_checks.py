@@ -12,10 +12,12 @@ factorisation and the triangular solves the selection is a kernel of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
+
+from fusionlab.hlo.contents import inner_operations
+from fusionlab.hlo.enumerations import keyword
 
 _GETRF = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
@@ -24,20 +26,12 @@ def drop_factorisation_checks(module: ir.Module) -> int:
     """Let the readers of checked LU factors in ``module`` read the factors; how many there were."""
     found = [
         operation
-        for operation in _operations(module.operation)
+        for operation in inner_operations(module.operation)
         if operation.name == "stablehlo.select" and _is_check(*operation.operands)
     ]
     for operation in found:
         operation.results[0].replace_all_uses_with(operation.operands[1])
     return len(found)
-
-
-def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _operations(inner.operation)
 
 
 def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
@@ -48,7 +42,7 @@ def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
     if ir.StringAttr(lu.attributes["call_target_name"]).value not in _GETRF:
         return False
     compare = _source(chosen).owner
-    if not _is(compare, "stablehlo.compare") or "GE" not in str(compare.attributes["comparison_direction"]):
+    if not _is(compare, "stablehlo.compare") or keyword(compare.attributes["comparison_direction"]) != "GE":
         return False
     info, bound = compare.operands
     nan = _splat(other)

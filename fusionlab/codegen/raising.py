@@ -19,9 +19,9 @@ from jaxlib.mlir import ir
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
 from fusionlab.codegen.raising_rules.folding import folded
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType
-from fusionlab.hlo.shardings import SHARDINGS
 
 __all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
 
@@ -53,9 +53,6 @@ _DTYPES: dict[str, Any] = {
     "complex<f32>": np.complex64,
     "complex<f64>": np.complex128,
 }
-
-
-"""Attributes that what is lowered again from JAX would not have."""
 
 _WAITING = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
 """What would run until a limit of time: nobody feeds it or takes what it gives."""

@@ -22,7 +22,7 @@ from jax.experimental.pallas import triton
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.codegen.row_programs import Layer, RowProgram, features
-from fusionlab.codegen.triton_tiles import FEWEST, padded
+from fusionlab.codegen.triton_tiles import FEWEST, padded, places
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View
 
@@ -129,13 +129,7 @@ class _Body:
 
     def _load(self, view: View, columns: _Columns) -> Any:
         """``columns`` of the rows of ``view``; zeros where there is nothing."""
-        at_row = jnp.zeros_like(self.rows)
-        left = self.rows
-        for position, (extent, stride) in enumerate(reversed(view.rows)):
-            outermost = position == len(view.rows) - 1
-            index = left if outermost else lax.rem(left, jnp.int32(extent))
-            left = left if outermost else lax.div(left, jnp.int32(extent))
-            at_row = at_row + index * stride
+        (at_row,) = places(view.rows, self.rows, 1)
         at = at_row[:, None] + (columns.indices * view.strides[-1])[None, :] + view.offset
         return triton.load(self.refs[view.base].at[at], mask=self._there(columns), other=0.0)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from fusionlab.commands.apply import ApplyOptions, passes_of
 from fusionlab.commands.best import fixed_part, require_search, searched
 from fusionlab.commands.replays import replays
 from fusionlab.commands.source import SourceOptions
+from fusionlab.commands.typed import check_arguments, pass_arguments, source_arguments
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import software
@@ -121,7 +121,7 @@ def _beside(
         "measured_by": f"fusionlab bench {arguments}",
         "environment": software(),
         "commands": commands(
-            arguments, _rewriting(options.apply), _checking(given), pipelines, rewritten, options.folder
+            arguments, pass_arguments(options.apply), check_arguments(given), pipelines, rewritten, options.folder
         ),
     }
 
@@ -150,36 +150,6 @@ def _files(document: dict[str, Any], studied: Sequence[Studied]) -> dict[str, st
         if one.outcome.applied and one.after is not None:
             files[rewritten_file(target)] = one.outcome.rewritten.text
     return files
-
-
-def source_arguments(options: SourceOptions) -> str:
-    """The options that name the program, as they are typed: only those that are not at their default."""
-    if options.file is not None:
-        return shlex.quote(options.file)
-    plain = vars(SourceOptions())
-    given = [(name, value) for name, value in vars(options).items() if value is not None and value != plain[name]]
-    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given)
-
-
-def _rewriting(options: ApplyOptions) -> str:
-    """The options that say which passes, as they are typed."""
-    search = options.search
-    given = {
-        "pipeline": options.pipeline,
-        "memory-budget": options.memory_budget,
-        "objective": search.objective,
-        "time-limit": search.time_limit_s,
-        "seed": search.seed,
-    }
-    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
-
-
-def _checking(given: Circumstances) -> str:
-    """The options of the check that are not at their default, as they are typed."""
-    plain = Circumstances(given.target)
-    options = [("check-walkers", given.check_walkers, plain.check_walkers)]
-    options += [("check-time-limit", int(given.check_time_limit_s), int(plain.check_time_limit_s))]
-    return " ".join(f"--{name} {value}" for name, value, usual in options if value != usual)
 
 
 def _exit_code(outcomes: Sequence[Outcome], options: ApplyOptions) -> int:

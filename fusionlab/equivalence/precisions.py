@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from jax import lax
 
-from fusionlab.hlo.flat import Node, flatten
+from fusionlab.codegen.raising_rules.contraction import laxest_precision
+from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 
-_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 _CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
 
 
@@ -18,20 +18,14 @@ def why_less_precise(original: Program, rewritten: Program) -> str | None:
     """
     least, where = _least(original)
     found, at = _least(rewritten)
-    if found >= least:
+    if found.value >= least.value:
         return None
-    theirs = f"at {_PRECISIONS[least]} or above" if where is not None else "nothing"
-    return f"it contracts at precision {_PRECISIONS[found]} (at {at or 'no scope'}), the original {theirs}"
+    theirs = f"at {least.name} or above" if where is not None else "nothing"
+    return f"it contracts at precision {found.name} (at {at or 'no scope'}), the original {theirs}"
 
 
-def _least(program: Program) -> tuple[int, str | None]:
+def _least(program: Program) -> tuple[lax.Precision, str | None]:
     """The lowest precision of the contractions of ``program``, and the scope of the first that has it."""
-    best = len(_PRECISIONS) - 1, None
-    found = [(_precision(node), node.scope) for node in flatten(program.parse()).walk() if node.name in _CONTRACTIONS]
-    return min(found, key=lambda one: one[0], default=best)
-
-
-def _precision(node: Node) -> int:
-    """The lower of the two operands' precisions; the library's own choice counts as DEFAULT."""
-    words = re.findall(r"\b(DEFAULT|HIGHEST|HIGH)\b", str(node.attributes.get("precision_config", "DEFAULT")))
-    return min((_PRECISIONS.index(word) for word in words), default=0)
+    contractions = [node for node in flatten(program.parse()).walk() if node.name in _CONTRACTIONS]
+    found = [(laxest_precision(node), node.scope) for node in contractions]
+    return min(found, key=lambda one: one[0].value, default=(lax.Precision.HIGHEST, None))

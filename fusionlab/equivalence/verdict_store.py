@@ -11,7 +11,6 @@ before they are lowered and changes with every source of this project.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 from collections.abc import Iterable
@@ -24,9 +23,9 @@ from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
+from fusionlab.own_sources import PACKAGE, sources_digest
 from fusionlab.workload import Workload
 
-_PACKAGE = Path(__file__).parents[1]
 _CHECKING = ("equivalence", "codegen/raising_rules", "codegen/raising.py", "codegen/trips.py")
 _EVERYTHING = (".", "../workloads")
 _PACKAGES = ("folx", "enzyme-ad", "deepqmc", "numpy")
@@ -43,7 +42,8 @@ class VerdictStore:
 
         Locations do not count: they hold the paths of the sources, which are others on another machine.
         """
-        parts = [*(str(program.parse()) for program in (original, *rewritten)), versions(), _sources(_CHECKING)]
+        texts = [str(program.parse()) for program in (original, *rewritten)]
+        parts = [*texts, versions(), sources_digest(PACKAGE, _CHECKING)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def recipe(self, workload: Workload, what: str, platform: str) -> str:
@@ -52,7 +52,8 @@ class VerdictStore:
         fields = {
             name: str(value) for name, value in vars(workload).items() if name not in ("function", "inputs", "rebuild")
         }
-        parts = [sorted(fields.items()), what, platform, versions(), _other_versions(), _sources(_EVERYTHING)]
+        sources = sources_digest(PACKAGE, _EVERYTHING)
+        parts = [sorted(fields.items()), what, platform, versions(), _other_versions(), sources]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def load(self, key: str) -> Verdict | None:
@@ -80,13 +81,3 @@ def _other_versions() -> list[str]:
         with contextlib.suppress(PackageNotFoundError):
             found.append(f"{package} {version(package)}")
     return found
-
-
-@functools.cache
-def _sources(names: tuple[str, ...]) -> str:
-    digest = hashlib.sha256()
-    for name in names:
-        path = _PACKAGE / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.read_bytes())
-    return digest.hexdigest()

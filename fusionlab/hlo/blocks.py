@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -79,8 +79,21 @@ class Block:
 
 def blocks_of(function: Any, module: Any) -> Iterator[Block]:
     """The blocks of a ``func.func`` and of the loops and branches in it, inner ones after what holds them."""
-    for block in function.body.blocks:
-        yield from _nested(block, function.name.value, module)
+    for block in _mlir_blocks(function):
+        yield _view(block, function.name.value, module)
+
+
+def blocks_to_change(function: Any, module: Any, first: int = 0) -> Iterator[Callable[[], Block]]:
+    """For each of ``blocks_of`` from number ``first`` on, what gives it as it is now.
+
+    The block may be changed until the next is asked for; loops and branches that this leaves nobody to read may go.
+    """
+    waiting = [*_mlir_blocks(function)][first:]
+    while waiting:
+        here = waiting[0]
+        yield partial(_view, here, function.name.value, module)
+        now = [*_mlir_blocks(function)]
+        waiting = now[now.index(here) + 1 :]
 
 
 def run_in_loops(functions: Sequence[Any]) -> set[str]:
@@ -112,13 +125,18 @@ def _walk(operation: Any, in_loop: bool) -> Iterator[tuple[Any, bool]]:
                 yield from _walk(inner, in_loop or inner.name == "stablehlo.while")
 
 
-def _nested(block: Any, function: str, module: Any) -> Iterator[Block]:
-    yield _view(block, function, module)
+def _mlir_blocks(function: Any) -> Iterator[Any]:
+    for block in function.body.blocks:
+        yield from _nested(block)
+
+
+def _nested(block: Any) -> Iterator[Any]:
+    yield block
     for wrapped in block.operations:
         if wrapped.operation.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
             for region in wrapped.operation.regions:
                 for inner in region.blocks:
-                    yield from _nested(inner, function, module)
+                    yield from _nested(inner)
 
 
 def _view(block: Any, function: str, module: Any) -> Block:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node, Region, Value, constant_array
 
 _MOST_ELEMENTS = 4096
@@ -154,8 +155,7 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
         case "stablehlo.select":
             return np.where(operands[0], operands[1], operands[2])
         case "stablehlo.compare":
-            direction = str(node.attributes["comparison_direction"]).rsplit(" ", 1)[-1].rstrip(">")
-            return _COMPARE[direction](operands[0], operands[1])
+            return _COMPARE[direction_of(node)](operands[0], operands[1])
         case _:
             function = _FOLD.get(node.name)
             return None if function is None else function(*operands)

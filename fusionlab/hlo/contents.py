@@ -13,9 +13,20 @@ from typing import Any
 from jaxlib.mlir import ir
 
 MOST_ELEMENTS = 2**48
+SHARDINGS = ("mhlo.sharding", "sdy.sharding")
+"""Attributes of operations, and of a function's arguments and results, that say on which devices arrays lie."""
 _CPU_CALLS = re.compile(r"lapack_|__custom_call_cpu|ducc_fft|eigen_")
 _CUDA_CALLS = re.compile(r"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_")
 _COUNTED = ("stablehlo", "chlo")
+
+
+def inner_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
+    """What is in ``operation``, in order; what is in its regions after each."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from inner_operations(inner.operation)
 
 
 def operations_in(module: ir.Module) -> int:
@@ -45,6 +56,23 @@ def platform_of(module: ir.Module) -> str:
     if any(map(_CUDA_CALLS.search, targets)):
         return "cuda"
     return "cpu" if any(map(_CPU_CALLS.search, targets)) else "any"
+
+
+def is_sharded(module: ir.Module) -> bool:
+    """Whether any operation, argument or result of ``module`` has a sharding."""
+    found = False
+
+    def look(operation: Any) -> ir.WalkResult:
+        nonlocal found
+        attributes = operation.attributes
+        found = operation.name.startswith("sdy.") or any(name in attributes for name in SHARDINGS)
+        for of in ("arg_attrs", "res_attrs"):
+            if of in attributes:
+                found = found or any(name in given for given in attributes[of] for name in SHARDINGS)
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    return found
 
 
 def types_in(module: ir.Module) -> dict[ir.Type, str]:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, Region, flatten
+from fusionlab.hlo.flat import Node, Region, Value, flatten
 from fusionlab.hlo.loops import Loop, analyse
 from fusionlab.hlo.program import Program, TensorType
 
@@ -110,6 +110,14 @@ def size_bytes(type_: TensorType) -> int:
             raise ValueError(f"element type {type_.dtype} has no size")
         bits = max(8, int(number[0]))
     return math.prod(type_.shape) * bits // 8
+
+
+def array_bytes(value: Value) -> int:
+    """Bytes that an array takes in memory; 0 for what is none (a token, a tuple) or has a dynamic shape."""
+    try:
+        return size_bytes(value.type)
+    except ValueError:
+        return 0
 
 
 def _flops(node: Node) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node, Region, Value, constant_array
 from fusionlab.hlo.loops import Invariant, Loop
 
@@ -40,7 +41,7 @@ def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]
                 others.append(node)
             else:
                 seeds.append(seed)
-        elif node.name == "stablehlo.compare" and _comparison(node) == "EQ":
+        elif node.name == "stablehlo.compare" and direction_of(node) == "EQ":
             seeds += _comparisons_with_iota(node, varying, origins)
     return seeds, others
 
@@ -75,7 +76,7 @@ def identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
     if node.name == "stablehlo.select":
         one, zero = (_splat(operand, origins) for operand in node.operands[1:])
         return identity_extent(node.operands[0], origins) if (one, zero) == (1.0, 0.0) else 0
-    if node.name != "stablehlo.compare" or _comparison(node) != "EQ":
+    if node.name != "stablehlo.compare" or direction_of(node) != "EQ":
         return 0
     axes = {_iota_axis(operand, origins) for operand in node.operands}
     return shape[0] if axes == {0, 1} else 0
@@ -125,7 +126,3 @@ def origins_of(loops: Iterable[Loop]) -> Iterator[tuple[Value, Value]]:
         for i in loop.indices(Invariant):
             carried = [*(region.arguments[i] for region in loop.node.regions), loop.node.results[i]]
             yield from ((value, loop.node.operands[i]) for value in carried)
-
-
-def _comparison(node: Node) -> str:
-    return str(node.attributes["comparison_direction"]).rsplit(" ", 1)[-1].rstrip(">")

@@ -40,6 +40,14 @@ class Value:
         """Shape and element type; ValueError for tokens, tuples and dynamic shapes."""
         return TensorType.of(self.handle.type)
 
+    @property
+    def type_text(self) -> str:
+        """The same as text; MLIR's own of tokens, tuples and dynamic shapes."""
+        try:
+            return str(self.type)
+        except ValueError:
+            return str(self.handle.type)
+
     def __repr__(self) -> str:
         return f"%{self.id}"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import networkx as nx
 
-from fusionlab.hlo.cost import Cost, node_cost, size_bytes
+from fusionlab.hlo.cost import Cost, array_bytes, node_cost
 from fusionlab.hlo.families import family
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, flatten, free_values
 from fusionlab.hlo.program import Program
@@ -95,8 +95,8 @@ class _Builder:
             own,
             kind=kind,
             name=name,
-            type=", ".join(_type(value) for value in values),
-            shape_bytes=sum(map(_size, values)),
+            type=", ".join(value.type_text for value in values),
+            shape_bytes=sum(map(array_bytes, values)),
             order=self.graph.number_of_nodes(),
             **{**unknown, **_facts(Cost()), **facts},
         )
@@ -109,7 +109,7 @@ class _Builder:
                 self._add(self.ids[value], "captured", "captured", (value,), {"region": "", "parent": ""})
             source = self.ids[value]
             known = self.graph.get_edge_data(source, target, {"bytes": 0, "values": 0})
-            self.graph.add_edge(source, target, bytes=known["bytes"] + _size(value), values=known["values"] + 1)
+            self.graph.add_edge(source, target, bytes=known["bytes"] + array_bytes(value), values=known["values"] + 1)
 
 
 def _reads(node: Node) -> tuple[Value, ...]:
@@ -132,17 +132,3 @@ def _facts(cost: Cost) -> dict[str, object]:
         "bytes": cost.bytes,
         "unmodelled": sum(cost.unmodelled.values()),
     }
-
-
-def _type(value: Value) -> str:
-    try:
-        return str(value.type)
-    except ValueError:
-        return str(value.handle.type)
-
-
-def _size(value: Value) -> int:
-    try:
-        return size_bytes(value.type)
-    except ValueError:
-        return 0

@@ -7,11 +7,10 @@ nothing, so a program with numbered loops is analysed and rewritten like the ori
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo.contents import inner_operations
 from fusionlab.hlo.flat import location_name
 from fusionlab.hlo.program import Program
 
@@ -21,7 +20,7 @@ _NUMBER = re.compile(r"#loop(\d+)(?=/|$)")
 def with_numbered_loops(program: Program) -> Program:
     """``program`` with ``#loop0``, ``#loop1``, ... at the end of the name of every ``stablehlo.while``."""
     module = program.parse()
-    loops = [operation for operation in _operations(module.operation) if operation.name == "stablehlo.while"]
+    loops = [operation for operation in inner_operations(module.operation) if operation.name == "stablehlo.while"]
     with module.context:
         for number, operation in enumerate(loops):
             place = operation.location
@@ -39,11 +38,3 @@ def loop_number(scope: str) -> int | None:
 def without_numbers(scope: str) -> str:
     """The name stack as it was."""
     return _NUMBER.sub("", scope)
-
-
-def _operations(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _operations(inner.operation)

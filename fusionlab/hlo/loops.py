@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import Node, Region, Value, free_values
+from fusionlab.hlo.flat import Node, Region, Value, reads
 
 _MOST_TRIPS = 10_000
 _SUMMABLE = ("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>")
@@ -181,8 +181,7 @@ def _dependent(body: Region, sources: set[Value]) -> set[Value]:
     """Values of ``body`` that depend on ``sources``."""
     reached = set(sources)
     for node in body.nodes:
-        reads = {*node.operands, *(value for region in node.regions for value in free_values(region))}
-        if not reached.isdisjoint(reads):
+        if not reached.isdisjoint(reads(node)):
             reached.update(node.results)
     return reached
 

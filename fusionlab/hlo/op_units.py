@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
-from fusionlab.hlo.cost import node_cost, size_bytes
+from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, Region, Value, flatten, free_values
+from fusionlab.hlo.flat import Node, Region, flatten, free_values
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import CONTROL_FLOW
@@ -27,7 +27,7 @@ def op_clusters(program: Program) -> list[Cluster]:
         region, path, runs = pending.pop()
         units = [_unit(node, attributions[node], path, runs) for node in region.nodes]
         values = [value for node in region.nodes for value in (*node.operands, *node.results)]
-        sizes: dict[Hashable, int] = {value: _size(value) for value in values}
+        sizes: dict[Hashable, int] = {value: array_bytes(value) for value in values}
         found += find_clusters(units, sizes, escaping=region.returns)
         for node in region.nodes:
             if node.name in CONTROL_FLOW:
@@ -42,8 +42,8 @@ def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
     is_loop = node.name in CONTROL_FLOW
     cost = None if is_loop else node_cost(node)
     captured = [value for inner in node.regions for value in free_values(inner)]
-    results = sum(map(_size, node.results))
-    reads: dict[Hashable, int] = {value: _size(value) for value in (*node.operands, *captured)}
+    results = sum(map(array_bytes, node.results))
+    reads: dict[Hashable, int] = {value: array_bytes(value) for value in (*node.operands, *captured)}
     if op in _PART and node.operands:
         reads[node.operands[0]] = results
     return Unit(
@@ -57,12 +57,5 @@ def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
         us=None,
         converts_layout=op in _CONVERSIONS,
         reads=reads,
-        writes={value: _size(value) for value in node.results},
+        writes={value: array_bytes(value) for value in node.results},
     )
-
-
-def _size(value: Value) -> int:
-    try:
-        return size_bytes(value.type)
-    except ValueError:
-        return 0

@@ -3,9 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fusionlab.hlo.flat import Node, Value
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its extent, and what one step along it is in each of some arrays; 0 where it is not there."""
+
+    extent: int
+    steps: tuple[int, ...]
+
+    def joined(self, inner: Axis) -> Axis | None:
+        """This axis and the next ``inner`` one as one, where they run on in all arrays."""
+        if any(mine != inner.extent * its for mine, its in zip(self.steps, inner.steps, strict=True)):
+            return None
+        return Axis(self.extent * inner.extent, inner.steps)
+
+
+def run_on(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """``axes``, outer ones first, without those of one element, and neighbours that run on put together."""
+    joined: list[Axis] = []
+    for axis in axes:
+        if axis.extent == 1:
+            continue
+        both = joined[-1].joined(axis) if joined else None
+        joined[-1:] = [both] if both is not None else [*joined[-1:], axis]
+    return tuple(joined)
+
+
+def count(axes: Sequence[Axis]) -> int:
+    """How many elements there are along ``axes``."""
+    return math.prod(axis.extent for axis in axes)
 
 
 @dataclass(frozen=True)
@@ -36,9 +67,9 @@ class View:
         return view
 
     @property
-    def rows(self) -> list[tuple[int, int]]:
-        """All axes but the last as (extent, stride), outer ones first, neighbours that run on merged into one."""
-        return _merged([*zip(self.shape[:-1], self.strides[:-1], strict=True)])
+    def rows(self) -> tuple[Axis, ...]:
+        """All axes but the last, outer ones first, neighbours that run on put together; steps in ``base`` alone."""
+        return _together(self.shape[:-1], self.strides[:-1])
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -46,16 +77,8 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def _merged(axes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for extent, stride in axes:
-        if extent == 1:
-            continue
-        if merged and merged[-1][1] == extent * stride:
-            merged[-1] = (merged[-1][0] * extent, stride)
-        else:
-            merged.append((extent, stride))
-    return merged
+def _together(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Axis, ...]:
+    return run_on([Axis(extent, (stride,)) for extent, stride in zip(shape, strides, strict=True)])
 
 
 def _broadcast(node: Node, inner: View) -> View:
@@ -84,7 +107,7 @@ def _reshape(node: Node, inner: View) -> View | None:
     shape = node.results[0].type.shape
     if 0 in shape:
         return None
-    waiting = _merged([*zip(inner.shape, inner.strides, strict=True)])
+    waiting = [(axis.extent, *axis.steps) for axis in _together(inner.shape, inner.strides)]
     strides: list[int] = []
     for extent in reversed(shape):
         if extent == 1:

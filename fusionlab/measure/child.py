@@ -7,12 +7,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from fusionlab.own_process import module_command
 
 _GRACE_S = 10.0
 
@@ -39,14 +40,15 @@ class Child:
         self._limit_s, self._log = limit_s, log
         self._started = time.monotonic()
         self._output = log.with_suffix(".json.part")
+        command, own = module_command("fusionlab", arguments)
         with self._output.open("wb") as output, log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fusionlab", *arguments],
+                command,
                 stdout=output,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**with_sources(), **(environment or {})},
+                env={**own, **(environment or {})},
             )
 
     def wait(self) -> Finished:
@@ -75,13 +77,6 @@ class Child:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE_S)
                 return
-
-
-def with_sources() -> dict[str, str]:
-    """The environment in which a process finds fusionlab where this one does, installed or not."""
-    root = str(Path(__file__).resolve().parents[2])
-    found = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, found]))}
 
 
 def _document(text: str) -> dict[str, Any] | None:

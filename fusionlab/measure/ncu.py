@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fusionlab.errors import InputError
-from fusionlab.measure.child import with_sources
+from fusionlab.own_process import module_command
 
 METRICS = {
     "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
@@ -56,14 +56,16 @@ class KernelCounters:
         return asdict(self)
 
 
-def profile(command: Sequence[str], time_limit_s: float) -> list[KernelCounters]:
-    """The counters of the kernels between ``cuProfilerStart`` and ``cuProfilerStop`` of ``command``, slowest first.
+def profile(module: str, arguments: Sequence[str], time_limit_s: float) -> list[KernelCounters]:
+    """The counters of the kernels between ``cuProfilerStart`` and ``cuProfilerStop`` of ``python -m module arguments``,
+    slowest first.
 
     InputError: there is no ``ncu``, it may not read the counters (that needs a permission), or it fails.
     """
     if shutil.which("ncu") is None:
         raise InputError("ncu (NVIDIA Nsight Compute) is not on the PATH: no hardware counters")
     metrics = ",".join([*METRICS.values(), DURATION])
+    command, environment = module_command(module, arguments)
     options = ["--csv", "--page", "raw", "--metrics", metrics, "--profile-from-start", "off"]
     try:
         done = subprocess.run(
@@ -72,7 +74,7 @@ def profile(command: Sequence[str], time_limit_s: float) -> list[KernelCounters]
             text=True,
             timeout=time_limit_s,
             check=False,
-            env=with_sources(),
+            env=environment,
         )
     except subprocess.TimeoutExpired:
         raise InputError(f"ncu did not finish within {time_limit_s:.0f} s") from None

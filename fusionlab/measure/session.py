@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.errors import InputError
-from fusionlab.measure.child import Child, Finished, with_sources
+from fusionlab.measure.child import Child, Finished
 from fusionlab.output import require_writable, write_whole
+from fusionlab.own_process import module_command
 
 MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
 MOLECULES = ("CH4", "LiH", "C2H6", "C4H4")
@@ -215,8 +216,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not finished:
         print("the time limit is reached; call again with the same --out to go on", file=sys.stderr)
     if counts["done"]:
-        show = [sys.executable, "-m", "fusionlab", "compare", str(given.out / "records")]
-        subprocess.run(show, env=with_sources(), check=False)
+        command, environment = module_command("fusionlab", ["compare", str(given.out / "records")])
+        subprocess.run(command, env=environment, check=False)
     return 0 if counts["done"] else 1
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import functools
 import gzip
 import hashlib
 import json
@@ -25,9 +24,9 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.decision import Decision, event_of_json
 from fusionlab.output import require_writable, write_whole
+from fusionlab.own_sources import PACKAGE, sources_digest
 
 _FORMAT = 1
-_PACKAGE = Path(__file__).parents[1]
 _DECIDING = ("passes", "hlo", "codegen", "equivalence", "optimizing")
 
 
@@ -58,17 +57,9 @@ class OptimizedStore:
 
 def key_of(original: Program, pipeline: str, compiled_how: str) -> str:
     """SHA-256, hexadecimal. Locations do not count: a line inserted above a function changes nothing in it."""
-    parts = [_FORMAT, str(original.parse()), original.platform, pipeline, compiled_how, versions(), _sources()]
+    sources = sources_digest(PACKAGE, _DECIDING)
+    parts = [_FORMAT, str(original.parse()), original.platform, pipeline, compiled_how, versions(), sources]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-@functools.cache
-def _sources() -> str:
-    digest = hashlib.sha256()
-    for name in _DECIDING:
-        for file in sorted((_PACKAGE / name).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def _to_json(decision: Decision) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fusionlab import own_sources
 from fusionlab.paper.matrix import Cell, Circumstances
 
 Row = dict[str, Any]
@@ -76,15 +77,9 @@ def _rounded(figure: float | None) -> float | None:
 
 def sources_digest() -> str:
     """SHA-256 (the first 12 digits) of the programs' sources: a row of other sources is of another program."""
-    import hashlib
-
     import workloads
 
-    digest = hashlib.sha256()
-    root = Path(workloads.__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
+    return own_sources.sources_digest(Path(workloads.__file__).parent)[:12]
 
 
 def main(words: list[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fusionlab.codegen.inline import drop_dead, inline
-from fusionlab.hlo.blocks import Block, blocks_of
+from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
@@ -39,8 +39,8 @@ def inline_in_blocks(
     for function in (op for op in module.body.operations if op.operation.name == "func.func"):
         if function.name.value in kept:
             continue
-        for at in range(sum(1 for _ in blocks_of(function, module))):
-            while (found := _first(list(blocks_of(function, module))[at], change)) is not None:
+        for look in blocks_to_change(function, module):
+            while (found := _first(look(), change)) is not None:
                 nodes, replacement, operands = found
                 rewritten[nodes[0].scope.rpartition("/")[0]] += 1
                 gone = set(nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fusionlab.codegen.forward_laplacian.families import REPEATS, reduced_axes
 from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.passes.sums_over_directions import is_float
 
@@ -18,22 +19,28 @@ def is_extreme(node: Node) -> bool:
     return combiner(node.regions[0]) in _EXTREMES and not of_one(node)
 
 
+def is_equality(node: Node) -> bool:
+    """Whether a ``compare`` asks if its operands are equal, or if they are not."""
+    return direction_of(node) in ("EQ", "NE")
+
+
 def extreme_asked_for(node: Node) -> Value | None:
     """The reduction to the largest or smallest of the floats that ``node`` compares it with for equality."""
-    if not is_float(node.operands[0]) or "EQ" not in str(node.attributes["comparison_direction"]):
+    if not is_float(node.operands[0]) or direction_of(node) != "EQ":
         return None
     first, second = node.operands
     for one, other in ((first, second), (second, first)):
-        found = _moved_from(other)
+        found = moved_from(other)
         made = found.producer
         if made is None or made.name != "stablehlo.reduce" or len(made.operands) != 2:
             continue
-        if _moved_from(made.operands[0]) is _moved_from(one) and combiner(made.regions[0]) in _EXTREMES:
+        if moved_from(made.operands[0]) is moved_from(one) and combiner(made.regions[0]) in _EXTREMES:
             return found
     return None
 
 
-def _moved_from(value: Value) -> Value:
+def moved_from(value: Value) -> Value:
+    """What ``value`` was made of by moving and repeating elements alone; itself where it was not."""
     while (node := value.producer) is not None and node.name in REPEATS:
         value = node.operands[0]
     return value

@@ -24,6 +24,7 @@ from fusionlab.passes.branch_forms import (
     adds_or_multiplies,
     combines,
     extreme_asked_for,
+    is_equality,
     is_extreme,
     is_sign,
     numbers_of,
@@ -162,9 +163,7 @@ class Questions:
             self._ask(Question(node, extreme=extreme), answer=True)
             self.ties.update(node.results)
             return
-        direction = str(node.attributes["comparison_direction"])
-        equality = "EQ" in direction or "NE" in direction
-        ordered = is_float(node.operands[0]) and not equality
+        ordered = is_float(node.operands[0]) and not is_equality(node)
         pieces = not self.pieced.isdisjoint(node.operands) and not self._never_equal(node)
         if ordered or pieces or not self.answers.isdisjoint(node.operands):
             self._ask(Question(node), answer=True)

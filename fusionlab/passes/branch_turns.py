@@ -20,6 +20,7 @@ from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.flat import Node, Value
+from fusionlab.passes.branch_forms import is_equality
 from fusionlab.passes.sums_over_directions import is_float
 
 TURNS = 2
@@ -50,7 +51,7 @@ def keys_of(node: Node, numbers: Mapping[Value, int]) -> tuple[Hashable, ...]:
         return (order(value, least), order(value, most))
     if of_floats and node.name == "stablehlo.compare":
         first, second = node.operands
-        if not _is_equality(node):
+        if not is_equality(node):
             return (order(first, second),)
         for one, other in ((first, second), (second, first)):
             made = one.producer
@@ -73,11 +74,6 @@ def asking(nodes: Iterable[Node], asked: Collection[Hashable], numbers: Mapping[
 def _name(value: Value, numbers: Mapping[Value, int]) -> Hashable:
     number = number_of(value)
     return ("value", numbers[value]) if number is None else number
-
-
-def _is_equality(node: Node) -> bool:
-    direction = str(node.attributes["comparison_direction"])
-    return "EQ" in direction or "NE" in direction
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ class Turning(Raising):
         if len(node.results) != 1 or self.numbers.get(node.results[0]) not in self.turned:
             return []
         keys = [key for key in keys_of(node, self.numbers) if key in self.slots]
-        equality = node.name == "stablehlo.compare" and is_float(node.operands[0]) and _is_equality(node)
+        equality = node.name == "stablehlo.compare" and is_float(node.operands[0]) and is_equality(node)
         return [] if equality and any(isinstance(key, frozenset) for key in keys) else keys
 
     def _turned(self, node: Node, result: Any, keys: Sequence[Hashable], operands: Sequence[Any]) -> Any:

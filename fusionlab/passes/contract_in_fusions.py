@@ -33,6 +33,7 @@ from jax import lax
 from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import Program
+from fusionlab.passes.batched_contractions import batched_axes
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import Refusal
 from fusionlab.passes.op_rewrite import OpRewrite, rewrite_ops
@@ -59,14 +60,9 @@ class ContractInFusions(Pass):
         )
 
     def _decide(self, node: Node) -> OpRewrite:
-        if "algorithm" in node.attributes:
-            raise Refusal("unsupported", "it asks for an explicit algorithm")
-        kinds = {value.type.dtype for value in (*node.operands, *node.results)}
-        if kinds not in ({"f32"}, {"f64"}):
-            raise Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
-        axes = Axes.of(node)
-        if not axes.batch or not axes.contracted:
-            raise Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        axes = batched_axes(node)
+        if isinstance(axes, Refusal):
+            raise axes
         if min(axes.extents[:2]) == 1:
             raise Refusal("unprofitable", "it is a matrix times a vector: XLA makes a product and a sum of it itself")
         if axes.batch_in_front:

@@ -27,19 +27,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
 from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
-from fusionlab.hlo.blocks import Block, blocks_of
-from fusionlab.hlo.contractions import Axes
+from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.views import View
+from fusionlab.passes.batched_contractions import batched_axes
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
 from fusionlab.passes.op_rewrite import changed
@@ -71,8 +70,8 @@ class ContractInKernels(Pass):
         for function in [op for op in module.body.operations if op.operation.name == "func.func"]:
             if function.name.value in kept:
                 continue
-            for at in range(sum(1 for _ in blocks_of(function, module))):
-                for kind, reason, place in self._in_block(function, module, at, made):
+            for look in blocks_to_change(function, module):
+                for kind, reason, place in self._in_block(look, made):
                     refused[kind, reason] += 1
                     places.setdefault((kind, reason), place)
         total = made.total() + refused.total()
@@ -82,11 +81,11 @@ class ContractInKernels(Pass):
         ]
         return changed(program, module, self, made, "contractions became kernels that read where it lies", refusals)
 
-    def _in_block(self, function: Any, module: Any, at: int, made: Counter[str]) -> list[tuple[Kind, str, str]]:
-        """Rewrite in block number ``at``, one kernel at a time: each moves others. Gives the refusals."""
+    def _in_block(self, look: Callable[[], Block], made: Counter[str]) -> list[tuple[Kind, str, str]]:
+        """Rewrite in the block that ``look`` gives, one kernel at a time: each moves others. Gives the refusals."""
         while True:
             refused: list[tuple[Kind, str, str]] = []
-            block = next(islice(blocks_of(function, module), at, None))
+            block = look()
             for node in block.nodes:
                 if node.name != "stablehlo.dot_general":
                     continue
@@ -129,14 +128,9 @@ class ContractInKernels(Pass):
 
     def _refusal(self, node: Node) -> Refusal | None:
         """Why ``node``, a dot_general, is nothing for a kernel; None if it is something."""
-        if "algorithm" in node.attributes:
-            return Refusal("unsupported", "it asks for an explicit algorithm")
-        kinds = {value.type.dtype for value in (*node.operands, *node.results)}
-        if kinds not in ({"f32"}, {"f64"}):
-            return Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
-        axes = Axes.of(node)
-        if not axes.batch or not axes.contracted:
-            return Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        axes = batched_axes(node)
+        if isinstance(axes, Refusal):
+            return axes
         arrays = [*node.results, *(View.of(value).base for value in node.operands)]
         if not all(0 < math.prod(array.type.shape) < 1 << 31 for array in arrays):
             return Refusal("unsupported", "it has no elements, or 2^31 and more")

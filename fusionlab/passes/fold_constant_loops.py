@@ -16,7 +16,6 @@ hopes: the launches and copies of the loop.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -25,10 +24,11 @@ import jax
 import numpy as np
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.contents import SHARDINGS
+from fusionlab.hlo.cost import size_bytes
 from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.shardings import SHARDINGS
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, rewrite_loops
 
@@ -63,8 +63,7 @@ class FoldConstantLoops(Pass):
                 raise Refusal("unsafe", f"{node.name.removeprefix('stablehlo.')} has an effect, or is opaque")
             if any(name in node.attributes for name in SHARDINGS):
                 raise Refusal("unsupported", "it is sharded")
-            size = max((_bytes_of(result) for result in node.results), default=0)
-            if size > self.most_bytes:
+            if (size := _most_bytes(node)) > self.most_bytes:
                 raise Refusal("unprofitable", f"a value on the way has {size:,} bytes")
         many = (site.loop.trips or 1) * len(loop.regions[1].nodes)
         counted = _Counted(left=[self.most_ops, 0])
@@ -84,8 +83,13 @@ class FoldConstantLoops(Pass):
         )
 
 
-def _bytes_of(value: Value) -> int:
-    return math.prod(value.type.shape) * int(Raising().dtype(value.type).itemsize)
+def _most_bytes(node: Node) -> int:
+    """Of its results; Refusal where one has no size."""
+    try:
+        return max((size_bytes(result.type) for result in node.results), default=0)
+    except ValueError:  # a token, a tuple
+        name = node.name.removeprefix("stablehlo.")
+        raise Refusal("unsupported", f"{name} gives what is no array of known size") from None
 
 
 def _makers(values: Sequence[Value]) -> list[Node]:

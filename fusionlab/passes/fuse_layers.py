@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 from fusionlab.codegen.outline import outline
 from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.codegen.row_programs import layer_of
-from fusionlab.hlo.blocks import blocks_of, run_in_loops
+from fusionlab.hlo.blocks import blocks_of, blocks_to_change, run_in_loops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
 from fusionlab.passes.loop_rewrite import functions_of_others
@@ -77,13 +77,9 @@ class FuseLayers(Pass):
 
     def _fuse(self, function: Any, module: Any, first: int, limits: Limits, fused: Counter[str]) -> None:
         """Fuse in the blocks of ``function`` from number ``first`` on, one kernel at a time: each moves others."""
-        for at in range(first, sum(1 for _ in blocks_of(function, module))):
+        for look in blocks_to_change(function, module, first):
             start = 0
-            while True:
-                block = list(blocks_of(function, module))[at]
-                found = find_cluster(block, start, limits)
-                if found is None:
-                    break
+            while (found := find_cluster(block := look(), start, limits)) is not None:
                 start, members, program = found
                 fused[members[0].scope.rpartition("/")[0]] += len(program.layers)
                 outline(

@@ -29,6 +29,7 @@ from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising import live_nodes
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import filling, least_of
+from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.passes.laplacian_trial import Laplacian
 
@@ -218,11 +219,11 @@ def _same_places(first: _Shifted, other: _Shifted, node: Node, mover: Mover) -> 
 
 def _compared(node: Node, first: _Shifted, of: Sequence[_Shifted | None]) -> _Shifted | None:
     """Whether |m| equals infinity, or does not."""
-    direction = str(node.attributes["comparison_direction"])
+    direction = direction_of(node)
     other = next((value for value, one in zip(node.operands, of, strict=True) if one is None), None)
     array = None if other is None else filling(other)
     if first.kind != "size" or array is None or not np.isinf(array).all():
         return None
-    if "EQ" in direction:
+    if direction == "EQ":
         return replace(first, kind="infinite")
-    return replace(first, kind="finite") if "NE" in direction else None
+    return replace(first, kind="finite") if direction == "NE" else None

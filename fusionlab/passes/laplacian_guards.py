@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian.families import REPEATS
+from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
+from fusionlab.passes.branch_forms import is_equality, moved_from
 from fusionlab.passes.op_branches import is_step
 from fusionlab.passes.sums_over_directions import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
-_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 _CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
 """What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
 _INDEX_ARITHMETIC = frozenset(
@@ -43,18 +43,12 @@ def less_precise(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
     )
     if widths and others and min(widths) < min(others):
         return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"
-    ours, theirs = ([_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in both)
-    if ours and theirs and min(ours) < min(theirs):
-        return f"its value contracts at precision {_PRECISIONS[min(ours)]}, the sum at {_PRECISIONS[min(theirs)]}"
+    precisions = [[laxest_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in both]
+    if all(precisions):
+        ours, theirs = (min(each, key=lambda precision: precision.value) for each in precisions)
+        if ours.value < theirs.value:
+            return f"its value contracts at precision {ours.name}, the sum at {theirs.name}"
     return None
-
-
-def _precision(node: Node) -> int:
-    """The lower of the two operands' precisions."""
-    if "precision_config" not in node.attributes:
-        return 0
-    words = str(node.attributes["precision_config"])
-    return 0 if "DEFAULT" in words else 1 if "HIGH>" in words else 2
 
 
 def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
@@ -76,10 +70,7 @@ def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value
 
 
 def _is_equality_of_floats(node: Node) -> bool:
-    if node.name != "stablehlo.compare" or not is_float(node.operands[0]):
-        return False
-    direction = str(node.attributes["comparison_direction"])
-    return "EQ" in direction or "NE" in direction
+    return node.name == "stablehlo.compare" and is_float(node.operands[0]) and is_equality(node)
 
 
 def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
@@ -151,6 +142,5 @@ def _reordered(node: Node) -> Iterator[int]:
 
 def is_chosen(value: Value) -> bool:
     """Whether ``value`` is one of several by some question, as it stands or moved."""
-    while (node := value.producer) is not None and node.name in REPEATS:
-        value = node.operands[0]
+    node = moved_from(value).producer
     return node is not None and node.name in _CHOOSING

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo.contents import is_sharded
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.shardings import is_sharded
 from fusionlab.passes.contract import Declined, Setting
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fusionlab.codegen.batched_products import Axis, Product, SumOfProducts, count, run_on
+from fusionlab.codegen.batched_products import Product, SumOfProducts
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value
-from fusionlab.hlo.views import View, row_major
+from fusionlab.hlo.views import Axis, View, count, row_major, run_on
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64
@@ -31,7 +31,6 @@ class Contraction:
     the arrays that the two operands are views of."""
 
     node: Node
-    views: tuple[View, View]
     kinds: tuple[_Kind, ...]
     steps: tuple[tuple[int, int], ...]
     product: Product
@@ -49,7 +48,7 @@ class Contraction:
         terms = run_on([Axis(axes.left[a], (left.strides[a], right.strides[b])) for a, b in axes.contracted])
         product = Product((left.base, right.base), (left.offset, right.offset), terms, strictest_precision(node))
         kinds, steps = zip(*(each[axis] for axis in order), strict=True)
-        return Contraction(node, (left, right), kinds, steps, product)
+        return Contraction(node, kinds, steps, product)
 
     def turned(self) -> Contraction:
         """The same with the right operand on the left."""
@@ -57,7 +56,7 @@ class Contraction:
         terms = tuple(Axis(axis.extent, axis.steps[::-1]) for axis in of.terms)
         product = Product(of.arrays[::-1], of.offsets[::-1], terms, of.precision)
         kinds = tuple(_OTHER[kind] for kind in self.kinds)
-        return Contraction(self.node, self.views[::-1], kinds, tuple(s[::-1] for s in self.steps), product)
+        return Contraction(self.node, kinds, tuple(s[::-1] for s in self.steps), product)
 
     def lies_for_the_library(self, out: Value) -> bool:
         """Whether each kind of axis runs on in each array, and one of a matrix's two kinds is together: cuBLAS takes

@@ -84,6 +84,14 @@ def quoted(content: object) -> str:
     return '"' + str(content).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+def bar(share: float, width: int, colour: str) -> str:
+    """A bar for an HTML-like label: ``share`` of ``width`` points is filled, of what is not 0 one point at least."""
+    filled = min(width, max(1, round(width * share))) if share else 0
+    parts = [(filled, f' BGCOLOR="{colour}"'), (width - filled, "")]
+    cells = "".join(f'<TD FIXEDSIZE="TRUE" WIDTH="{n}" HEIGHT="10"{fill}></TD>' for n, fill in parts if n)
+    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cells}</TR></TABLE>'
+
+
 def bytes_text(size: float) -> str:
     """A size with three digits: ``0``, ``12.5 KiB``, ``880 MiB``."""
     return _scaled(size, 1024.0, ("B", "KiB", "MiB", "GiB", "TiB"))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from fusionlab.report.arrows import pen_width
 from fusionlab.report.boxes import BOX_FAMILIES, Flow
-from fusionlab.report.dot import STAGE_COLOURS, bytes_text, flops_text, quoted, text
+from fusionlab.report.dot import STAGE_COLOURS, bar, bytes_text, flops_text, quoted, text
 from fusionlab.report.drawing import Block, Drawing, Group, Row
 from fusionlab.report.family_looks import FAMILY_LOOKS, family_colour, family_mark
 from fusionlab.report.grid import worth_drawing
@@ -99,7 +99,7 @@ def _row(row: Row, widest: int) -> str:
         ("RIGHT", f"{row.count:,}"),
         ("RIGHT", text(flops_text(row.flops)) if row.flops else "&#8211;"),
         ("RIGHT", text(bytes_text(row.bytes)) if row.bytes else "&#8211;"),
-        ("LEFT", _bar(row.bytes / widest, family_colour(family))),
+        ("LEFT", bar(row.bytes / widest, _BAR, family_colour(family))),
     )
     return "<TR>" + "".join(f'<TD ALIGN="{side}">{content}</TD>' for side, content in cells) + "</TR>"
 
@@ -108,13 +108,6 @@ def drawn_family(family: str) -> str:
     """The family whose colour and mark ``family`` has."""
     known = BOX_FAMILIES.get(family, family)
     return known if known in FAMILY_LOOKS else "other"
-
-
-def _bar(share: float, colour: str) -> str:
-    filled = min(_BAR, max(1, round(_BAR * share))) if share else 0
-    parts = [(filled, f' BGCOLOR="{colour}"'), (_BAR - filled, "")]
-    cells = "".join(f'<TD FIXEDSIZE="TRUE" WIDTH="{n}" HEIGHT="10"{fill}></TD>' for n, fill in parts if n)
-    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cells}</TR></TABLE>'
 
 
 def _legend(drawing: Drawing, drawn: Sequence[Flow]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fusionlab.report.boxes import Box, Flow, Panel
-from fusionlab.report.dot import STAGE_COLOURS, bytes_text, flops_text, text
+from fusionlab.report.dot import STAGE_COLOURS, bar, bytes_text, flops_text, text
 from fusionlab.report.family_looks import FAMILY_LOOKS, family_colour, family_mark
 
 STAGE_WORDS = {
@@ -112,7 +112,7 @@ def _box_row(box: Box, widest: int) -> str:
         f"{box.ops:,} {'op' if box.ops == 1 else 'ops'}",
         text(flops_text(box.flops)) if box.flops else "&#8211;",
         text(bytes_text(box.bytes)) if box.bytes else "&#8211;",
-        _bar(box.bytes / widest, family_colour(box.families[0])),
+        bar(box.bytes / widest, _BAR, family_colour(box.families[0])),
     ]
     aligned = zip(contents, ("LEFT", "RIGHT", "RIGHT", "RIGHT", "LEFT"), _WIDTHS, strict=True)
     cells = [f'<TD ALIGN="{side}" WIDTH="{width}" HEIGHT="{_ROW}">{content}</TD>' for content, side, width in aligned]
@@ -121,14 +121,6 @@ def _box_row(box: Box, widest: int) -> str:
 
 def _mark(family: str) -> str:
     return f'<FONT COLOR="{family_colour(family)}">{family_mark(family)}</FONT>'
-
-
-def _bar(share: float, colour: str) -> str:
-    """A bar of ``share`` of the column's width."""
-    filled = min(_BAR, max(1, round(_BAR * share))) if share else 0
-    parts = [(filled, f' BGCOLOR="{colour}"'), (_BAR - filled, "")]
-    cells = "".join(f'<TD FIXEDSIZE="TRUE" WIDTH="{n}" HEIGHT="10"{fill}></TD>' for n, fill in parts if n)
-    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cells}</TR></TABLE>'
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -21,6 +21,16 @@ _MOST_OPERATIONS = 20_000
 _NUMBERED = re.compile(r"[A-Za-z].*?[_.]?\d+")
 
 
+def parts_of_stage(done: Sequence[Hashable], scopes: Sequence[tuple[str, ...]]) -> list[int]:
+    """For every operation of a stage the part that it is in, from 1; 0 for all where layers have scopes of their own.
+
+    ``done`` says what each does (equal: the same), ``scopes`` the names of the scopes in the stage that it is in.
+    """
+    if have_numbers(scope[0] for scope in scopes if scope):
+        return [0] * len(scopes)
+    return part_numbers([*zip(done, scopes, strict=True)])
+
+
 def part_numbers(operations: Sequence[Hashable]) -> list[int]:
     """For every operation of a sequence the part that it is in, from 1; 0 before and after what repeats.
 

@@ -17,7 +17,7 @@ from fusionlab.hlo.graph import graph, nodes_by_id
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.report.boxes import BOX_FAMILIES, adopt_constants, scope_path
 from fusionlab.report.drawing import Row
-from fusionlab.report.parts import have_numbers, part_numbers
+from fusionlab.report.parts import parts_of_stage
 from fusionlab.report.repeats import Repeat, Scope, find_repeats
 
 _LEAST_INSIDE = 100
@@ -104,10 +104,8 @@ class ScopeLeaves:
         found: dict[str, Key] = {}
         for (loops, phase, stage, role), nodes in stages.items():
             inner = [keys[node][2][1:] for node in nodes]
-            if have_numbers(scope[0] for scope in inner if scope):
-                continue
             done = [(self.view.nodes[node]["name"], self.view.nodes[node]["type"]) for node in nodes]
-            for node, scope, part in zip(nodes, inner, part_numbers([*zip(done, inner, strict=True)]), strict=True):
+            for node, scope, part in zip(nodes, inner, parts_of_stage(done, inner), strict=True):
                 if part:
                     found[node] = loops, phase, (*stage, f"part_{part}", *scope), role
         return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fusionlab.hlo.flat import Node
 from fusionlab.hlo.stages import Attribution
 from fusionlab.report.boxes import scope_path
-from fusionlab.report.parts import have_numbers, part_numbers
+from fusionlab.report.parts import parts_of_stage
 
 _LOOP_PARTS = frozenset(("while", "body", "cond", "closed_call", ""))
 _ONE_FLOW = frozenset(("laplacian", "wavefunction", ""))
@@ -64,10 +64,8 @@ def with_parts(paths: Mapping[Node, Path], done: Mapping[Node, Hashable]) -> dic
     found = dict(paths)
     for stage, nodes in inside.items():
         inner = [paths[node][len(stage) :] for node in nodes]
-        if have_numbers(path[0].label for path in inner if path):
-            continue
-        words = [(done[node], *(step.label for step in path)) for node, path in zip(nodes, inner, strict=True)]
-        for node, path, part in zip(nodes, inner, part_numbers(words), strict=True):
+        parts = parts_of_stage([done[node] for node in nodes], [tuple(s.label for s in path) for path in inner])
+        for node, path, part in zip(nodes, inner, parts, strict=True):
             if part:
                 step = Step("scope", f"part_{part}", stage[-1].stage, stage[-1].role)
                 found[node] = (*stage, step, *path)

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fusionlab.hlo.cost import node_cost, size_bytes
+from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.diff.numbering import CONTROL_FLOW, WHILE, is_literal
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, reads
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.stages import Attribution, attribute_nodes
 from fusionlab.report.scope_paths import Path, Step, scope_steps, with_parts, with_repeats
@@ -182,7 +182,7 @@ class _Builder:
     def _flows(self, leaves: Sequence[Leaf], places: Mapping[Node, int]) -> list[Flow]:
         found = []
         for target, leaf in enumerate(leaves):
-            for value in dict.fromkeys(_reads(leaf.node)):
+            for value in dict.fromkeys(reads(leaf.node)):
                 found += self._of_value(value, target, leaf, places, leaves)
         return found
 
@@ -191,13 +191,13 @@ class _Builder:
     ) -> list[Flow]:
         found = []
         if value in self._carried and (before := self._made(self._carried[value])) is not None and before in places:
-            found.append(Flow(places[before], target, _size(value), "carried"))
+            found.append(Flow(places[before], target, array_bytes(value), "carried"))
         producer = self._made(value)
         if producer is None:
-            return [*found, Flow(-1, target, _size(value), "data")]
+            return [*found, Flow(-1, target, array_bytes(value), "data")]
         if producer in places:
             kind = "residual" if leaves[places[producer]].runs < leaf.runs else "data"
-            found.append(Flow(places[producer], target, _size(value), kind))
+            found.append(Flow(places[producer], target, array_bytes(value), kind))
         return found
 
     def _made(self, value: Value) -> Node | None:
@@ -210,21 +210,10 @@ class _Builder:
 def _first_readers(nodes: Sequence[Node]) -> dict[Node, Node]:
     first: dict[Node, Node] = {}
     for node in nodes:
-        for value in _reads(node):
+        for value in reads(node):
             if value.producer is not None:
                 first.setdefault(value.producer, node)
     return first
-
-
-def _reads(node: Node) -> tuple[Value, ...]:
-    return (*node.operands, *(value for region in node.regions for value in free_values(region)))
-
-
-def _size(value: Value) -> int:
-    try:
-        return size_bytes(value.type)
-    except ValueError:
-        return 0
 
 
 def _groups(paths: Mapping[Node, Path]) -> tuple[list[Group], dict[Path, int]]:

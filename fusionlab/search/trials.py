@@ -7,7 +7,6 @@ target, pipeline, the versions of JAX and XLA, and this tool's own code.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import logging
@@ -20,11 +19,13 @@ from fusionlab.codegen.targets import Target
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
+from fusionlab.own_sources import PACKAGE, sources_digest
 from fusionlab.search.costs import Costs
 
 _log = logging.getLogger(__name__)
 _FORMAT = 1
 _DECIDING = ("hlo", "codegen", "passes", "measure", "search")
+"""What a pipeline gives: a changed pass is another pass."""
 
 Status = Literal["measured", "same", "nothing", "failed", "unfinished"]
 
@@ -58,7 +59,7 @@ class TrialStore:
     def __init__(self, folder: Path | None, program: Program, target: Target) -> None:
         self._folder = folder
         device = target.spec or target.name
-        self._circumstances = [_FORMAT, program.digest, device, versions(), _own_code()]
+        self._circumstances = [_FORMAT, program.digest, device, versions(), sources_digest(PACKAGE, _DECIDING)]
 
     def load(self, pipeline: str) -> Trial | None:
         """The trial of ``pipeline`` that was kept, or None; what cannot be read counts for nothing."""
@@ -90,13 +91,3 @@ class TrialStore:
         assert self._folder is not None
         key = hashlib.sha256(json.dumps([*self._circumstances, pipeline]).encode()).hexdigest()
         return self._folder / "search" / key[:2] / f"{key}.json"
-
-
-@functools.cache
-def _own_code() -> str:
-    """A digest of the sources that decide what a pipeline gives: a changed pass is another pass."""
-    root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(path for folder in _DECIDING for path in (root / folder).rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()

@@ -1,12 +1,10 @@
 """Sums of contractions of real networks: the kernels compute what the ops that they replace do, and compile."""
 
-import importlib.util
-
 import jax
 import numpy as np
 import pytest
 
-from fusionlab.codegen.batched_products import Axis, product_kernel, run_on
+from fusionlab.codegen.batched_products import product_kernel
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.targets import load_target
@@ -17,26 +15,8 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.ledger import launches
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.contract_in_kernels import ContractInKernels
+from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
-
-needs_the_cuda_plugin = pytest.mark.skipif(
-    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
-    reason="compiling for an absent GPU needs fusionlab[targets]",
-)
-
-
-@pytest.mark.parametrize(
-    ("axes", "joined"),
-    [
-        ([Axis(3, (20,)), Axis(5, (4,))], [Axis(15, (4,))]),
-        ([Axis(3, (20, 5)), Axis(5, (4, 2))], [Axis(3, (20, 5)), Axis(5, (4, 2))]),
-        ([Axis(3, (8,)), Axis(1, (7,)), Axis(2, (4,))], [Axis(6, (4,))]),
-        ([Axis(3, (0,)), Axis(5, (0,))], [Axis(15, (0,))]),
-        ([Axis(1, (9,))], []),
-    ],
-)
-def test_axes_that_run_on_become_one(axes, joined):
-    assert list(run_on(axes)) == joined
 
 
 def sums_of(program):

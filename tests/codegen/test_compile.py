@@ -1,7 +1,5 @@
 """Compiling for the CPU, which is attached, and for GPUs that are not."""
 
-import importlib.util
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +9,7 @@ from fusionlab.codegen.compile import CompileError, compile_program
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
+from tests.optional_packages import needs_the_cuda_plugin
 
 
 def program_of(function, *arguments, platform="cpu", name="tiny"):
@@ -22,10 +21,6 @@ def loop(x):
     return jax.lax.fori_loop(0, 3, lambda _, a: jnp.tanh(a @ a) * 0.5, x)
 
 
-needs_the_cuda_plugin = pytest.mark.skipif(
-    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
-    reason="compiling for an absent GPU needs fusionlab[targets]",
-)
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
 
 

@@ -1,7 +1,5 @@
 """Row programs of real networks: the kernels compute what the ops that they replace do, and compile for absent GPUs."""
 
-import importlib.util
-
 import jax
 import numpy as np
 import pytest
@@ -18,12 +16,8 @@ from fusionlab.measure.ledger import launches
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.fuse_layers import FuseLayers
 from fusionlab.passes.row_clusters import Limits, find_cluster
+from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
-
-needs_the_cuda_plugin = pytest.mark.skipif(
-    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
-    reason="compiling for an absent GPU needs fusionlab[targets]",
-)
 
 
 def found(module):

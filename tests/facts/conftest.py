@@ -1,6 +1,5 @@
 """Sources and circumstances that tests of the fact commands share; every program is compiled once per session."""
 
-import importlib.util
 import io
 
 import pytest
@@ -9,14 +8,15 @@ from rich.console import Console
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.targets import load_target
 from fusionlab.study import Circumstances
+from tests.optional_packages import HAS_CUDA_PLUGIN, NO_CUDA_PLUGIN
 from workloads import catalogue
 
 
 @pytest.fixture(scope="session")
 def on_a100(tmp_path_factory):
     """Circumstances of an absent A100 with a cache of this session; skips without the CUDA plugin."""
-    if not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)):
-        pytest.skip("compiling for an absent GPU needs fusionlab[targets]")
+    if not HAS_CUDA_PLUGIN:
+        pytest.skip(NO_CUDA_PLUGIN)
     return Circumstances(load_target("a100"), cache=CompileCache(tmp_path_factory.mktemp("cache")))
 
 

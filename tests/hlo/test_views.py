@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.flat import flatten
-from fusionlab.hlo.views import View
+from fusionlab.hlo.views import Axis, View, run_on
 
 X = np.arange(4 * 6 * 5, dtype="f4").reshape(4, 6, 5)
 FUNCTIONS = {
@@ -33,3 +33,17 @@ def test_elements_are_where_the_view_says(name, lowered):
         return
     at = view.offset + sum(i * s for i, s in zip(np.indices(view.shape), view.strides, strict=True))
     np.testing.assert_array_equal(X.ravel()[at], wanted)
+
+
+@pytest.mark.parametrize(
+    ("axes", "joined"),
+    [
+        ([Axis(3, (20,)), Axis(5, (4,))], [Axis(15, (4,))]),
+        ([Axis(3, (20, 5)), Axis(5, (4, 2))], [Axis(3, (20, 5)), Axis(5, (4, 2))]),
+        ([Axis(3, (8,)), Axis(1, (7,)), Axis(2, (4,))], [Axis(6, (4,))]),
+        ([Axis(3, (0,)), Axis(5, (0,))], [Axis(15, (0,))]),
+        ([Axis(1, (9,))], []),
+    ],
+)
+def test_axes_that_run_on_become_one(axes, joined):
+    assert list(run_on(axes)) == joined

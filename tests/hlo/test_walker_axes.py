@@ -1,7 +1,5 @@
 """Which axes count walkers: the same program raised with another number of walkers computes the same numbers."""
 
-import importlib.util
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +12,7 @@ from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+from tests.optional_packages import needs_deepqmc
 from workloads import catalogue
 
 B, N, F = 7, 4, 5
@@ -203,7 +202,7 @@ def test_local_energies_with_their_replay(name):
 
 
 @pytest.mark.slow  # two compiles of a whole local energy each
-@pytest.mark.skipif(importlib.util.find_spec("deepqmc") is None, reason="needs fusionlab[deepqmc]")
+@needs_deepqmc
 @pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer", "deeperwin"])
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
 def test_local_energies_of_deepqmc(name, platform):

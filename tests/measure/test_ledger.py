@@ -1,7 +1,5 @@
 """The launch ledger: the counting rule on hand-made lists, and on what XLA makes of small programs."""
 
-import importlib.util
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -12,11 +10,8 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.footprint import Footprint, footprint
 from fusionlab.measure.ledger import bytes_accessed, count_launches, launches
 from fusionlab.measure.memory import buffers, peak_bytes
+from tests.optional_packages import needs_the_cuda_plugin
 
-needs_the_cuda_plugin = pytest.mark.skipif(
-    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
-    reason="compiling for an absent GPU needs fusionlab[targets]",
-)
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
 
 

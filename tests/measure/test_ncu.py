@@ -42,7 +42,7 @@ def test_what_is_no_table_says_so(lines, message):
 def test_without_ncu_there_is_one_line(monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match="not on the PATH"):
-        profile(["true"], 1.0)
+        profile("fusionlab", ["passes"], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_ncu_cannot_do_is_said(tmp_path, monkeypatch, script, message):
     (tmp_path / "ncu").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(InputError, match=message):
-        profile(["true"], 1.0)
+        profile("fusionlab", ["passes"], 1.0)
 
 
 def test_the_program_that_is_counted_runs_in_a_process_of_its_own(tmp_path, monkeypatch, lowered):

@@ -131,6 +131,12 @@ def test_wrong_options_and_folders(run, tmp_path, capsys):
     assert session.main(["--out", str(tmp_path)]) == 2
 
 
+def test_a_child_takes_no_module_from_the_folder_it_is_started_in(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('taken')")
+    monkeypatch.chdir(tmp_path)
+    assert Child(["passes"], tmp_path / "a.log", 60.0).wait().problem == ""
+
+
 def test_a_child_that_takes_too_long_is_ended(tmp_path):
     started = time.monotonic()
     finished = Child(["passes"], tmp_path / "a.log", 0.01).wait()

@@ -3,7 +3,6 @@
 import base64
 import gzip
 import hashlib
-import importlib.util
 import json
 import warnings
 
@@ -17,6 +16,7 @@ from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.passes.catalogue import PASSES
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import Broken, SineToCosine, made_by
+from tests.optional_packages import needs_the_cuda_plugin
 
 HOIST = "hoist-loop-invariants"
 
@@ -193,10 +193,7 @@ def test_the_same_function_is_lowered_to_the_same_text():
     assert first.lower(1.0, 0.5).as_text() == second.lower(1.0, 0.5).as_text()
 
 
-@pytest.mark.skipif(
-    not any(importlib.util.find_spec(f"jax_cuda{major}_plugin") for major in (12, 13)),
-    reason="compiling for an absent GPU needs fusionlab[targets]",
-)
+@needs_the_cuda_plugin
 def test_a_report_for_a_gpu_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
     function = fusionlab.optimize(repeated, HOIST, cache=False, check="never")

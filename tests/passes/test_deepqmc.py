@@ -1,7 +1,5 @@
 """The pass on DeepQMC's own PauliNet, which is not this project's: as a workload and as a file."""
 
-import importlib.util
-
 import jax
 import numpy as np
 import pytest
@@ -14,11 +12,10 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import find_replays
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from tests.optional_packages import needs_deepqmc
 from workloads import catalogue
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("deepqmc") is None, reason="DeepQMC's models need fusionlab[deepqmc]"
-)
+pytestmark = needs_deepqmc
 
 
 @pytest.fixture(scope="module")

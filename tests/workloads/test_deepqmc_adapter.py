@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.lowering import lower
+from tests.optional_packages import needs_deepqmc
 from workloads.adapters.deepqmc import CONFIGURATIONS
 from workloads.adapters.deepqmc_sampler import FACTORIES, configured_sampler
 from workloads.catalogue import PROGRAMS, build
@@ -21,9 +21,7 @@ from workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
 from workloads.programs.mcmc import TRANSITIONS
 from workloads.programs.samplers import SAMPLERS
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("deepqmc") is None, reason="the adapter needs the optional extra deepqmc"
-)  # not by importing it, which would change the precision of the whole process
+pytestmark = needs_deepqmc
 EXACT = ("replay", "scan", "jvp-in-loop", "forward", "forward-sparse")
 TAKEN = [name for name in LAPLACIANS if name not in STOCHASTIC]
 

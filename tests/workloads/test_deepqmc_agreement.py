@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,12 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.optional_packages import needs_deepqmc
 from workloads.adapters.deepqmc_parameters import LOADERS, load_parameters
 from workloads.catalogue import build
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("deepqmc") is None, reason="the comparison needs the optional extra deepqmc"
-)  # not by importing it, which would change the precision of the whole process
+pytestmark = needs_deepqmc
 
 COUNTERPARTS = {
     "paulinet": "deepqmc:paulinet",

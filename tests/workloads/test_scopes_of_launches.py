@@ -11,10 +11,10 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.lowering import lower
 from fusionlab.measure.launch_rows import LaunchRow, launch_rows, totals
+from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
 
-pytest.importorskip("jax_cuda12_plugin", reason="compiling for an absent GPU needs the CUDA plugin")
-pytestmark = pytest.mark.slow
+pytestmark = [needs_the_cuda_plugin, pytest.mark.slow]
 
 SCOPES = {"mcmc", *(f"stage_{letter}" for letter in "abcde"), "optimiser"}
 SCOPE = re.compile(r"(?<!\w)(mcmc|stage_[a-e]|optimiser|potential)(?!\w)")

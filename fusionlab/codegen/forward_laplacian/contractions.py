@@ -15,7 +15,7 @@ from fusionlab.codegen.forward_laplacian import products
 from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.forward_laplacian.jet import Jet, Owner, densify, minimal
 from fusionlab.codegen.forward_laplacian.moves import Moves
-from fusionlab.codegen.raising_rules.rule import keyword
+from fusionlab.codegen.raising_rules.contraction import precision_of
 from fusionlab.hlo.flat import Node, Value
 
 _Kind = tuple[Any, ...]
@@ -161,8 +161,7 @@ class Contractions(Moves):
 
     def _contraction(self, node: Node) -> products.Contraction:
         numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-        precision = node.attributes.get("precision_config")
-        precision = None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision)
+        precision = precision_of(node)
 
         def apply(left: Any, right: Any, dimensions: Any) -> Any:
             dtype = self.raising.dtype(node.results[0].type)

@@ -7,7 +7,8 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, keyword
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.hlo.enumerations import keyword
 from fusionlab.hlo.flat import Node
 
 
@@ -29,7 +30,7 @@ def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any
 
 
 def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
-    """The precision that a ``dot_general`` asks for, per operand; None where it leaves it to the library."""
+    """The precision that a contraction asks for, per operand; None where it leaves it to the library."""
     precision = node.attributes.get("precision_config")
     return None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision)
 
@@ -37,6 +38,11 @@ def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
 def strictest_precision(node: Node) -> lax.Precision:
     """The one precision in which XLA computes a ``dot_general``: the higher of its operands' two."""
     return max(precision_of(node) or (lax.Precision.DEFAULT,), key=lambda precision: precision.value)
+
+
+def laxest_precision(node: Node) -> lax.Precision:
+    """The lower of the precisions of a contraction's two operands; the library's own choice counts as DEFAULT."""
+    return min(precision_of(node) or (lax.Precision.DEFAULT,), key=lambda precision: precision.value)
 
 
 def _triangular_solve(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, keyword
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.hlo.enumerations import direction_of, keyword
 from fusionlab.hlo.flat import Node
 
 _COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": lax.gt, "GE": lax.ge}
@@ -27,7 +28,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Rule:
 def _compare(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == "TOTALORDER":
         raise RaiseError("total-order comparison of floats outside a sort", node)
-    return [_COMPARISONS[keyword(node.attributes["comparison_direction"])](operands[0], operands[1])]
+    return [_COMPARISONS[direction_of(node)](operands[0], operands[1])]
 
 
 def _convert(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, integers, keyword
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, integers
+from fusionlab.hlo.enumerations import direction_of, keyword
 from fusionlab.hlo.flat import Node, Region, Value, constant_array
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -118,7 +119,7 @@ def _compares(value: Value | None, direction: str, pair: tuple[Value, Value]) ->
     node = value.producer if value is not None else None
     if node is None or node.name != "stablehlo.compare":
         return False
-    if keyword(node.attributes["comparison_direction"]) != direction:
+    if direction_of(node) != direction:
         return False
     kind = keyword(node.attributes["compare_type"]) if "compare_type" in node.attributes else None
     if kind == "TOTALORDER":
@@ -150,7 +151,7 @@ def _select(value: Value, direction: str) -> tuple[tuple[Value, ...], Value, Val
     condition = node.operands[0].producer
     if condition is None or condition.name != "stablehlo.compare":
         return None
-    found = keyword(condition.attributes["comparison_direction"])
+    found = direction_of(condition)
     kind = keyword(condition.attributes["compare_type"]) if "compare_type" in condition.attributes else "FLOAT"
     return (condition.operands, node.operands[1], node.operands[2]) if (found, kind) == (direction, "FLOAT") else None
 

@@ -23,8 +23,3 @@ class RaiseError(Exception):
 def integers(attribute: Any) -> tuple[int, ...]:
     """The elements of an integer array attribute (dense array or dense elements)."""
     return tuple(int(element) for element in attribute)
-
-
-def keyword(attribute: Any) -> str:
-    """The keyword of a StableHLO enum attribute: ``LT`` of ``#stablehlo<comparison_direction LT>``."""
-    return str(attribute).rsplit(" ", 1)[-1].rstrip(">")

@@ -81,7 +81,7 @@ def line_of(node: Node, names: Names, origin: Callable[[Value], Value], loop: st
         operands=tuple(names[origin(value)] for value in node.operands),
         attributes=tuple((name, text) for name, text in attributes if not re.fullmatch(_PLAIN.get(name, "(?!)"), text)),
         applies=(f"{len(inside)} ops",) if node.name in CONTROL_FLOW else applied,
-        types=tuple(_type(value) for value in node.results),
+        types=tuple(value.type_text for value in node.results),
         scope=node.scope,
         loop=loop,
     )
@@ -112,10 +112,3 @@ def _contraction(text: str) -> str:
     kinds = ("contracting", "batching")
     told = [(kind, [sides.get(f"{side}_{kind}_dimensions", "[]") for side in ("lhs", "rhs")]) for kind in kinds]
     return ", ".join(f"{kind} {' x '.join(both)}" for kind, both in told if both != ["[]", "[]"])
-
-
-def _type(value: Value) -> str:
-    try:
-        return str(value.type)
-    except ValueError:
-        return str(value.handle.type)
