@@ -26,7 +26,11 @@ from fusionlab.output import require_writable, write_whole
 from fusionlab.own_sources import PACKAGE, sources_digest
 from fusionlab.workload import Workload
 
-_CHECKING = ("equivalence", "codegen/raising_rules", "codegen/raising.py", "codegen/trips.py")
+CHECKING = (
+    "equivalence", "hlo", "codegen/raising.py", "codegen/raising_rules", "codegen/cpu_options.py", "codegen/compile.py",
+    "codegen/compiled.py", "codegen/cache.py", "codegen/executable.py", "codegen/targets",
+)  # fmt: skip
+"""What reads, raises, compiles and runs the programs of a check, and judges what they give; not what rewrote them."""
 _EVERYTHING = (".", "../workloads")
 _PACKAGES = ("folx", "enzyme-ad", "deepqmc", "numpy")
 
@@ -43,7 +47,7 @@ class VerdictStore:
         Locations do not count: they hold the paths of the sources, which are others on another machine.
         """
         texts = [str(program.parse()) for program in (original, *rewritten)]
-        parts = [*texts, versions(), sources_digest(PACKAGE, _CHECKING)]
+        parts = [*texts, versions(), sources_digest(PACKAGE, CHECKING)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def recipe(self, workload: Workload, what: str, platform: str) -> str:

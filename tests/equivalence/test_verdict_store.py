@@ -1,11 +1,14 @@
 """Verdicts by content: what counts, what does not, and what is not kept."""
 
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from fusionlab.equivalence.verdict import Verdict
-from fusionlab.equivalence.verdict_store import VerdictStore
+from fusionlab.equivalence.verdict_store import CHECKING, VerdictStore
+from tests.test_imports import ROOT, imported
 from workloads.catalogue import build
 
 X = np.ones(3, np.float32)
@@ -67,3 +70,22 @@ def test_a_folder_that_cannot_be_made_costs_a_check_and_no_error(tmp_path):
     store = VerdictStore(tmp_path / "file")
     store.store("key", Verdict("equal"))
     assert store.load("key") is None
+
+
+def test_every_source_that_a_check_runs_counts():
+    """But for the leaves of the project, which read, write and start processes."""
+    waiting, seen = [ROOT / "fusionlab/equivalence/check.py"], set()
+    while waiting:
+        path = waiting.pop()
+        if path not in seen:
+            seen.add(path)
+            named = [ROOT / name.replace(".", "/") for name in imported(path)]  # modules, and names in modules
+            places = [place for name in named for place in (name, name.parent)]
+            files = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
+            waiting += filter(Path.is_file, files)
+    package = ROOT / "fusionlab"
+    run = {path for path in seen if path.relative_to(package).parts[0] in ("hlo", "codegen", "equivalence")}
+    for known in ("hlo/flat.py", "codegen/cpu_options.py", "codegen/targets/target.py", "equivalence/oracle.py"):
+        assert package / known in run
+    counted = [package / name for name in CHECKING]
+    assert not [path for path in run if not any(path.is_relative_to(one) for one in counted)]
