@@ -27,7 +27,7 @@ from fusionlab.output import require_writable, write_whole
 from fusionlab.own_sources import PACKAGE, sources_digest
 
 _FORMAT = 1
-_DECIDING = ("passes", "hlo", "codegen", "equivalence", "optimizing")
+_DECIDING = ("passes", "hlo", "codegen", "equivalence", "optimizing", "study.py")
 
 
 class OptimizedStore:
