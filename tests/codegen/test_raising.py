@@ -47,3 +47,14 @@ def test_every_rule_has_a_case(lowered):
             used |= {node.name for node in flatten(lowered(function, *arguments, platform=platform).parse()).walk()}
     assert set(RULES) - used <= NOT_FROM_JAX | {"stablehlo.custom_call"}
     assert "stablehlo.custom_call" in used
+
+
+def test_an_empty_list_of_precisions_is_none(program_of_text, run_raised):
+    program = program_of_text(
+        "func.func public @main(%a: tensor<2x3xf32>, %b: tensor<3x2xf32>) -> tensor<2x2xf32> {\n"
+        "  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0], precision = []"
+        " : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>\n"
+        "  return %c : tensor<2x2xf32>\n}"
+    )
+    a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(run_raised(program, [a, b])[0], a @ b)

@@ -30,9 +30,12 @@ def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any
 
 
 def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
-    """The precision that a contraction asks for, per operand; None where it leaves it to the library."""
-    precision = node.attributes.get("precision_config")
-    return None if precision is None else tuple(lax.Precision[keyword(entry)] for entry in precision)
+    """The precision that a contraction asks for, per operand; None where it leaves it to the library.
+
+    It does so without a ``precision_config``, and with an empty one.
+    """
+    precision = node.attributes.get("precision_config") or ()
+    return tuple(lax.Precision[keyword(entry)] for entry in precision) or None
 
 
 def strictest_precision(node: Node) -> lax.Precision:
