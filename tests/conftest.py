@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fusionlab.cli import main
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
-from fusionlab.equivalence.oracle import CPU_OPTIONS
 from fusionlab.hlo.program import Program
 
 

@@ -56,6 +56,7 @@ def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunctio
         nodes=[*constants, *outer.nodes],
         returns=outer.returns,
         name=flat.name,
+        module=flat.module,
     )
 
 
