@@ -100,6 +100,11 @@ class RowProgram:
         return all(value.type.dtype == "f32" for value in (*self.arrays, *self.outputs))
 
     @property
+    def is_addressable(self) -> bool:
+        """Whether there are elements in every array, and numbers of 32 bits, as the kernel counts with, reach them."""
+        return all(0 < math.prod(value.type.shape) < 1 << 31 for value in (*self.arrays, *self.outputs))
+
+    @property
     def flops(self) -> int:
         """Floating-point operations: two per term of a layer, one per element of everything else."""
         total = 0

@@ -71,7 +71,7 @@ class FuseLayers(Pass):
             self._fuse(function, module, first, limits, fused)
         refusals: list[Event] = []
         if not fused:
-            reason = "no layer has elementwise work beside it"
+            reason = "no layer has elementwise work beside it in arrays of 1 to 2^31 - 1 elements"
             refusals.append(Declined(self.name, "unprofitable", reason, ""))
         return changed(program, module, self, fused, "layers went into kernels with what is around them", refusals)
 

@@ -52,7 +52,7 @@ def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[No
             continue
         members = _Growth(block, block.nodes[at], limits).members()
         program = plan(members, _outputs(block, members), rows(block.nodes[at].results[0]), block.users, limits.widest)
-        if _pays(program):
+        if _pays(program) and program.is_addressable:
             return at, members, program
     return None
 
