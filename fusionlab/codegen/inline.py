@@ -14,6 +14,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.splice import lower_callable
+from fusionlab.hlo.invariants import has_effect_inside
 from fusionlab.hlo.program import TensorType
 
 
@@ -54,11 +55,12 @@ def inline(
 
 
 def drop_dead(values: Sequence[Any]) -> None:
-    """Erase what makes ``values`` and is read by nothing, and then what only that read; arguments stay."""
+    """Erase what makes ``values`` and is read by nothing, and then what only that read; arguments and effects stay."""
     waiting = _makers(values)
+    functions = _functions_around(waiting[0]) if waiting else {}
     while waiting:
         operation = waiting.pop()
-        if any(True for result in operation.results for _ in result.uses):
+        if any(True for result in operation.results for _ in result.uses) or has_effect_inside(operation, functions):
             continue
         makers = _makers(operation.operands)
         operation.erase()
@@ -69,6 +71,12 @@ def _makers(values: Sequence[Any]) -> list[Any]:
     """The operations that make ``values``, each once; arguments have none."""
     owners = [value.owner for value in values]
     return list(dict.fromkeys(getattr(o, "operation", o) for o in owners if not isinstance(o, ir.Block)))
+
+
+def _functions_around(operation: Any) -> dict[str, Any]:
+    """The functions of the module that ``operation`` is in, by name."""
+    operations = (wrapped.operation for wrapped in _module_of(operation).regions[0].blocks[0].operations)
+    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in operations if op.name == "func.func"}
 
 
 def _only_function(module: ir.Module) -> Any:

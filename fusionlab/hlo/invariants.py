@@ -5,8 +5,11 @@ The one definition of it: the inventory of replays reports these nodes, and ``ho
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from jaxlib.mlir import ir
+
+from fusionlab.hlo.contents import inner_operations
 from fusionlab.hlo.flat import Node, Value, free_values, reads
 from fusionlab.hlo.loops import Invariant, Loop
 
@@ -78,3 +81,18 @@ def has_effect(node: Node) -> bool:
     if node.name == "stablehlo.custom_call" and "has_side_effect" in node.attributes:
         return bool(node.attributes["has_side_effect"].value)
     return node.name in _EFFECTS
+
+
+def has_effect_inside(operation: ir.Operation, functions: Mapping[str, ir.Operation]) -> bool:
+    """The same of an operation with all that it runs; ``functions`` are those that can be called, by name."""
+    for one in (operation, *inner_operations(operation)):
+        attributes = one.attributes
+        if one.name == "stablehlo.custom_call" and "has_side_effect" in attributes:
+            if attributes["has_side_effect"].value:
+                return True
+        elif one.name == "func.call":
+            if has_effect_inside(functions[attributes["callee"].value], functions):
+                return True
+        elif one.name in _EFFECTS:
+            return True
+    return False

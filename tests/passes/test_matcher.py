@@ -66,3 +66,36 @@ def test_a_loop_that_nothing_reads_any_more_goes_and_the_next_is_looked_at(lower
     names = [[node.name for node in flatten(one.parse()).walk()] for one in (program, result.program)]
     assert [each.count("stablehlo.while") for each in names] == [2, 1]
     assert [each.count("stablehlo.multiply") for each in names] == [2, 0]
+
+
+CALLBACK = """
+func.func private @seen(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %y = stablehlo.custom_call @callback(%x) {has_side_effect = true} : (tensor<3xf32>) -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %a = stablehlo.exponential %x : tensor<3xf32>
+  %y = MADE
+  %zero = stablehlo.constant dense<0.0> : tensor<3xf32>
+  %z = stablehlo.multiply %y, %zero : tensor<3xf32>
+  return %z : tensor<3xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "left"),
+    [
+        ("func.call @seen(%a) : (tensor<3xf32>) -> tensor<3xf32>", ["exponential", "custom_call", "constant"]),
+        (
+            "stablehlo.custom_call @callback(%a) {has_side_effect = true} : (tensor<3xf32>) -> tensor<3xf32>",
+            ["exponential", "custom_call", "constant"],
+        ),
+        ("stablehlo.custom_call @pure(%a) : (tensor<3xf32>) -> tensor<3xf32>", ["constant"]),
+    ],
+)
+def test_what_has_an_effect_stays_when_nothing_reads_it(made, left, program_of_text):
+    result = TimesNothing().run(program_of_text(CALLBACK.replace("MADE", made)), Setting(platform="cpu"))
+    assert result.applied
+    names = [node.name.removeprefix("stablehlo.") for node in flatten(result.program.parse()).walk()]
+    assert sorted(set(names) - {"broadcast_in_dim"}) == sorted(left)
