@@ -39,7 +39,7 @@ _MOST_FLOPS = 0.8
 def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
     platform = setting.platform if program.platform == "any" else program.platform
-    how = replace(how, join_rows=platform == "cpu", lean=chunks > 1)
+    how = replace(how, for_cpu=platform == "cpu", lean=chunks > 1)
     events: dict[Event, None] = {}
     left_alone: Counter[Hashable] = Counter()
     while True:

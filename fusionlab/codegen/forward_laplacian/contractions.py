@@ -172,7 +172,7 @@ class Contractions(Moves):
             summed=(tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)),
             ranks=(len(node.operands[0].type.shape), len(node.operands[1].type.shape)),
             apply=apply,
-            join_rows=self.how.join_rows,
+            join_rows=self.how.for_cpu,
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from fusionlab.codegen.forward_laplacian import extremes, products
 from fusionlab.codegen.forward_laplacian.families import AFFINE, CHEAP, PIECEWISE_LINEAR
 from fusionlab.codegen.forward_laplacian.generic import Generic
-from fusionlab.codegen.forward_laplacian.jet import Jet, row_products, scaled_stack
+from fusionlab.codegen.forward_laplacian.jet import Jet, row_products, scaled_stack, select_first, with_first
 from fusionlab.codegen.forward_laplacian.logistics import logistic_argument
 from fusionlab.hlo.flat import Node, Value
 
@@ -121,15 +121,20 @@ class Elementwise(Generic):
         names = ("stablehlo.negate", "stablehlo.convert", "stablehlo.multiply", "stablehlo.divide")
         return all(node.name in names for node in chain) and self._affine(chain, root) and len(chain) == 1
 
+    @property
+    def _front(self) -> products.Front:
+        """How value and Laplacian get in front of the rows of a product."""
+        return with_first if self.how.for_cpu else select_first
+
     def _several(self, node: Node, moving: Sequence[Value]) -> Jet:
         """An elementwise op of several independent jets."""
         jets = [self._jet(value) for value in moving]
         value = self.raising.node(node, self.environment)[0]
         name = node.name.removeprefix("stablehlo.")
         if name == "multiply":
-            return products.multiply(value, jets[0], jets[1], self.coordinates)
+            return products.multiply(value, jets[0], jets[1], self.coordinates, self._front)
         if name == "divide":
-            return products.divide(value, jets[0], jets[1], self.coordinates)
+            return products.divide(value, jets[0], jets[1], self.coordinates, self._front)
         if name in ("add", "subtract", "select", "maximum", "minimum"):
             scales = self._linear_scales(node, name)
             return products.combine(value, jets, scales, self.coordinates, linear=True)

@@ -26,6 +26,9 @@ from fusionlab.codegen.forward_laplacian.jet import (
 Scale = Callable[[Any], Any]
 """How one jet's lap and rows enter a linear combination; must broadcast over a leading axis."""
 
+Front = Callable[..., Any]
+"""``(stack, *rows)``: how value and Laplacian come in front of a stack: ``select_first`` or ``with_first``."""
+
 
 def combine(
     value: Any,
@@ -66,32 +69,32 @@ def combine(
     return Jet(value, lap, jnp.concatenate(blocks), owners)
 
 
-def multiply(value: Any, left: Jet, right: Jet, coordinates: Coordinates) -> Jet:
+def multiply(value: Any, left: Jet, right: Jet, coordinates: Coordinates, front: Front = select_first) -> Jet:
     """The jet of the elementwise product: lap = u lap v + v lap u + 2 sum_k u_k v_k."""
     cross = row_products(left, right, coordinates)
     extra = None if cross is None else cross + cross
     if left.dense or right.dense:
-        return _multiply_stacks(densify(left, coordinates), densify(right, coordinates), extra)
+        return _multiply_stacks(densify(left, coordinates), densify(right, coordinates), extra, front)
     scales = [lambda part: part * right.value, lambda part: part * left.value]
     return combine(value, [left, right], scales, coordinates, extra)
 
 
-def _multiply_stacks(left: Jet, right: Jet, cross: Any) -> Jet:
-    """The product of dense jets as one expression for all rows, which XLA keeps in one kernel.
+def _multiply_stacks(left: Jet, right: Jet, cross: Any, front: Front) -> Jet:
+    """The product of dense jets as one expression for all rows, which XLA keeps in one kernel, ``front`` aside.
 
     u V + U v in every row but the first, which is u v; the cross terms belong to the Laplacian in row 1.
     """
     u, v = left.stack_with(True), right.stack_with(True)
     moved = u[0] * v + u * v[0]
-    return Jet.of_stack(select_first(moved, u[0] * v[0], moved[1] + cross), True, None)
+    return Jet.of_stack(front(moved, u[0] * v[0], moved[1] + cross), True, None)
 
 
-def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
+def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates, front: Front = select_first) -> Jet:
     """The jet of y = u / v: y_k = (u_k - y v_k) / v and lap y = (lap u - y lap v - 2 sum_k y_k v_k) / v."""
     inverse = 1 / bottom.value
     ratio = value * inverse
     if top.dense or bottom.dense:
-        return _divide_stacks(value, inverse, densify(top, coordinates), densify(bottom, coordinates))
+        return _divide_stacks(value, inverse, densify(top, coordinates), densify(bottom, coordinates), front)
     scales = [lambda part: part * inverse, lambda part: -(part * ratio)]
     quotient = combine(value, [top, bottom], scales, coordinates)
     cross = row_products(quotient, bottom, coordinates)
@@ -101,12 +104,12 @@ def divide(value: Any, top: Jet, bottom: Jet, coordinates: Coordinates) -> Jet:
     return Jet(value, extra if quotient.lap is None else quotient.lap + extra, quotient.rows, quotient.owners)
 
 
-def _divide_stacks(value: Any, inverse: Any, top: Jet, bottom: Jet) -> Jet:
+def _divide_stacks(value: Any, inverse: Any, top: Jet, bottom: Jet, front: Front) -> Jet:
     """The quotient of dense jets as one expression for all rows but for the sum over directions."""
     u, v = top.stack_with(True), bottom.stack_with(True)
     moved = u * inverse - v * (value * inverse)
     extra = -(sum_rows(moved[2:] * (v + v)[2:]) * inverse)
-    return Jet.of_stack(select_first(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
+    return Jet.of_stack(front(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
 
 
 @dataclass(frozen=True)
