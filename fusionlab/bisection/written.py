@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
 from fusionlab.passes.contract import Pass
+from fusionlab.passes.own_passes import with_whole_path
 
 MODULE = "reduced.mlir"
 
@@ -22,7 +24,7 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 def test_{test_name}_keeps_the_numbers():
     program = Program.from_file(Path(__file__).with_name("{module}"))
-    result = run_pipeline(program, parse_pipeline("{pass_}"), Setting(platform="{platform}"))
+    result = run_pipeline(program, parse_pipeline({pipeline!r}), Setting(platform="{platform}"))
     assert result.applied, "the pass no longer applies: the module tests nothing"
     verdict = check_programs(program, result.program)
     assert verdict.passed, f"{{verdict.verdict}}: {{verdict.worst or verdict.reason}}"
@@ -45,22 +47,22 @@ def test_xla_keeps_the_numbers():
 
 
 def write_case(folder: Path, program: Program, pass_: Pass, platform: str) -> tuple[Path, Path]:
-    """Write the module and the test of a pass of ours into ``folder``; gives their paths."""
-    test_name = pass_.name.replace("-", "_")
+    """Write the module and the test of a pass of ours, or of the user's file, into ``folder``; gives their paths."""
+    test_name = re.sub(r"\W+", "_", pass_.name.rpartition("/")[2], flags=re.ASCII)  # of path.py:Name no path
     text = _TEST.format(
-        pass_name=pass_.name,
-        pass_=pass_,
+        pass_name=_one_line(pass_.name),
+        pipeline=with_whole_path(str(pass_)),
         test_name=test_name,
         module=MODULE,
         platform=platform,
-        provenance=_one_line(program),
+        provenance=_one_line(program.provenance),
     )
     return _write(folder, program, f"test_{test_name}.py", text)
 
 
 def write_xla_case(folder: Path, program: Program, xla_pass: str) -> tuple[Path, Path]:
     """Write the module and the test of a pass of XLA into ``folder``; gives their paths."""
-    text = _XLA_TEST.format(xla_pass=xla_pass, module=MODULE, provenance=_one_line(program))
+    text = _XLA_TEST.format(xla_pass=xla_pass, module=MODULE, provenance=_one_line(program.provenance))
     return _write(folder, program, "test_xla.py", text)
 
 
@@ -71,7 +73,7 @@ def _write(folder: Path, program: Program, test_file: str, test: str) -> tuple[P
     return folder / MODULE, folder / test_file
 
 
-def _one_line(program: Program) -> str:
-    """The provenance for a docstring: a file's name is text from outside, so nothing of it may end the docstring."""
-    printable = "".join(c for c in program.provenance if c.isprintable() and c not in '"\\\\')
+def _one_line(outside: str) -> str:
+    """A provenance or a pass's name for a docstring: text from outside, so nothing of it may end the docstring."""
+    printable = "".join(c for c in outside if c.isprintable() and c not in '"\\\\')
     return printable[:200]

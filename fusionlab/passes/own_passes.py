@@ -37,6 +37,18 @@ def is_reference(name: str) -> bool:
     return _REFERENCE.fullmatch(name) is not None
 
 
+def with_whole_path(text: str) -> str:
+    """``path.py:Name{...}`` with its path from the root, so that it is found from any folder; else ``text`` itself.
+
+    So is ``text`` where a folder's name has a comma or a brace: a pipeline could not be read with it.
+    """
+    reference, brace, options = text.partition("{")
+    found = _REFERENCE.fullmatch(reference)
+    if found is None or set(whole := str(Path(found["path"]).expanduser().resolve())) & set("{},"):
+        return text
+    return f"{whole}:{found['name']}{brace}{options}"
+
+
 def installed() -> dict[str, EntryPoint]:
     """The passes that installed packages bring, by name; nothing of them is imported."""
     return {point.name: point for point in entry_points(group=GROUP)}

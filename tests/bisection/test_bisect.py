@@ -181,6 +181,44 @@ def test_the_command_on_a_file(cli, program, last_trip_lost_where_there_are_thre
         run_tests_of(out / "test_batch_replay.py")
 
 
+SWAPPED = """from dataclasses import dataclass
+from fusionlab import Pass
+from fusionlab.passes.matcher import op, rewrite_matches
+
+@dataclass(frozen=True)
+class Swapped(Pass):
+    shift: int = 0
+
+    def run(self, program, setting):
+        pattern = op("subtract", "x", "y")
+        return rewrite_matches(program, self, setting, pattern, lambda x, y: y + (-x), what="subtractions swapped")
+"""
+
+
+def test_a_pass_of_a_file_gets_a_test_that_runs_anywhere(cli, lowered, tmp_path, monkeypatch):
+    (tmp_path / "p.mlir").write_text(lowered(lambda x: jnp.sin(x - 2.0) + jnp.exp(x), SQUARE).text)
+    (tmp_path / "own.py").write_text(SWAPPED)
+    monkeypatch.chdir(tmp_path)
+    assert cli("bisect", "p.mlir", "--pass", "own.py:Swapped{shift=2}", "--out", "found").exit_code == 1
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    with pytest.raises(AssertionError, match="different: seed"):
+        run_tests_of(tmp_path / "found" / "test_own_py_Swapped.py")
+    (tmp_path / "own.py").write_text(SWAPPED.replace("y + (-x)", "x + (-y)"))
+    run_tests_of(tmp_path / "found" / "test_own_py_Swapped.py")
+
+
+def test_a_pass_of_a_file_is_no_code_of_the_test(lowered, tmp_path):
+    """Its path stands in the test: quotes and braces of it stay text."""
+    folder = tmp_path / """a"+b'"""
+    folder.mkdir()
+    (folder / "own.py").write_text(SWAPPED)
+    pass_ = parse_pipeline(f"{folder}/own.py:Swapped")[0]
+    _, test = write_case(tmp_path, lowered(lambda x: x - 2.0, SQUARE), pass_, "cpu")
+    with pytest.raises(AssertionError, match="different: seed"):
+        run_tests_of(test)
+
+
 def test_nothing_to_find_is_exit_0_and_no_files(cli, lowered, tmp_path):
     path, out = tmp_path / "loop.mlir", tmp_path / "out"
     path.write_text(lowered(*PROGRAMS["directions"]).text)
