@@ -129,7 +129,7 @@ class BranchCover:
 
     def asked_alone(self, output: Value, seen: Sequence[Sequence[Seen]]) -> list[tuple[Question, str | None]]:
         """What ``output`` asks as the targets do not and what was not answered both ways, with how it was answered;
-        None for what cannot be seen."""
+        None for what cannot be seen, or cannot be answered otherwise."""
         nodes = {question.node for question in self.of(output).found}
         at_top = set(self.nodes)
         at = sum(question.can_be_seen for question in (*self.top, *self.in_body))
@@ -142,7 +142,7 @@ class BranchCover:
             least, most = min(float(draw[at][0]) for draw in seen), max(float(draw[at][1]) for draw in seen)
             at += 1
             if question.node in nodes and not least < most:
-                found.append((question, _answer(question, least)))
+                found.append((question, _answer(question, least) if _turnable(question) else None))
         return found
 
     def asks_as(self, value: Value, output: Value) -> bool:
