@@ -14,7 +14,7 @@ from workloads.catalogue import build
 from .laplacian_functions import LOOPS, WEIGHTS, X, exact, smooth
 
 
-@pytest.mark.parametrize("form", ["fori", "scan"])
+@pytest.mark.parametrize("form", ["scan"])
 def test_one_walker(form, lowered, run_raised):
     def function(weights, x):
         return smooth(weights, x), LOOPS[form](smooth, weights, x)
@@ -28,7 +28,7 @@ def test_one_walker(form, lowered, run_raised):
     np.testing.assert_allclose(laplacian, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("step", ["inference-step", "train-step"])
+@pytest.mark.parametrize("step", ["train-step", pytest.param("inference-step", marks=pytest.mark.slow)])
 def test_the_replay_of_a_step(step):
     workload = build("ferminet", "LiH", program=step, walkers=4, size="tiny", laplacian="replay")
     program = lowering.lower(workload, "cuda")
