@@ -48,7 +48,7 @@ def _side(node: Node, environment: Mapping[Value, Any]) -> Any:
 
 
 class BranchCover:
-    """The questions that ``targets`` ask when ``known`` is given."""
+    """The questions that ``targets`` ask when ``known`` is given, and those that only ``outputs`` ask."""
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class BranchCover:
         targets: Sequence[Value],
         replay: Replay | None,
         numbers: ValueNumbers,
+        outputs: Sequence[Value] = (),
     ) -> None:
         self.nodes, self.known, self.replay, self.numbers = nodes, known, replay, numbers
         live = live_nodes(nodes, known, targets)
@@ -72,6 +73,9 @@ class BranchCover:
         self.in_body = [q for q in in_body if varying.isdisjoint(q.reads)]
         in_regions = {self.numbers[v] for q in self.unseen for v in q.node.results}
         turnable = [q for q in (*self.top, *self.in_body) if _turnable(q) and self._number(q) not in in_regions]
+        self.keys_asked = {key for question in found for key in self.keys(question)}
+        self.alone = self._alone(targets, outputs)
+        turnable += [question for question in self.alone if _turnable(question) and question.node in at_top]
         self.turned = frozenset(map(self._number, turnable))
         self.slots = {key: at for at, key in enumerate(dict.fromkeys(k for q in turnable for k in self.keys(q)))}
 
@@ -84,18 +88,28 @@ class BranchCover:
     def _number(self, question: Question) -> int:
         return self.numbers[question.node.results[0]]
 
+    def _alone(self, targets: Sequence[Value], outputs: Sequence[Value]) -> list[Question]:
+        """What ``outputs`` ask and ``targets`` do not."""
+        computed = set().union(*map(self._computed, targets))
+        asked = ask(live_nodes(self.nodes, self.known, outputs), self.known)
+        return [
+            question
+            for question in asked.found
+            if self._number(question) not in computed and not self.keys_asked.issuperset(self.keys(question))
+        ]
+
     def of(self, output: Value) -> Questions:
         """What ``output`` asks."""
         return ask(live_nodes(self.nodes, self.known, [output]), self.known)
 
-    def turn(self, output: Value | None) -> np.ndarray:
-        """1 for what ``output`` asks too, 0 for other questions: what to give, times one of ``TURNS``, as ``turn``;
-        None turns none."""
-        shared = set() if output is None else {key for q in self.of(output).found for key in self.keys(q)}
-        return np.array([key in shared for key in self.slots], np.int32)
+    def turn(self, output: Value | None, alone: bool = False) -> np.ndarray:
+        """1 for what ``output`` asks too (what it asks ``alone``), 0 for other questions: what to give, times one of
+        ``TURNS``, as ``turn``; None turns none."""
+        theirs = set() if output is None else {key for q in self.of(output).found for key in self.keys(q)}
+        return np.array([key in theirs and (key not in self.keys_asked) == alone for key in self.slots], np.int32)
 
     def evaluate(self, raising: Raising, environment: dict[Value, Any]) -> list[Seen]:
-        """What each of ``top`` and ``in_body`` was that can be seen, given the program's values."""
+        """What each of ``top``, ``in_body`` and ``alone`` was that can be seen, given the program's values."""
         found = [_spread(question, environment) for question in self.top if question.can_be_seen]
         if self.in_body:
             assert self.replay is not None
@@ -105,7 +119,40 @@ class BranchCover:
             wanted = [value for question in self.in_body if question.can_be_seen for value in question.reads]
             raising.run(live_nodes(loop.body.nodes, list(inner), wanted), inner)
             found += [_spread(question, inner) for question in self.in_body if question.can_be_seen]
+        if self.alone:
+            at_top = set(self.nodes)
+            alone = [question for question in self.alone if question.can_be_seen and question.node in at_top]
+            inner = dict(environment)
+            raising.run(live_nodes(self.nodes, list(inner), [v for q in alone for v in q.reads]), inner)
+            found += [_spread(question, inner) for question in alone]
         return found
+
+    def asked_alone(self, output: Value, seen: Sequence[Sequence[Seen]]) -> list[tuple[Question, str | None]]:
+        """What ``output`` asks as the targets do not and what was not answered both ways, with how it was answered;
+        None for what cannot be seen, or cannot be answered otherwise."""
+        nodes = {question.node for question in self.of(output).found}
+        at_top = set(self.nodes)
+        at = sum(question.can_be_seen for question in (*self.top, *self.in_body))
+        found: list[tuple[Question, str | None]] = []
+        for question in self.alone:
+            if not (question.can_be_seen and question.node in at_top):
+                if question.node in nodes:
+                    found.append((question, None))
+                continue
+            least, most = min(float(draw[at][0]) for draw in seen), max(float(draw[at][1]) for draw in seen)
+            at += 1
+            if question.node in nodes and not least < most:
+                found.append((question, _answer(question, least) if _turnable(question) else None))
+        return found
+
+    def asks_as(self, value: Value, output: Value) -> bool:
+        """Whether ``value`` asks nothing but what ``output`` or the targets ask."""
+        computed = self._computed(output) | {self._number(question) for question in self.asked.found}
+        known = self.keys_asked | {key for question in self.of(output).found for key in self.keys(question)}
+        return all(
+            self._number(question) in computed or known.issuperset(self.keys(question))
+            for question in self.of(value).found
+        )
 
     def _computed(self, output: Value) -> set[int]:
         """The numbers of all values that ``output`` is computed from."""
@@ -170,9 +217,13 @@ def _turnable(question: Question) -> bool:
 
 
 def _unseen(question: Question, value: float) -> str:
-    truth = question.sides or question.node.results[0].type.dtype == "i1"
-    was = ("true" if value else "false") if truth else f"{value:g}"
+    was = _answer(question, value)
     return f"compares what its value does not ({place(question.node)}), which was {was} wherever it was tried"
+
+
+def _answer(question: Question, value: float) -> str:
+    truth = question.sides or question.node.results[0].type.dtype == "i1"
+    return ("true" if value else "false") if truth else f"{value:g}"
 
 
 def place(node: Node) -> str:

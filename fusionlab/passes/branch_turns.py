@@ -24,7 +24,7 @@ from fusionlab.passes.branch_forms import is_equality
 from fusionlab.passes.sums_over_directions import is_float
 
 TURNS = 2
-"""Ways in which questions are turned around."""
+"""Ways in which questions are turned around: a random half of all elements, and the other half."""
 
 _TWO = ("stablehlo.maximum", "stablehlo.minimum")
 _ZERO = ("stablehlo.abs", "stablehlo.sign")
@@ -135,11 +135,10 @@ class Turning(Raising):
         return jnp.where(bits | bits_of_most, turned, result)
 
     def bits(self, key: Hashable, shape: tuple[int, ...]) -> Any:
-        """Which elements are turned; the same for all nodes of one key."""
+        """Which elements are turned, the same for all nodes of one key: in one way some, in the other all others."""
         slot = self.slots[key]
-        bits = np.random.default_rng(slot).integers(0, 2, (TURNS + 1, *shape)).astype(bool)
-        bits[0] = False
-        return jnp.asarray(bits)[self.turn[0][slot]]
+        some = np.random.default_rng(slot).integers(0, 2, shape).astype(bool)
+        return jnp.asarray(np.stack([np.zeros(shape, bool), some, ~some]))[self.turn[0][slot]]
 
 
 class TurnedLaplacian(ForwardLaplacian):

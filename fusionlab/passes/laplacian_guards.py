@@ -19,6 +19,9 @@ from fusionlab.passes.sums_over_directions import is_float
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 _CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
 """What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
+_INVERSES = ("chlo.atan", "chlo.asin", "chlo.acos")
+_MANY_VALUED = tuple(f"stablehlo.{name}" for name in ("log", "log_plus_one", "sqrt", "rsqrt", "cbrt", "power"))
+"""What jumps between its branches where no comparison says so, those of complex numbers."""
 _INDEX_ARITHMETIC = frozenset(
     f"stablehlo.{name}"
     for name in [
@@ -38,9 +41,7 @@ _INDEX_ARITHMETIC = frozenset(
 def less_precise(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
     """Whether what computes the value is less precise than what computes the sum: its Laplacian would be, too."""
     both = (list(cone), list(own))
-    widths, others = (
-        [_WIDTH[v.type.dtype] for node in nodes for v in node.results if v.type.dtype in _WIDTH] for nodes in both
-    )
+    widths, others = (_widths(nodes) for nodes in both)
     if widths and others and min(widths) < min(others):
         return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"
     precisions = [[laxest_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in both]
@@ -51,9 +52,25 @@ def less_precise(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
     return None
 
 
+def _widths(nodes: Iterable[Node]) -> list[int]:
+    return [_WIDTH[v.type.dtype] for node in nodes for v in node.results if v.type.dtype in _WIDTH]
+
+
+def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
+    """Whether the sum alone converts floats to fewer bits than its value has: evaluated in float64, nothing is seen."""
+    least = min(_widths(cone), default=0)
+    for node in own:
+        if node.name == "stablehlo.convert" and is_float(node.operands[0]):
+            before, after = (_WIDTH.get(v.type.dtype, 64) for v in (node.operands[0], node.results[0]))
+            if after < min(before, least):
+                return f"rounds what its value does not (convert to {node.results[0].type.dtype} at {node.scope})"
+    return None
+
+
 def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
     """Whether the sum alone rounds floats, asks if they are finite, compares parameters or reads whole numbers.
 
+    Or takes the inverse of a function with periods or poles: ``atan(tan(u)) - u``, ``atan(u) + atan(1 / u)`` jump.
     Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
     """
     arguments = set(flat.arguments) - {x}
@@ -63,6 +80,9 @@ def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value
             return f"compares parameters as its value does not (at {node.scope})"
         if is_step(node):
             return f"rounds or tests what its value does not ({node.name.removeprefix('stablehlo.')} at {node.scope})"
+        many_valued = node.name in _MANY_VALUED and node.operands[0].type.dtype.startswith("complex")
+        if node.name in _INVERSES or many_valued:
+            return f"inverts what its value does not ({node.name.partition('.')[2]} at {node.scope})"
         for value in reads(node):
             if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read_by_value:
                 return f"reads the {value.type} argument %{value.id}, which its value does not"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,8 @@ from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
 from fusionlab.passes.branch_doors import closed, open_doors
 from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
-from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, told_apart
+from fusionlab.passes.laplacian_agreement import TOLERANCE, are_derivatives, common_factor
+from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, rounded, told_apart
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
@@ -33,9 +34,6 @@ assert len(TURNED_DRAWS) == TURNS
 _WALKERS = 4
 FEW_ENOUGH = 64
 """Walkers that can all be evaluated."""
-_TOLERANCE = 1e-6
-_TYPICAL = 1e-10
-"""Relative differences allowed at any walker (some are ill-conditioned) and at most walkers."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Trial:
         self.inputs = self._inputs()
         self.nodes = live_nodes(self.flat.nodes, self.inputs, self._wanted())
         self.cone = live_nodes(self.flat.nodes, self.inputs, self.outputs)
-        self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers)
+        self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers, outputs)
         many = math.prod(x.type.shape[:walkers])
         axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
         summed = live_nodes(self.flat.nodes, self.inputs, self.targets)
@@ -171,7 +169,7 @@ class Trial:
                     for number, how in enumerate(TURNED_DRAWS if turn.any() else (), start=1)
                     for result in results(number * turn, [self._draw(*how)])
                 ]
-                agree = [equal_where_finite(result[0][which], scale * result[2][at], _TOLERANCE) for result in turned]
+                agree = [equal_where_finite(result[0][which], scale * result[2][at], TOLERANCE) for result in turned]
                 if False in agree:
                     continue
                 try:
@@ -179,6 +177,7 @@ class Trial:
                         raise NotSeen(f"{subject(self.question)} is not finite where questions are answered otherwise")
                     found = self._found(which, at, scale, plain, turned)
                     self._require_open_doors(which, at, turn)
+                    self._require_one_value(which, at, scale, plain, results)
                     return found
                 except NotSeen as reason:
                     not_seen = not_seen or reason
@@ -205,6 +204,29 @@ class Trial:
                 f"({place(door.node)}), which no point tried has"
             )
 
+    def _require_one_value(
+        self, which: int, at: int, scale: float, plain: Sequence[Any], results: Callable[..., list[Any]]
+    ) -> None:
+        """NotSeen if the value asks what the sum does not, and neither was it seen both ways, nor has it with any
+        answer the same Laplacian (as log|u| has)."""
+        unseen = self.cover.asked_alone(self.outputs[at], [result[4] for result in plain])
+        if not unseen:
+            return
+        question, was = next((each for each in unseen if each[1] is None), unseen[0])
+        turn = self.cover.turn(self.outputs[at], alone=True)
+        if was is not None and turn.any():
+            turned = [
+                result
+                for number, how in enumerate(TURNED_DRAWS, start=1)
+                for result in results(number * turn, [self._draw(*how)])
+            ]
+            if all(equal_where_finite(result[0][which], scale * result[2][at], TOLERANCE) for result in turned):
+                return
+        tried = "" if was is None else f", which was {was} wherever it was tried"
+        raise NotSeen(
+            f"{subject(self.question)} has a value that compares what it does not ({place(question.node)}){tried}"
+        )
+
     def _draw(self, seed: int, scale: float) -> list[np.ndarray]:
         """Random values of the inputs; the last walker is the first with two electrons exchanged."""
         random = np.random.default_rng(seed)
@@ -230,7 +252,7 @@ class Trial:
         for which in range(len(self.targets)):
             for at in range(len(self.outputs)):
                 sums, laps = (np.stack([result[part][i] for result in results]) for part, i in ((0, which), (2, at)))
-                if (scale := _common_factor(sums, laps)) is not None:
+                if (scale := common_factor(sums, laps)) is not None:
                     yield which, at, scale
 
     def _found(self, which: int, at: int, scale: float, results: Sequence[Any], turned: Sequence[Any]) -> Laplacian:
@@ -247,7 +269,7 @@ class Trial:
         ]
         read = {value for node in cone for value in reads(node)}
         complaint = complaint or own_choices(self.flat, self.x, own, read)
-        complaint = complaint or told_apart(cone, self.axes)
+        complaint = complaint or rounded(cone, own) or told_apart(cone, self.axes)
         if complaint is not None:
             raise NotSeen(f"{subject(self.question)} {complaint}")
         if (reason := less_precise(cone, own)) is not None:
@@ -259,40 +281,14 @@ class Trial:
             self.outputs[at],
             self.targets[which],
             scale,
-            tuple(value for i, value in enumerate(self.gradients) if self._is_gradient(results, i, at)),
+            tuple(value for i, value in enumerate(self.gradients) if self._is_gradient(i, at, [*results, *everywhere])),
             self.axes,
             self.one,
         )
 
-    def _is_gradient(self, results: Sequence[Any], i: int, at: int) -> bool:
-        if is_chosen(self.gradients[i]):
+    def _is_gradient(self, i: int, at: int, results: Sequence[Any]) -> bool:
+        """Whether a value is the gradient at every point tried, and asks nothing of its own that these may not show."""
+        value = self.gradients[i]
+        if is_chosen(value) or not are_derivatives((result[1][i], result[3][at]) for result in results):
             return False
-        for result in results:
-            given, rows = result[1][i], result[3][at]
-            if given.size != rows.size:  # as many as walkers and coordinates, but of something else
-                return False
-            expected = np.moveaxis(rows, 0, -1).reshape(given.shape)
-            size = np.abs(expected).max()
-            if not np.allclose(given, expected, rtol=_TOLERANCE, atol=_TOLERANCE * size):
-                return False
-            if not np.median(np.abs(given - expected)) <= _TYPICAL * size:
-                return False
-        return True
-
-
-def _common_factor(targets: np.ndarray, laps: np.ndarray) -> float | None:
-    """The one c with ``targets`` = c ``laps`` everywhere; None when there is none, or nothing to compare."""
-    finite = np.isfinite(targets)
-    if not (np.isfinite(laps) == finite).all() or finite.mean() < 0.5:
-        return None
-    targets, laps = targets[finite], laps[finite]
-    if not (np.abs(laps) > 0).any():
-        return None
-    factor = float(np.dot(targets, laps) / np.dot(laps, laps))
-    whole = round(factor * 64) / 64
-    factor = whole if whole and abs(factor - whole) < 1e-6 * abs(whole) else factor
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(targets == factor * laps, 0.0, np.abs(targets / (factor * laps) - 1))
-    if factor == 0 or not errors.max() <= _TOLERANCE or np.median(errors) > _TYPICAL:
-        return None
-    return factor
+        return self.cover.asks_as(value, self.outputs[at])

@@ -68,6 +68,24 @@ def of(changed):
             id="floor",
         ),
         pytest.param(
+            lambda y: psi(None, y) + (jnp.arctan(jnp.tan(0.05 * y[0, 0])) - 0.05 * y[0, 0]) * jnp.sin(y).sum(),
+            (),
+            "inverts what its value does not (atan",
+            id="inverse-over-a-period",
+        ),
+        pytest.param(
+            lambda y: psi(None, y) + (jnp.log(jnp.exp(0.05j * y[0, 0])).imag - 0.05 * y[0, 0]) * jnp.sin(y).sum(),
+            (),
+            "inverts what its value does not (log",
+            id="complex-logarithm",
+        ),
+        pytest.param(
+            lambda y: psi(None, y) + 1e3 * (y[0, 0].astype(jnp.bfloat16).astype(y.dtype) - y[0, 0]) * jnp.sin(y).sum(),
+            (),
+            "rounds what its value does not (convert to bf16",
+            id="fewer-bits",
+        ),
+        pytest.param(
             lambda y: psi(None, y) + jnp.where((y**2).sum() > 1e6, 1.0, 0.0) * jnp.sin(y).sum(),
             (),
             "compares what its value does not",
