@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fusionlab.own_process import module_command
 
 _GRACE_S = 10.0
+_PR_SET_PDEATHSIG = 1
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
+"""Looked up before there is a new process, in which little may be done."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class Finished:
 class Child:
     """``python -m fusionlab ARGUMENTS`` from the sources that this module is of, running since it was made.
 
-    What it says on stderr goes to ``log``. ``wait`` ends it after ``limit_s`` seconds, with all that it started.
+    What it says on stderr goes to ``log``. ``wait`` ends it after ``limit_s`` seconds, with all that it started. On
+    Linux it also ends with the thread that made it, however that ends: left alone it would disturb what is timed next.
     """
 
     def __init__(
@@ -39,15 +46,16 @@ class Child:
     ) -> None:
         self._limit_s, self._log = limit_s, log
         self._started = time.monotonic()
-        self._output = log.with_suffix(".json.part")
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by wait
         command, own = module_command("fusionlab", arguments)
-        with self._output.open("wb") as output, log.open("wb") as errors:
+        with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
-                stdout=output,
+                stdout=self._output,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
+                preexec_fn=partial(_end_with, os.getpid()),
                 env={**own, **(environment or {})},
             )
 
@@ -63,8 +71,9 @@ class Child:
             self._end()
             raise
         self._end()
-        text = self._output.read_bytes().decode("utf-8", "replace")
-        self._output.unlink()
+        with self._output:
+            self._output.seek(0)
+            text = self._output.read().decode("utf-8", "replace")
         if code and not problem:
             problem = f"exit {code}: {_last_line(self._log)}"
         return Finished(_document(text), problem, time.monotonic() - self._started, code is None)
@@ -77,6 +86,15 @@ class Child:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE_S)
                 return
+
+
+def _end_with(parent: int) -> None:
+    """In a new process: be killed when the thread that made it ends (prctl(2), PR_SET_PDEATHSIG; Linux only)."""
+    if _PRCTL is None:
+        return
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _document(text: str) -> dict[str, Any] | None:
