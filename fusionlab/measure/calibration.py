@@ -18,6 +18,7 @@ error stated beside it, and that is an error on the hardware that was measured.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -174,8 +175,8 @@ def parse_what_if(text: str) -> WhatIf:
             values[key] = numbers[key](value)
         except ValueError:
             raise InputError(f"--what-if: {key}={value} is not a number") from None
-        if not values[key] > 0:
-            raise InputError(f"--what-if: {key} must be positive, not {value}")
+        if not 0 < values[key] < math.inf:
+            raise InputError(f"--what-if: {key} must be positive and finite, not {value}")
     if not values:
         raise InputError("--what-if needs figures: a target's name, or bandwidth_gb_s=...,sms=...,launch_us=...")
     return WhatIf(text, **values)
