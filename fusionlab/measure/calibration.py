@@ -8,7 +8,7 @@ measured on one device:
 ``overhead`` is what a launch costs however little it does, ``efficiency`` the share of the roof that the family reaches
 beyond it. Peak and bandwidth are those of the device's spec, or where it has none (the CPU) the best rates that any of
 its kernels achieved. The fit is least squares with weights 1 / measured time and no negative number. It leaves the sum
-a little low. Weights by the fitted time would get the sum right, but then one kernel that is a hundred times slower
+a little low. Weights by the fitted time would get the sum right, but then one kernel that is tens of times slower
 than its family (the batched triangular solves of plain vmap on a CPU) decides for all others.
 
 A prediction for other hardware keeps overheads and efficiencies and changes the roofs. It is only ever as good as the
