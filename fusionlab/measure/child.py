@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fusionlab.own_process import module_command
 
 _GRACE_S = 10.0
-_PR_SET_PDEATHSIG = 1
-_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
-"""Looked up before there is a new process, in which little may be done."""
+_END_WITH_PARENT = """
+import ctypes, os, signal, sys
+parent, *command = sys.argv[1:]
+if prctl := getattr(ctypes.CDLL(None), "prctl", None):
+    prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != int(parent):
+        sys.exit(1)
+os.execv(command[0], command)
+"""
+"""Be killed when the thread that made this process ends (prctl(2), Linux only), then become the command: not between
+fork and exec in the maker's copy, which may have threads."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,11 @@ class Child:
         command, own = module_command("fusionlab", arguments)
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                command,
+                [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid()), *command],
                 stdout=self._output,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=partial(_end_with, os.getpid()),
                 env={**own, **(environment or {})},
             )
 
@@ -86,15 +92,6 @@ class Child:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE_S)
                 return
-
-
-def _end_with(parent: int) -> None:
-    """In a new process: be killed when the thread that made it ends (prctl(2), PR_SET_PDEATHSIG; Linux only)."""
-    if _PRCTL is None:
-        return
-    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _document(text: str) -> dict[str, Any] | None:
