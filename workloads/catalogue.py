@@ -36,6 +36,8 @@ PROGRAMS = {
 }
 """Name of a program to the module whose ``build(ansatz, laplacian)`` makes its function."""
 
+MOST_WALKERS = 2**31 - 1
+"""XLA counts along an axis in 32 bits, and aborts the process far beyond."""
 DTYPES = ("float32", "float64")
 SIZES = ("full", "tiny")
 
@@ -79,6 +81,8 @@ def build(
         _check("laplacian", laplacian, LAPLACIANS)
     if walkers < 1:
         raise InputError(f"walkers must be at least 1, not {walkers}")
+    if walkers > MOST_WALKERS:
+        raise InputError(f"walkers must be at most {MOST_WALKERS}, not {walkers}")
     system = find_molecule(molecule, charge, spin)
     ansatz_module, program_module = (importlib.import_module(path) for path in (ANSATZE[name], PROGRAMS[program]))
     adapted = name.startswith("deepqmc:")

@@ -26,6 +26,8 @@ from fusionlab.workload import Workload
 
 CPU_WALKERS = 16
 """What a CPU does in a second; 1,024 take minutes."""
+_MOST_SEED = 2**32 - 1
+"""JAX's keys take no more bits of a seed, unless float64 is on."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,16 @@ def run_bench(
         against = ",".join(DEFAULT_PEERS) if has_peers else ""
     if options.runs < 2 or options.repeats < 1:
         raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
+    if not 0 <= options.seed <= _MOST_SEED:
+        raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {options.seed}")
+    if options.records == "":
+        raise InputError("--records needs the name of a folder, or none for no record")
+    peers = peers_of(against)
     if options.records:
         require_writable(Path(options.records))
     request = Request(
         passes=options.passes,
-        peers=peers_of(against),
+        peers=peers,
         plan=Plan(options.runs, options.repeats, options.seed, options.counters),
         store=_store(options.verdicts, given),
         check_only=options.check_only,

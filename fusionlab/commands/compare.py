@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fusionlab.errors import InputError
 from fusionlab.measure.calibration import Calibration, WhatIf, calibrate, parse_what_if, predicted_us
-from fusionlab.measure.comparison import compare_record, kernels_of, latest, measured_by
+from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record, read_records
 from fusionlab.report.calibration_view import print_calibration, print_predictions
 from fusionlab.report.compare_view import by_device, markdown, print_comparisons, print_rates, print_shares
@@ -33,11 +33,13 @@ class CompareOptions:
 
 
 def compare(paths: Sequence[str], options: CompareOptions, console: Console) -> dict[str, Any]:
-    """Print the tables; the document."""
+    """Print the tables; the document. Nothing is printed before all that was asked for could be had."""
     records = read_records(paths)
-    what_if = parse_what_if(options.what_if) if options.what_if else None
+    what_if = None if options.what_if is None else parse_what_if(options.what_if)
     chosen, older = chosen_records(records, options.every)
     comparisons = [compare_record(record, options.clock, options.of) for record in chosen]
+    shares = _shares(comparisons, options.by) if options.by else []
+    calibrations = _calibrations(chosen, what_if) if options.calibrated or what_if else []
     if options.as_markdown:
         for group in by_device(comparisons).values():
             console.print(markdown(group), soft_wrap=True, markup=False)
@@ -50,43 +52,44 @@ def compare(paths: Sequence[str], options: CompareOptions, console: Console) -> 
             print_shares(comparison, options.by, console)
     if older:
         console.print(f"{older} older records of the same are not shown; --every shows them", style="dim")
+    for found, predictions in calibrations:
+        print_calibration(found, console)
+        if what_if is not None:
+            print_predictions(predictions, found, what_if.label, console)
     return {
         "comparisons": [one.to_json() for one in comparisons],
-        "shares": [
-            {
-                "workload": one.title,
-                "device": one.device,
-                "variant": timed.name,
-                "by": list(options.by),
-                "measured_us": [
-                    {"key": list(key), "us": us}
-                    for key, us in measured_by(kernels_of(timed.variant), options.by).items()
-                ],
-            }
-            for one in comparisons
-            for timed in one.timed
-        ]
-        if options.by
-        else [],
-        "calibrations": _calibrations(chosen, what_if, console) if options.calibrated or what_if else [],
+        "shares": shares,
+        "calibrations": [
+            {**found.to_json(), "what_if": what_if.label if what_if else None, "predicted": predictions}
+            for found, predictions in calibrations
+        ],
         "older_records": older,
     }
 
 
-def _calibrations(records: Sequence[Record], what_if: WhatIf | None, console: Console) -> list[dict[str, Any]]:
-    """Per device: the fit, printed, and with ``what_if`` a prediction of every program."""
-    documents = []
+def _shares(comparisons: Sequence[Comparison], by: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "workload": one.title,
+            "device": one.device,
+            "variant": timed.name,
+            "by": list(by),
+            "measured_us": [
+                {"key": list(key), "us": us} for key, us in measured_by(kernels_of(timed.variant), by).items()
+            ],
+        }
+        for one in comparisons
+        for timed in one.timed
+    ]
+
+
+def _calibrations(records: Sequence[Record], what_if: WhatIf | None) -> list[tuple[Calibration, list[dict[str, Any]]]]:
+    """Per device: the fit, and with ``what_if`` a prediction of every program."""
     devices: dict[str, list[Record]] = {}
     for record in records:
         devices.setdefault(record["device"]["name"], []).append(record)
-    for group in devices.values():
-        found = calibrate(group)
-        print_calibration(found, console)
-        predictions = [] if what_if is None else _predictions(found, group, what_if)
-        if what_if is not None:
-            print_predictions(predictions, found, what_if.label, console)
-        documents.append({**found.to_json(), "what_if": what_if.label if what_if else None, "predicted": predictions})
-    return documents
+    found = [(calibrate(group), group) for group in devices.values()]
+    return [(one, [] if what_if is None else _predictions(one, group, what_if)) for one, group in found]
 
 
 def _predictions(found: Calibration, records: Sequence[Record], what_if: WhatIf) -> list[dict[str, Any]]:

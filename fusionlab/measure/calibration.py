@@ -8,7 +8,7 @@ measured on one device:
 ``overhead`` is what a launch costs however little it does, ``efficiency`` the share of the roof that the family reaches
 beyond it. Peak and bandwidth are those of the device's spec, or where it has none (the CPU) the best rates that any of
 its kernels achieved. The fit is least squares with weights 1 / measured time and no negative number. It leaves the sum
-a little low. Weights by the fitted time would get the sum right, but then one kernel that is a hundred times slower
+a little low. Weights by the fitted time would get the sum right, but then one kernel that is tens of times slower
 than its family (the batched triangular solves of plain vmap on a CPU) decides for all others.
 
 A prediction for other hardware keeps overheads and efficiencies and changes the roofs. It is only ever as good as the
@@ -18,6 +18,7 @@ error stated beside it, and that is an error on the hardware that was measured.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -174,8 +175,8 @@ def parse_what_if(text: str) -> WhatIf:
             values[key] = numbers[key](value)
         except ValueError:
             raise InputError(f"--what-if: {key}={value} is not a number") from None
-        if not values[key] > 0:
-            raise InputError(f"--what-if: {key} must be positive, not {value}")
+        if not 0 < values[key] < math.inf:
+            raise InputError(f"--what-if: {key} must be positive and finite, not {value}")
     if not values:
         raise InputError("--what-if needs figures: a target's name, or bandwidth_gb_s=...,sms=...,launch_us=...")
     return WhatIf(text, **values)

@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,17 @@ from typing import Any
 from fusionlab.own_process import module_command
 
 _GRACE_S = 10.0
+_END_WITH_PARENT = """
+import ctypes, os, signal, sys
+parent, *command = sys.argv[1:]
+if prctl := getattr(ctypes.CDLL(None), "prctl", None):
+    prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != int(parent):
+        sys.exit(1)
+os.execv(command[0], command)
+"""
+"""Be killed when the thread that made this process ends (prctl(2), Linux only), then become the command: not between
+fork and exec in the maker's copy, which may have threads."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +44,8 @@ class Finished:
 class Child:
     """``python -m fusionlab ARGUMENTS`` from the sources that this module is of, running since it was made.
 
-    What it says on stderr goes to ``log``. ``wait`` ends it after ``limit_s`` seconds, with all that it started.
+    What it says on stderr goes to ``log``. ``wait`` ends it after ``limit_s`` seconds, with all that it started. On
+    Linux it also ends with the thread that made it, however that ends: left alone it would disturb what is timed next.
     """
 
     def __init__(
@@ -39,12 +53,12 @@ class Child:
     ) -> None:
         self._limit_s, self._log = limit_s, log
         self._started = time.monotonic()
-        self._output = log.with_suffix(".json.part")
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by wait
         command, own = module_command("fusionlab", arguments)
-        with self._output.open("wb") as output, log.open("wb") as errors:
+        with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                command,
-                stdout=output,
+                [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid()), *command],
+                stdout=self._output,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -63,8 +77,9 @@ class Child:
             self._end()
             raise
         self._end()
-        text = self._output.read_bytes().decode("utf-8", "replace")
-        self._output.unlink()
+        with self._output:
+            self._output.seek(0)
+            text = self._output.read().decode("utf-8", "replace")
         if code and not problem:
             problem = f"exit {code}: {_last_line(self._log)}"
         return Finished(_document(text), problem, time.monotonic() - self._started, code is None)

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.errors import InputError
+from fusionlab.measure.record_fields import PASSED, damage
 from fusionlab.output import require_writable, write_whole
 
 FORMAT = "fusionlab-bench-1"
 Record = dict[str, Any]
-_PASSED = ("equal", "within-bound")
 
 
 def write_record(folder: Path, record: Record) -> Path:
     """Write ``record`` as a new file in ``folder`` (made if need be); InputError when it cannot be, or has a variant
     that was not shown equal. The name says what was measured, where and when."""
     for variant in record["variants"]:
-        if variant["verdict"] not in _PASSED:
+        if variant["verdict"] not in PASSED:
             raise InputError(f"{variant['name']}: no record without a verdict that it is equal ({variant['verdict']})")
     require_writable(folder)
     stamp = re.sub(r"\D", "", record["started_utc"].partition("+")[0])
@@ -43,7 +43,7 @@ def read_records(paths: Iterable[str | Path]) -> list[Record]:
     """The records of files, and of all files in folders, in the order of their names; those of other formats (other
     studies) in a folder are passed over.
 
-    InputError: nothing was found, or a file that was named is no record.
+    InputError: nothing was found, a file that was named is no record, or a record lacks a field that it must have.
     """
     found = []
     for given in map(Path, paths):
@@ -72,6 +72,8 @@ def _read(path: Path, *, required: bool) -> Record | None:
         if not required:
             return None
         raise InputError(f"{path}: not a record of `fusionlab bench` (format {FORMAT})")
+    if (field := damage(content)) is not None:
+        raise InputError(f"{path}: a damaged record: its field {field} is missing or wrong")
     return {**content, "path": str(path)}
 
 

@@ -36,6 +36,8 @@ SWEEP = (0.25, 0.5, 2, 4)
 LATER_PEERS = "folx,folx-sparse"
 """The peers of all stages but the first, which has all of them: these are the ones to beat."""
 _LEAST_S = 20.0
+_LEAST = {"walkers": 1, "check_walkers": 1, "runs": 2, "repeats": 1, "jobs": 1}
+_MOST_MINUTES = 7 * 24 * 60
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Session:
         for folder in ("records", "verdicts", "logs"):
             require_writable(out / folder)
         self._path = out / "session.json"
-        self.done: dict[str, Any] = json.loads(self._path.read_text())["jobs"] if self._path.exists() else {}
+        self.done = _read_done(self._path)
 
     def run(self, every: Sequence[Job]) -> bool:
         """Do what is open, stage by stage; False when time ran out before the end."""
@@ -197,16 +199,43 @@ def _gave(finished: Finished, what: str) -> bool:
     return not finished.timed_out and bool((finished.document or {}).get(what))
 
 
+def _read_done(path: Path) -> dict[str, dict[str, Any]]:
+    """The jobs of an earlier call; InputError when the file is not as ``Session`` writes it."""
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    jobs = content.get("jobs") if isinstance(content, dict) else None
+    if not isinstance(jobs, dict) or not all(isinstance(job, dict) for job in jobs.values()):
+        raise InputError(f"{path}: says nothing of jobs; name another --out, or take the file away to begin anew")
+    return jobs
+
+
+def _require_possible(given: argparse.Namespace) -> None:
+    """InputError for what no job could be done with: said now, and not after an hour of failures."""
+    for name, least in _LEAST.items():
+        if (value := getattr(given, name)) < least:
+            raise InputError(f"--{name.replace('_', '-')} must be at least {least}, not {value}")
+    for name in ("time_limit", "job_limit"):
+        if not 0 < (value := getattr(given, name)) <= _MOST_MINUTES:
+            raise InputError(f"--{name.replace('_', '-')} must be between 0 and {_MOST_MINUTES} minutes, not {value}")
+    for name in ("models", "molecules"):
+        if not all(word.strip() for word in getattr(given, name).split(",")):
+            raise InputError(f"--{name} needs names, with commas between them")
+    if wrong := set(given.stages.split(",")) - set(STAGES):
+        raise InputError(f"unknown stage {sorted(wrong)[0]!r}; there are {', '.join(STAGES)}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the session; 0 when something was measured or nothing was left to do, 1 when not, 2 for wrong options."""
     given = _parser().parse_args(arguments)
     try:
+        _require_possible(given)
         session = Session(given.out, given)
-    except (InputError, ValueError, KeyError) as error:
-        print(f"fusionlab: {given.out}: {error}", file=sys.stderr)
-        return 2
-    if wrong := set(given.stages.split(",")) - set(STAGES):
-        print(f"fusionlab: unknown stage {sorted(wrong)[0]!r}; there are {', '.join(STAGES)}", file=sys.stderr)
+    except InputError as error:
+        print(f"fusionlab: {error}", file=sys.stderr)
         return 2
     every = jobs(given.models.split(","), given.molecules.split(","), given.walkers, given.stages.split(","))
     finished = session.run(every)

@@ -100,6 +100,7 @@ def test_a_device_without_a_spec_is_set_against_its_own_best():
         ("colour=3", "unknown figure"),
         ("sms=many", "is not a number"),
         ("launch_us=-1", "must be positive"),
+        ("bandwidth_gb_s=inf", "must be positive and finite"),
     ],
 )
 def test_what_if_says_what_it_does_not_know(text, message):

@@ -110,7 +110,14 @@ def test_the_command_as_json_and_markdown(cli, folder):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("--by", "colour"), "unknown column"), (("no-such-folder",), "cannot be read"), ((), "no variant has samples")],
+    [
+        (("--by", "colour"), "unknown column"),
+        (("--what-if", "a100"), "say nothing about a100"),
+        (("--what-if", "sms=3"), "give tflops"),
+        (("--what-if", ""), "needs figures"),
+        (("no-such-folder",), "cannot be read"),
+        ((), "no variant has samples"),
+    ],
 )
 def test_bad_input(cli, tmp_path, words, message):
     one = record(variants=[variant("replay", [], [])])
@@ -118,3 +125,4 @@ def test_bad_input(cli, tmp_path, words, message):
     result = cli("compare", tmp_path, *words)
     assert result.exit_code == 2
     assert message in result.stderr
+    assert result.stdout == ""

@@ -1,21 +1,33 @@
 """Records: one file per run, nothing without a verdict, read back whole."""
 
 import json
+import re
 
 import pytest
 
 from fusionlab.errors import InputError
+from fusionlab.measure.device_time import kernel_table
 from fusionlab.measure.records import FORMAT, read_records, write_record
 
 
 def record(verdict="within-bound", **changes):
-    variant = {"name": "fused", "verdict": verdict, "samples_us": [1.5, 2.25], "what": "a [b] of {c}, d"}
+    variant = {
+        "name": "fused",
+        "verdict": verdict,
+        "samples_us": [1.5, 2.25],
+        "what": "a [b] of {c}, d",
+        "device_time": {"sum_us": []},
+        "kernels": kernel_table([]),
+        **dict.fromkeys(("dynamic_launches", "peak_bytes", "assigned_bytes", "energy_j")),
+    }
     return {
         "format": FORMAT,
         "started_utc": "2026-01-02T03:04:05+00:00",
-        "workload": {"title": "ferminet-LiH-local-energy-w4"},
-        "device": {"name": "AMD EPYC 7763 64-Core Processor @ 2 GHz"},
+        "workload": {"title": "ferminet-LiH-local-energy-w4", "name": "ferminet"},
+        "device": {"name": "AMD EPYC 7763 64-Core Processor @ 2 GHz", "platform": "cpu"},
+        "versions": {"jax": "jax 1"},
         "variants": [variant],
+        "failures": [],
         **changes,
     }
 
@@ -51,4 +63,30 @@ def test_other_files_of_a_folder_are_passed_over_and_a_named_one_is_not(tmp_path
     other.unlink()
     next(tmp_path.iterdir()).unlink()
     with pytest.raises(InputError, match="no records"):
+        read_records([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("variants", "none"),
+        ("workload", {}),
+        ("versions", None),
+        ("failures", None),
+        ("variants[0].samples_us", ["1.5"]),
+        ("variants[0].samples_us", [float("nan")]),
+        ("variants[0].kernels", {}),
+        ("variants[0].kernels", {**kernel_table([]), "rows": [["a"]]}),
+        ("variants[0].device_time", None),
+        ("variants[0].verdict", "different"),
+        ("variants[0].peak_bytes", "many"),
+    ],
+)
+def test_a_damaged_record_is_named_with_its_field_also_in_a_folder(tmp_path, field, value):
+    write_record(tmp_path, record())
+    damaged = record()
+    of, _, name = field.rpartition("[0].")
+    (damaged[of][0] if of else damaged)[name] = value
+    (tmp_path / "damaged.json").write_text(json.dumps(damaged))
+    with pytest.raises(InputError, match=rf"damaged\.json: a damaged record: its field {re.escape(field)}"):
         read_records([tmp_path])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -124,11 +125,65 @@ def test_a_job_that_the_limit_cut_short_stays_open(run, tmp_path):
     assert not path.exists() or json.loads(path.read_text())["jobs"] == {}
 
 
-def test_wrong_options_and_folders(run, tmp_path, capsys):
-    assert session.main(["--out", str(tmp_path), "--stages", "energy"]) == 2
-    assert "unknown stage 'energy'" in capsys.readouterr().err
-    (tmp_path / "session.json").write_text("{")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--stages", "energy"), "unknown stage 'energy'"),
+        (("--walkers", "0"), "--walkers must be at least 1, not 0"),
+        (("--jobs", "0"), "--jobs must be at least 1, not 0"),
+        (("--runs", "1"), "--runs must be at least 2, not 1"),
+        (("--time-limit", "nan"), "--time-limit must be between 0 and"),
+        (("--job-limit", "-1"), "--job-limit must be between 0 and"),
+        (("--models", "ferminet,"), "--models needs names"),
+    ],
+)
+def test_wrong_options(tmp_path, capsys, words, message):
+    assert session.main(["--out", str(tmp_path / "new"), *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"jobs": []}', '{"jobs": {"a": 1}}'])
+def test_a_file_that_no_session_wrote_is_left_as_it_is(tmp_path, capsys, text):
+    (tmp_path / "session.json").write_text(text)
     assert session.main(["--out", str(tmp_path)]) == 2
+    assert "session.json: " in capsys.readouterr().err
+    assert (tmp_path / "session.json").read_text() == text
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_session_that_is_killed_leaves_nothing_running(tmp_path, number):
+    words = ["--out", str(tmp_path), "--device", "cpu", "--stages", "energies", "--models", "ferminet"]
+    command = [sys.executable, "-m", "fusionlab.measure.session", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path / "cache")}
+    started = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    log = tmp_path / "logs" / "ferminet-CH4-local-energy-w1024.check.log"
+    assert within(60, log.exists)
+    assert within(60, lambda: children(started.pid))
+    (child,) = children(started.pid)
+    started.send_signal(number)
+    started.wait(60)
+    assert within(30, lambda: not is_alive(child))
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == [log.name]
+
+
+def within(seconds, true):
+    until = time.monotonic() + seconds
+    while not true() and time.monotonic() < until:
+        time.sleep(0.05)
+    return true()
+
+
+def children(parent):
+    return [int(word) for word in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+
+def is_alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def test_a_child_takes_no_module_from_the_folder_it_is_started_in(tmp_path, monkeypatch):

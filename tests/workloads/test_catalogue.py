@@ -31,6 +31,7 @@ def test_importing_the_catalogue_imports_no_jax() -> None:
         ({"laplacian": "reply", "program": "mcmc"}, r"unknown laplacian 'reply'; did you mean: replay"),
         ({"size": "huge"}, r"unknown size 'huge'"),
         ({"walkers": 0}, r"walkers must be at least 1, not 0"),
+        ({"walkers": 10**14}, r"walkers must be at most 2147483647"),
     ],
 )
 def test_a_wrong_argument_is_an_input_error(changes: dict[str, Any], message: str) -> None:
