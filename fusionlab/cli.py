@@ -137,11 +137,12 @@ def apply(
         diff_lines = command.DIFF_LINES
     search = SearchOptions(objective, time_limit, seed)
     options = command.ApplyOptions(passes, pipeline, memory_budget, out, unchecked, require_applied, diff_lines, search)
+    from fusionlab.commands.pass_through import pass_through, require_one_device
+
     try:
         loaded = load_source_of(source)
+        require_one_device(loaded)
     except NotStudied as found:
-        from fusionlab.commands.pass_through import pass_through
-
         circumstances(None, target, quiet, no_cache)  # a target that there is not is an error here too
         document, code = pass_through(found, options, console_for(as_json))
         finish(document, as_json)

@@ -10,11 +10,25 @@ from rich.console import Console
 
 from fusionlab.commands.apply import ApplyOptions, pipeline_text, planned
 from fusionlab.errors import NotStudied
+from fusionlab.hlo.contents import parts_by_hand
+from fusionlab.hlo.program import Program
 from fusionlab.output import write_whole
 from fusionlab.passes.catalogue import SEARCHED
 from fusionlab.passes.contract import Declined
+from fusionlab.reading import read_file
 from fusionlab.report.tables import print_events
 from fusionlab.study import UNCHANGED
+from fusionlab.workload import Workload
+
+
+def require_one_device(source: Workload | Program) -> None:
+    """NotStudied for the program of a file that says itself what each of several devices does: XLA compiles it for as
+    many only, and ``apply`` compiles and checks for one."""
+    if isinstance(source, Program) and (where := parts_by_hand(source.parse())) is not None:
+        what = f"there is a sdy.manual_computation (shard_map) in {where}: it is compiled and checked for one device"
+        path = Path(source.provenance)
+        content = read_file(path) if path.is_file() else source.bytecode  # a pipe has been read
+        raise NotStudied(source.provenance, what, where, content)
 
 
 def pass_through(found: NotStudied, options: ApplyOptions, console: Console) -> tuple[dict[str, Any], int]:

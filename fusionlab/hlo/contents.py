@@ -75,6 +75,15 @@ def is_sharded(module: ir.Module) -> bool:
     return found
 
 
+def parts_by_hand(module: ir.Module) -> str | None:
+    """Where ``module`` says itself what each of several devices does (``shard_map``): ``@main``; None if nowhere."""
+    for function in inner_operations(module.operation):
+        inside = (inner.name for inner in inner_operations(function))
+        if function.name == "func.func" and "sdy.manual_computation" in inside:
+            return f"@{ir.StringAttr(function.attributes['sym_name']).value}"
+    return None
+
+
 def types_in(module: ir.Module) -> dict[ir.Type, str]:
     """Types of all values in ``module``, and of the arguments and results of functions without a body; for each of them
     the first function that it is in (``@main``), or ``the module``."""
