@@ -87,7 +87,7 @@ def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli)
     for folder, said in (
         (tmp_path / "none", "cannot be read"),
         (empty, "no records of `fusionlab bench` there"),
-        (corrupt, "lacks fields"),
+        (corrupt, "its field started_utc is missing or wrong"),
     ):
         result = cli("paper", "--no-run", "--bench-records", folder)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
