@@ -42,10 +42,14 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Site:
-    """A loop that may be rewritten, with the values its regions capture and how its body is to be raised."""
+    """A loop that may be rewritten, with the values its regions capture and how its body is to be raised.
+
+    ``handles`` are the MLIR values of ``captured`` in the loop's own function: an argument of it, or what a call gave.
+    """
 
     loop: Loop
     captured: tuple[Value, ...]
+    handles: tuple[Any, ...]
     raising: Raising
 
 
@@ -103,7 +107,7 @@ def _sweep(
                 origins=site.raising.marks,
                 callers=loop.node.callers,
                 platform=platform,
-                operands=[*operation.operands, *(value.handle for value in site.captured)],
+                operands=[*operation.operands, *site.handles],
             )
         except Refusal as refusal:
             declined.append((Declined(pass_name, refusal.kind, refusal.reason, place), loop.node.function))
@@ -131,7 +135,9 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:
     if function in shared:
         raise Refusal("unsupported", f"@{function} also belongs to another public function of the module")
     captured = tuple(dict.fromkeys(v for region in loop.node.regions for v in free_values(region)))
-    if any(_owner(value.handle) != function for value in captured):
+    own = {} if len(occurrences) > 1 else _handles_in(loop)  # another call site may give the same value twice
+    handles = tuple(own.get(value, value.handle) for value in captured)
+    if any(_owner(handle) != function for handle in handles):
         raise Refusal("unsupported", f"the loop captures what a call made, or what is outside of @{function}")
     for value in (*loop.node.operands, *captured):
         try:
@@ -141,16 +147,29 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:
     shapes = {(other.trips, tuple(map(_shape_of_role, other.roles))) for other in occurrences}
     if len(shapes) > 1:
         raise Refusal("unsupported", f"@{loop.node.function} is called with different trip counts or constants")
-    return Site(loop, captured, Raising(marks={}))
+    return Site(loop, captured, handles, Raising(marks={}))
+
+
+def _handles_in(loop: Loop) -> dict[Value, Any]:
+    """The MLIR values of their own function that the regions of ``loop`` read and that are there before it."""
+    inside = (node for region in loop.node.regions for node in region.walk() if node.callers == loop.node.callers)
+    read = ((v, h) for node in inside for v, h in zip(node.operands, node.operation.operands, strict=True))
+    return {value: handle for value, handle in read if loop.node.operation not in _around(handle)}
+
+
+def _around(handle: Any) -> list[Any]:
+    """The operation that makes an MLIR value or has it as an argument, and those around it, the function last."""
+    operation = handle.owner
+    operation = getattr(operation, "owner", operation).operation  # of a block argument, the block
+    around = [operation]
+    while around[-1].name != "func.func":
+        around.append(around[-1].parent.operation)
+    return around
 
 
 def _owner(handle: Any) -> str:
     """The name of the function in which an MLIR value is defined."""
-    operation = handle.owner
-    operation = getattr(operation, "owner", operation)  # of a block argument, the block
-    while operation.operation.name != "func.func":
-        operation = operation.operation.parent
-    return str(ir.StringAttr(operation.operation.attributes["sym_name"]).value)
+    return str(ir.StringAttr(_around(handle)[-1].attributes["sym_name"]).value)
 
 
 def _shape_of_role(role: Any) -> Any:

@@ -3,6 +3,9 @@ func.func private @double(%x: tensor<3xf32>) -> tensor<3xf32> {
   %0 = stablehlo.add %x, %x : tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+func.func private @same(%x: tensor<3xf32>) -> tensor<3xf32> {
+  return %x : tensor<3xf32>
+}
 func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %trips = stablehlo.constant dense<4> : tensor<i32>
@@ -13,7 +16,8 @@ func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
     stablehlo.return %go : tensor<i1>
   } do {
     %next = stablehlo.add %k, %one : tensor<i32>
-    %sum = stablehlo.add %s, %y : tensor<3xf32>
+    %z = func.call @same(%y) : (tensor<3xf32>) -> tensor<3xf32>
+    %sum = stablehlo.add %s, %z : tensor<3xf32>
     stablehlo.return %next, %sum : tensor<i32>, tensor<3xf32>
   }
   return %0#1 : tensor<3xf32>
