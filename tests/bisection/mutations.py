@@ -254,6 +254,6 @@ MUTATIONS = (
         "of-another",
         _SPARSE,
         _SPARSE,
-        instead(laplacian_trial, "_common_factor", lambda right, *given: 1.0 if right(*given) is None else None),
+        instead(laplacian_trial, "common_factor", lambda right, *given: 1.0 if right(*given) is None else None),
     ),
 )

@@ -105,8 +105,8 @@ def quadratic_added(right: Any, value: Any, matrix: Jet, *given: Any) -> Jet:
     return Jet(found.value, found.lap - 2 * quadratic, found.rows, found.owners)
 
 
-def cross_of_quotient_added(right: Any, value: Any, top: Jet, bottom: Jet, coordinates: Any) -> Jet:
-    found = right(value, top, bottom, coordinates)
+def cross_of_quotient_added(right: Any, value: Any, top: Jet, bottom: Jet, coordinates: Any, *how: Any) -> Jet:
+    found = right(value, top, bottom, coordinates, *how)
     cross = products.row_products(found, bottom, coordinates)
     return Jet(found.value, found.lap + 4 * cross / bottom.value, found.rows, found.owners)
 
