@@ -77,9 +77,9 @@ def is_sharded(module: ir.Module) -> bool:
 
 def parts_by_hand(module: ir.Module) -> str | None:
     """Where ``module`` says itself what each of several devices does (``shard_map``): ``@main``; None if nowhere."""
-    for function in inner_operations(module.operation):
-        inside = (inner.name for inner in inner_operations(function))
-        if function.name == "func.func" and "sdy.manual_computation" in inside:
+    for wrapped in module.body.operations:
+        function = wrapped.operation
+        if any(inner.name == "sdy.manual_computation" for inner in inner_operations(function)):
             return f"@{ir.StringAttr(function.attributes['sym_name']).value}"
     return None
 

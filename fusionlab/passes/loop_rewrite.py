@@ -135,7 +135,7 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:
     if function in shared:
         raise Refusal("unsupported", f"@{function} also belongs to another public function of the module")
     captured = tuple(dict.fromkeys(v for region in loop.node.regions for v in free_values(region)))
-    own = {} if len(occurrences) > 1 else _handles_in(loop)  # another call site may give the same value twice
+    own = {} if len(occurrences) > 1 else _handles_of(captured, loop)  # other call sites may give a value twice
     handles = tuple(own.get(value, value.handle) for value in captured)
     if any(_owner(handle) != function for handle in handles):
         raise Refusal("unsupported", f"the loop captures what a call made, or what is outside of @{function}")
@@ -150,11 +150,12 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:
     return Site(loop, captured, handles, Raising(marks={}))
 
 
-def _handles_in(loop: Loop) -> dict[Value, Any]:
-    """The MLIR values of their own function that the regions of ``loop`` read and that are there before it."""
+def _handles_of(captured: Sequence[Value], loop: Loop) -> dict[Value, Any]:
+    """Those of ``captured`` that the regions of ``loop`` read as MLIR values of their own function, there before it."""
+    wanted = set(captured)
     inside = (node for region in loop.node.regions for node in region.walk() if node.callers == loop.node.callers)
     read = ((v, h) for node in inside for v, h in zip(node.operands, node.operation.operands, strict=True))
-    return {value: handle for value, handle in read if loop.node.operation not in _around(handle)}
+    return {v: h for v, h in read if v in wanted and loop.node.operation not in _around(h)}
 
 
 def _around(handle: Any) -> list[Any]:
