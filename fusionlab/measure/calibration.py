@@ -9,7 +9,7 @@ measured on one device:
 beyond it. Peak and bandwidth are those of the device's spec, or where it has none (the CPU) the best rates that any of
 its kernels achieved. The fit is least squares with weights 1 / measured time and no negative number. It leaves the sum
 a little low. Weights by the fitted time would get the sum right, but then one kernel that is tens of times slower
-than its family (the batched triangular solves of plain vmap on a CPU) decides for all others.
+than its family (as batched triangular solves were on a busy CPU) decides for all others.
 
 A prediction for other hardware keeps overheads and efficiencies and changes the roofs. It is only ever as good as the
 error stated beside it, and that is an error on the hardware that was measured.
