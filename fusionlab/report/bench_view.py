@@ -30,7 +30,6 @@ def print_run(record: Mapping[str, Any], console: Console) -> None:
 
 def _row(variant: Mapping[str, Any]) -> list[str]:
     device = variant["device_time"]
-    peak = variant["peak_bytes"] if variant["peak_bytes"] is not None else variant["assigned_bytes"]
     return [
         variant["name"],
         f"{variant['median_us'] / 1e3:,.3f}",
@@ -38,10 +37,17 @@ def _row(variant: Mapping[str, Any]) -> list[str]:
         "-" if device["mean_us"] is None else f"{device['mean_us'] / 1e3:,.3f}",
         ratio(device["ratio_interval"]),
         f"{variant['dynamic_launches']:,}",
-        f"{peak / 2**20:,.1f}{'' if variant['peak_bytes'] is not None else ' (XLA)'}",
+        peak_mib(variant),
         f"{variant['compile_s']:,.1f}",
         variant["verdict"],
     ]
+
+
+def peak_mib(variant: Mapping[str, Any]) -> str:
+    """The allocator's peak in MiB; where it says nothing, XLA's buffer assignment, named so."""
+    if variant["peak_bytes"] is None:
+        return f"{variant['assigned_bytes'] / 2**20:,.1f} (XLA)"
+    return f"{variant['peak_bytes'] / 2**20:,.1f}"
 
 
 def ratio(interval: Mapping[str, Any] | None) -> str:
@@ -50,13 +56,14 @@ def ratio(interval: Mapping[str, Any] | None) -> str:
 
 
 def _print_notes(record: Mapping[str, Any], console: Console) -> None:
-    protocol = record["protocol"]
+    protocol, device = record["protocol"], record["device"]
     kept = protocol["runs"] - protocol["dropped"]
     console.print(
         f"wall: median of {protocol['repeats']} interleaved runs; device: sum of kernel times without copies, mean of "
         f"{kept} traced runs after one dropped"
-        + (", CUDA graphs off while tracing" if record["device"]["platform"] == "cuda" else "")
-        + "; peak (XLA): its buffer assignment, where the allocator says nothing",
+        + (", CUDA graphs off while tracing" if device["platform"] == "cuda" else "")
+        + "; peak (XLA): its buffer assignment, where the allocator says nothing"
+        + ("; no energy, clock or temperature: NVML does not answer" if _without_nvml(device) else ""),
         style="dim",
         soft_wrap=True,
     )
@@ -65,3 +72,7 @@ def _print_notes(record: Mapping[str, Any], console: Console) -> None:
         style="dim",
         soft_wrap=True,
     )
+
+
+def _without_nvml(device: Mapping[str, Any]) -> bool:
+    return device["platform"] == "cuda" and device["driver"] is None

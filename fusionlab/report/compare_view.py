@@ -8,13 +8,15 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.measure.comparison import Comparison, kernels_of, measured_by
+from fusionlab.report.bench_view import peak_mib
 from fusionlab.report.tables import print_rows
 
 
 def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
     """One table per device and clock: a row per variant of a workload, its time, and the ratio to it."""
     for (device, clock, versions, of), group in by_device(comparisons).items():
-        columns = ("workload", "variant", "ms [95 %]", f"{of} / it [95 %]", "launches", "MiB", "J per run", "check")
+        ratio = f"{of} / it [95 %]"
+        columns = ("workload", "variant", "ms [95 %]", ratio, "launches", "peak MiB", "J per run", "check")
         body = [row for comparison in group for row in _variant_rows(comparison)]
         print_rows(f"{device}, {clock} time, {versions}", columns, body, console, words=2)
     for one in comparisons:
@@ -27,7 +29,7 @@ def _variant_rows(comparison: Comparison) -> list[list[str]]:
     rows = []
     for at, one in enumerate(comparison.timed):
         found = one.variant
-        peak, joules = found["peak_bytes"] or found["assigned_bytes"], found["energy_j"]
+        joules = found["energy_j"]
         low, value, high = (each / 1e3 for each in (one.median_us.low, one.median_us.value, one.median_us.high))
         rows.append(
             [
@@ -36,7 +38,7 @@ def _variant_rows(comparison: Comparison) -> list[list[str]]:
                 f"{value:,.2f} [{low:,.2f}, {high:,.2f}]",
                 comparison.ratios[one.name].show() if one.name in comparison.ratios else "",
                 f"{found['dynamic_launches']:,}",
-                f"{peak / 2**20:,.1f}",
+                peak_mib(found),
                 "-" if joules is None else f"{joules:,.3f}",
                 found["verdict"],
             ]
