@@ -97,7 +97,7 @@ def _view(options: GraphOptions) -> tuple[str, str]:
 
 def _dot(program: Program, view: str, what: str, options: GraphOptions, given: Circumstances) -> str:
     if view == "replay":
-        return replay_dot(program)
+        return replay_dot(program, expand=options.expand)
     drawing = _drawing(program, view, what, options, given)
     if options.passes:
         result, _ = rewrite(program, options.passes, given)
