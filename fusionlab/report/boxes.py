@@ -7,6 +7,7 @@ it for as long as the number of boxes stays within the limit.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ BOX_FAMILIES = {
 """Families that share a box with a larger one."""
 
 _NO_SCOPE = frozenset(("while", "body", "cond", "closed_call", "stage_e", ""))
+_NAME = re.compile(r"[A-Za-z]\w*")
 _SMALLEST_SHARE = 0.03
 _DETAILS = (0.02, 0.05, 0.1, 0.15)
 
@@ -64,9 +66,9 @@ class Panel:
     @property
     def title(self) -> str:
         """The innermost name of the scope, behind those that stand for several: ``interaction 0 to 2 ×3, edges``."""
-        counts = {layer.depth: f" ×{layer.count}" for layer in self.layers}
+        several = {layer.depth: f"{layer.title} ×{layer.count}" for layer in self.layers}
         last = len(self.scope) - 1
-        return ", ".join(name + counts.get(i, "") for i, name in enumerate(self.scope) if i in counts or i == last)
+        return ", ".join(several.get(i, name) for i, name in enumerate(self.scope) if i in several or i == last)
 
 
 @dataclass(frozen=True)
@@ -89,17 +91,23 @@ def scope_path(op_name: str) -> tuple[str, ...]:
     return tuple(name for name in path if name not in _NO_SCOPE)
 
 
+def named_scopes(op_name: str) -> tuple[str, ...]:
+    """The scopes of an operation that have a name of their own: not those of a contraction, ``hij,jhd->ihd``."""
+    return tuple(name for name in scope_path(op_name) if _NAME.fullmatch(name))
+
+
 def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int, *, expand: bool = False) -> list[Panel]:
     """The panels of ``view``'s operations with at most ``most_boxes`` boxes (one per panel at least), in program order.
 
     ``side`` names for each operation what plays the part of its role (operations without an entry are left out).
     Alike layers are one scope; with ``expand`` each is its own.
     """
-    paths = {node: scope_path(view.nodes[node]["scope"]) for node in side}
+    paths = {node: named_scopes(view.nodes[node]["scope"]) for node in side}
     layers: Layers = {}
     if not expand:
         paths, layers = drawn_once(view, side, paths)
-    adopt_constants(view, paths)
+    side = dict(side)
+    adopt_constants(view, paths, side)
     kept = {scope for scope, _ in layers}
     prefixes: set[tuple[str, ...]] = {(), *(path[:1] for path in paths.values())}
     settled: set[tuple[str, ...]] = set()

@@ -17,15 +17,19 @@ from fusionlab.report.repeats import Scope, find_repeats
 
 Path = tuple[str, ...]
 
+_EACH = "*"
+"""After the stem it is the name of alike layers in a path, however many a role has of them; no scope has it."""
+
 
 @dataclass(frozen=True)
 class Layer:
-    """``count`` alike scopes under one name, the one at ``depth`` of a path (0: the outermost).
+    """``count`` alike scopes under one name, ``title`` for readers, the one at ``depth`` of a path (0: the outermost).
 
     ``sizes`` are the operations, but constants, of the smallest and the largest; ``identical`` as in ``Repeat``.
     """
 
     depth: int
+    title: str
     count: int
     identical: bool
     sizes: tuple[int, int]
@@ -91,8 +95,8 @@ def _merged(
     single = dict(scopes)
     for repeat in find_repeats(contents):
         sizes = [contents[name].size for name in repeat.names]
-        layer = Layer(depth, len(repeat.names), repeat.identical, (min(sizes), max(sizes)))
-        yield repeat.title, [node for name in repeat.names for node in single.pop(name)], (layer,)
+        layer = Layer(depth, repeat.title, len(repeat.names), repeat.identical, (min(sizes), max(sizes)))
+        yield f"{repeat.stem} {_EACH}", [node for name in repeat.names for node in single.pop(name)], (layer,)
     yield from ((name, members, ()) for name, members in single.items())
 
 
