@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-
 _END_WITH_MAKER = """
 import ctypes, os, signal, sys
 parent, *command = sys.argv[1:]

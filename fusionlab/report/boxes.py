@@ -177,7 +177,7 @@ def flows(view: nx.DiGraph, of: Iterable[Panel]) -> list[Flow]:
 def _branches(
     prefix: tuple[str, ...], paths: Iterable[tuple[str, ...]], least: float, kept: Set[tuple[str, ...]]
 ) -> set[tuple[str, ...]]:
-    """The scopes below ``prefix`` with at least ``least`` operations, at the first depth with two, or one of ``kept``."""
+    """Scopes below ``prefix`` with ``least`` operations or more, at the first depth with two, or with one ``kept``."""
     depth = len(prefix) + 1
     deeper = [path for path in paths if len(path) >= depth and path[: len(prefix)] == prefix]
     large = {scope for scope, size in Counter(path[:depth] for path in deeper).items() if size >= least}

@@ -98,6 +98,6 @@ def test_everything_that_takes_the_focus_has_a_name_and_a_known_role(page):
         """
     )
     assert nameless == []
-    levels = [int(node.tag_name[1]) for node in every(page, "h1, main h2, main h3, main h4")]
+    levels = [int(node.tag_name[1]) for node in every(page, "h1, h2, h3, h4")]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))

@@ -50,9 +50,22 @@ def test_the_totals_are_those_of_the_document(page, document):
         cells = row.find_elements(By.CSS_SELECTOR, ".num")
         expected = [target[side]["footprint"][field] for side in ("before", "after")]
         assert [float(cell.get_attribute("data-value")) for cell in cells[:2]] == expected
+        assert [cell.tag_name for cell in cells[:2]] == (
+            ["span"] * 2 if "memory" in row.text or "copies" in row.text else ["a"] * 2
+        )
         if field.endswith(("launches", "copies")):
             assert [cell.text for cell in cells[:2]] == [f"{value:,}" for value in expected]
             assert cells[2].text == (f"{expected[1] / expected[0]:.3f}" if expected[0] else "–")
+
+
+def test_the_head_tells_of_every_target(chromium, document, tmp_path):
+    (target,) = document["targets"]
+    both = [target, {**target, "name": "other", "after": None, "diffs": []}]
+    (tmp_path / "report.html").write_text(page_of({**document, "targets": both}), "utf-8")
+    chromium.get((tmp_path / "report.html").as_uri())
+    before, after = (f"{target[side]['footprint']['dynamic_launches']:,}" for side in ("before", "after"))
+    head = one(chromium, "#subtitle").text
+    assert f"on a100: {before} kernel launches become {after}; other: {before} kernel launches; no rewritten" in head
 
 
 def test_stages_and_families_are_those_of_the_document_and_link_to_their_launches(page, document):
@@ -233,12 +246,12 @@ def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tm
     assert "–" in one(chromium, "#summary .totals").text
 
 
-def test_it_fits_a_narrow_window(page):
+@pytest.mark.parametrize("width", [1024, 420])
+def test_it_fits_a_narrow_window(page, width):
     page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 1024, "height": 700, "deviceScaleFactor": 1, "mobile": False}
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False}
     )
     try:
-        wide = page.execute_script("return document.documentElement.scrollWidth")
-        assert wide <= 1024
+        assert page.execute_script("return document.documentElement.scrollWidth") <= width
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
