@@ -1,6 +1,7 @@
 """A cell is measured in a process of its own, here or by Dask's workers; whatever happens, it gives a row."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -90,6 +91,18 @@ def test_the_workers_of_a_dask_scheduler_measure_the_same():
         assert {name: value for name, value in found[cell].items() if name not in times} == {
             name: value for name, value in here[cell].items() if name not in times
         }
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_no_cell():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        rows = run_on_dask(CELLS * 2, Job(TINY), cluster.scheduler_address)
+        found = [next(rows)]
+        os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
+        found += rows
+    assert len(found) == 4
+    assert not [row for _, row in found if "failed" in row]
 
 
 def test_an_address_where_nothing_answers_is_an_input_error():
