@@ -69,6 +69,7 @@ def graph(source: Workload | Program, options: GraphOptions, given: Circumstance
         known = ", ".join((*PICTURES, ".dot", *_EXPORTS))
         raise InputError(f"--out {path}: no such kind of file; known: {known}")
     program = lower(source, given)
+    given.progress(f"draw: {options.view} of {program.name} ({program.ops:,} ops)")
     if path.suffix in _EXPORTS:
         files = _export(program, view, what, path, options, given)
     else:

@@ -65,7 +65,7 @@ def test_the_head_tells_of_every_target(chromium, document, tmp_path):
     chromium.get((tmp_path / "report.html").as_uri())
     before, after = (f"{target[side]['footprint']['dynamic_launches']:,}" for side in ("before", "after"))
     head = one(chromium, "#subtitle").text
-    assert f"on a100: {before} kernel launches become {after}; other: {before} kernel launches; no rewritten" in head
+    assert f"on a100: {before} kernel launches become {after}; other: {before}; no rewritten program" in head
 
 
 def test_stages_and_families_are_those_of_the_document_and_link_to_their_launches(page, document):

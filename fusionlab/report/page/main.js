@@ -23,10 +23,9 @@ function route() {
 }
 
 // Of each target: launches differ from one to the next.
-function outcomeWords(target) {
-  const before = `${target.name}: ${format(target.before.footprint.dynamic_launches, "count")}`;
-  return target.after ? `${before} kernel launches become ${format(target.after.footprint.dynamic_launches, "count")}`
-    : `${before} kernel launches; no rewritten program was measured`;
+function outcomeWords(target, position) {
+  const before = `${target.name}: ${format(target.before.footprint.dynamic_launches, "count")}${position ? "" : " kernel launches"}`;
+  return target.after ? `${before} become ${format(target.after.footprint.dynamic_launches, "count")}` : `${before}; no rewritten program was measured`;
 }
 
 function start() {
