@@ -92,3 +92,20 @@ def test_a_panel_says_how_often_and_loses_nothing(expand):
     assert "net 0 to 2 ×3" in labels[0]
     assert "3 times, identical; figures are of all" in labels[0]
     assert panel_height(panel, noted=False) == 18 * labels[0].count("</TR><TR>") + 18
+
+
+def test_layers_of_both_roles_have_one_name_and_constants_follow_their_reader():
+    view, side, _ = network(["net_0", "net_1", "net_2", "net_0", "net_1", "hij,jhd->ihd"])
+    for node in list(view)[48:]:
+        side[node] = "tangent-of-cotangent"
+    view.add_node("c", **{**view.nodes["50"], "family": "constant", "order": -1})
+    view.add_edge("c", "50", bytes=8, values=1)
+    side["c"] = "tangent"
+    found = {(panel.scope, panel.role): panel for panel in panels(view, side, 60)}
+    assert set(found) == {
+        (("stage_b", "net *"), "tangent"),
+        (("stage_b", "net *"), "tangent-of-cotangent"),
+        (("stage_b",), "tangent-of-cotangent"),
+    }
+    assert "c" in found[("stage_b", "net *"), "tangent-of-cotangent"].members
+    assert {panel.title for panel in found.values()} == {"net 0 to 2 ×3", "net 0 to 1 ×2", "stage_b"}
