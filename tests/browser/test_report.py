@@ -18,6 +18,12 @@ SECTIONS = (
 )  # fmt: skip
 
 
+def opened_at(browser, path):
+    browser.get(path.as_uri())
+    until(browser, lambda: browser.execute_script("return document.documentElement.dataset.ready") == "yes")
+    return browser
+
+
 def press(page, box_id):
     box = one(page, f'#graph .box[data-id="{box_id}"] text.label')
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)
@@ -62,7 +68,7 @@ def test_the_head_tells_of_every_target(chromium, document, tmp_path):
     (target,) = document["targets"]
     both = [target, {**target, "name": "other", "after": None, "diffs": []}]
     (tmp_path / "report.html").write_text(page_of({**document, "targets": both}), "utf-8")
-    chromium.get((tmp_path / "report.html").as_uri())
+    opened_at(chromium, tmp_path / "report.html")
     before, after = (f"{target[side]['footprint']['dynamic_launches']:,}" for side in ("before", "after"))
     head = one(chromium, "#subtitle").text
     assert f"on a100: {before} kernel launches become {after}; other: {before}; no rewritten program" in head
@@ -238,8 +244,7 @@ def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tm
     poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}
     (tmp_path / "report.html").write_text(page_of(poor), "utf-8")
     chromium.get_log("browser")
-    chromium.get((tmp_path / "report.html").as_uri())
-    until(chromium, lambda: chromium.execute_script("return document.documentElement.dataset.ready") == "yes")
+    opened_at(chromium, tmp_path / "report.html")
     assert chromium.get_log("browser") == []
     assert "it took too long" in one(chromium, "#equivalence").text
     assert "no record" in one(chromium, "#refusals").text
@@ -247,7 +252,14 @@ def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tm
 
 
 @pytest.mark.parametrize("width", [1024, 420])
-def test_it_fits_a_narrow_window(page, width):
+def test_it_fits_a_narrow_window(chromium, document, tmp_path, width):
+    """Also with a reason of XLA's that is one long word."""
+    (target,) = document["targets"]
+    refusals = target["before"]["refusals"]
+    causes = [{**refusals["causes"][0], "cause": 60 * "tiled->(d0)"}]
+    longer = {**target, "before": {**target["before"], "refusals": {**refusals, "causes": causes}}}
+    (tmp_path / "report.html").write_text(page_of({**document, "targets": [longer]}), "utf-8")
+    page = opened_at(chromium, tmp_path / "report.html")
     page.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False}
     )
