@@ -37,7 +37,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--platform", type=click.Choice(["cuda", "cpu"]), help="Lowered for.  [default: the target's]")
 @click.option("--target", help="Compiled for (clusters, kernel): a100, a5000, h200, cpu, ...  [default: a100]")
 @click.option("--depth", default=2, show_default=True, type=click.IntRange(min=1), help="stages: levels of scopes.")
-@click.option("--expand", is_flag=True, help="stages: draw what repeats one by one.")
+@click.option("--expand", is_flag=True, help="stages, replay: draw what repeats one by one.")
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(min=1), help="dataflow: operations around.")
 @click.option("--clusters", default=8, show_default=True, type=click.IntRange(min=0), help="How many clusters.")
 @click.option("--pass", "passes", multiple=True, help="stages, clusters: before and after it; repeatable.")

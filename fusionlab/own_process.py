@@ -9,6 +9,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+_END_WITH_MAKER = """
+import ctypes, os, signal, sys
+parent, *command = sys.argv[1:]
+if prctl := getattr(ctypes.CDLL(None), "prctl", None):
+    prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != int(parent):
+        sys.exit(1)
+os.execv(command[0], command)
+"""
+
 
 class ProcessFailed(Exception):
     """The process did not give a result; the message says why. ``exit_code`` is None when it ran out of time."""
@@ -41,6 +51,15 @@ def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[list[str
     source = str(Path(__file__).resolve().parents[1])
     paths = [source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # an empty one is that folder
     return [sys.executable, "-P", "-m", module, *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def tied_to_its_maker(command: Sequence[str]) -> list[str]:
+    """``command`` as a command that is killed when the thread that starts it ends, however it ends (Linux only).
+
+    It ties itself (prctl(2)) before it becomes the command: not between fork and exec in the maker's copy, which may
+    have threads.
+    """
+    return [sys.executable, "-I", "-S", "-c", _END_WITH_MAKER, str(os.getpid()), *command]
 
 
 def limit_memory() -> None:

@@ -69,6 +69,7 @@ def graph(source: Workload | Program, options: GraphOptions, given: Circumstance
         known = ", ".join((*PICTURES, ".dot", *_EXPORTS))
         raise InputError(f"--out {path}: no such kind of file; known: {known}")
     program = lower(source, given)
+    given.progress(f"draw: {options.view} of {program.name} ({program.ops:,} ops)")
     if path.suffix in _EXPORTS:
         files = _export(program, view, what, path, options, given)
     else:
@@ -97,7 +98,7 @@ def _view(options: GraphOptions) -> tuple[str, str]:
 
 def _dot(program: Program, view: str, what: str, options: GraphOptions, given: Circumstances) -> str:
     if view == "replay":
-        return replay_dot(program)
+        return replay_dot(program, expand=options.expand)
     drawing = _drawing(program, view, what, options, given)
     if options.passes:
         result, _ = rewrite(program, options.passes, given)

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -15,20 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fusionlab.own_process import module_command
+from fusionlab.own_process import module_command, tied_to_its_maker
 
 _GRACE_S = 10.0
-_END_WITH_PARENT = """
-import ctypes, os, signal, sys
-parent, *command = sys.argv[1:]
-if prctl := getattr(ctypes.CDLL(None), "prctl", None):
-    prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != int(parent):
-        sys.exit(1)
-os.execv(command[0], command)
-"""
-"""Be killed when the thread that made this process ends (prctl(2), Linux only), then become the command: not between
-fork and exec in the maker's copy, which may have threads."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +45,7 @@ class Child:
         command, own = module_command("fusionlab", arguments)
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid()), *command],
+                tied_to_its_maker(command),
                 stdout=self._output,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,

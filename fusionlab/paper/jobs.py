@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.errors import InputError
-from fusionlab.own_process import module_command
+from fusionlab.own_process import module_command, tied_to_its_maker
 from fusionlab.paper.cell import Row
 from fusionlab.paper.matrix import Cell, Circumstances
 
@@ -35,7 +35,7 @@ class Job:
 
 
 class Processes:
-    """The processes of the jobs that are running here, so that they end when this one is told to."""
+    """The processes of the jobs that are running here: they end when this one is told to, or is killed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class Processes:
             if self._stopped:
                 return -signal.SIGTERM, "", "stopped"
             process = subprocess.Popen(
-                words,
+                tied_to_its_maker(words),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,

@@ -7,14 +7,16 @@ it for as long as the number of boxes stays within the limit.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import networkx as nx
 
 from fusionlab.hlo.stages import Frame, frames
+from fusionlab.report.layers import Layer, Layers, drawn_once
 
 BOX_FAMILIES = {
     "constant": "layout",
@@ -28,6 +30,7 @@ BOX_FAMILIES = {
 """Families that share a box with a larger one."""
 
 _NO_SCOPE = frozenset(("while", "body", "cond", "closed_call", "stage_e", ""))
+_NAME = re.compile(r"[A-Za-z]\w*")
 _SMALLEST_SHARE = 0.03
 _DETAILS = (0.02, 0.05, 0.1, 0.15)
 
@@ -48,18 +51,24 @@ class Box:
 
 @dataclass
 class Panel:
-    """Operations of one scope and role; ``stage`` is the one most of them have; ``members`` are graph node ids."""
+    """Operations of one scope and role; ``stage`` is the one most of them have; ``members`` are graph node ids.
+
+    ``layers`` are those of the scope that stand for several, the outermost first.
+    """
 
     scope: tuple[str, ...]
     role: str
     stage: str
     members: list[str] = field(default_factory=list)
     boxes: tuple[Box, ...] = ()
+    layers: tuple[Layer, ...] = ()
 
     @property
     def title(self) -> str:
-        """The innermost name of the scope."""
-        return self.scope[-1] if self.scope else ""
+        """The innermost name of the scope, behind those that stand for several: ``interaction 0 to 2 ×3, edges``."""
+        several = {layer.depth: f"{layer.title} ×{layer.count}" for layer in self.layers}
+        last = len(self.scope) - 1
+        return ", ".join(several.get(i, name) for i, name in enumerate(self.scope) if i in several or i == last)
 
 
 @dataclass(frozen=True)
@@ -82,13 +91,24 @@ def scope_path(op_name: str) -> tuple[str, ...]:
     return tuple(name for name in path if name not in _NO_SCOPE)
 
 
-def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int) -> list[Panel]:
+def named_scopes(op_name: str) -> tuple[str, ...]:
+    """The scopes of an operation that have a name of their own: not those of a contraction, ``hij,jhd->ihd``."""
+    return tuple(name for name in scope_path(op_name) if _NAME.fullmatch(name))
+
+
+def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int, *, expand: bool = False) -> list[Panel]:
     """The panels of ``view``'s operations with at most ``most_boxes`` boxes (one per panel at least), in program order.
 
     ``side`` names for each operation what plays the part of its role (operations without an entry are left out).
+    Alike layers are one scope; with ``expand`` each is its own.
     """
-    paths = {node: scope_path(view.nodes[node]["scope"]) for node in side}
-    adopt_constants(view, paths)
+    paths = {node: named_scopes(view.nodes[node]["scope"]) for node in side}
+    layers: Layers = {}
+    if not expand:
+        paths, layers = drawn_once(view, side, paths)
+    side = dict(side)
+    adopt_constants(view, paths, side)
+    kept = {scope for scope, _ in layers}
     prefixes: set[tuple[str, ...]] = {(), *(path[:1] for path in paths.values())}
     settled: set[tuple[str, ...]] = set()
     while True:
@@ -99,12 +119,15 @@ def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int) -> list[P
         largest = max(sizes, key=lambda prefix: (sizes[prefix], prefix))
         settled.add(largest)
         inner = [paths[node] for node, owner in owners.items() if owner == largest]
-        new = _branches(largest, inner, _SMALLEST_SHARE * len(paths))
+        new = _branches(largest, inner, _SMALLEST_SHARE * len(paths), kept)
         finer = {node: _owner(path, prefixes | new) for node, path in paths.items()}
         if new and _count(collect(view, side, finer, _DETAILS[-1])) <= most_boxes:
             prefixes |= new
     choices = [collect(view, side, owners, detail) for detail in (*_DETAILS, 1.0)]
-    return next((found for found in choices if _count(found) <= most_boxes), choices[-1])
+    found = next((found for found in choices if _count(found) <= most_boxes), choices[-1])
+    for panel in found:
+        panel.layers = layers.get((panel.scope, panel.role), ())
+    return found
 
 
 def adopt_constants(view: nx.DiGraph, *places: dict[str, Any]) -> None:
@@ -151,12 +174,14 @@ def flows(view: nx.DiGraph, of: Iterable[Panel]) -> list[Flow]:
     return [Flow(*pair, bytes=sum(values.values()), values=len(values)) for pair, values in sorted(moved.items())]
 
 
-def _branches(prefix: tuple[str, ...], paths: Iterable[tuple[str, ...]], least: float) -> set[tuple[str, ...]]:
-    """The scopes below ``prefix`` with at least ``least`` operations, found at the first depth where there are two."""
+def _branches(
+    prefix: tuple[str, ...], paths: Iterable[tuple[str, ...]], least: float, kept: Set[tuple[str, ...]]
+) -> set[tuple[str, ...]]:
+    """Scopes below ``prefix`` with ``least`` operations or more, at the first depth with two, or with one ``kept``."""
     depth = len(prefix) + 1
     deeper = [path for path in paths if len(path) >= depth and path[: len(prefix)] == prefix]
     large = {scope for scope, size in Counter(path[:depth] for path in deeper).items() if size >= least}
-    return _branches(next(iter(large)), deeper, least) if len(large) == 1 else large
+    return _branches(next(iter(large)), deeper, least, kept) if len(large) == 1 and not large & kept else large
 
 
 def _count(of: Iterable[Panel]) -> int:

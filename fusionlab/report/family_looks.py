@@ -1,37 +1,48 @@
 """Colour and mark of op families, for every picture: the graph views, the roofline plot and the page of the report.
 
-Six colours are those of Okabe and Ito (2008). The other two, and the grey of the rest, were chosen beside them so that
-any two families differ by at least 10 in CIE L*a*b*, also to readers with protanopia, deuteranopia or tritanopia, and
-stand out from white and from the page's dark paper by at least 2 to 1 (tests/report/test_family_looks.py). A mark goes
-with each colour, so that nothing is said by colour alone.
+The hues are those of Okabe and Ito (2008) and two more, as light or dark as the paper asks for: on white and on the
+page's dark paper every colour stands out by at least 3 to 1 (WCAG 2, success criterion 1.4.11), and any two families
+differ by at least 10 in CIE L*a*b*, also to readers with protanopia, deuteranopia or tritanopia
+(tests/report/test_family_looks.py). A mark goes with each colour, so that nothing is said by colour alone.
 """
 
 from __future__ import annotations
 
-_REST = "#777777"
+from typing import NamedTuple
 
-FAMILY_LOOKS: dict[str, tuple[str, str]] = {
-    "gemm": ("#D55E00", "◆"),
-    "triangular-solve": ("#CC79A7", "◣"),
-    "factorisation": ("#774422", "◩"),
-    "attention": ("#9933EE", "✱"),
-    "elementwise": ("#009E73", "●"),
-    "reduction": ("#0072B2", "▼"),
-    "layout": ("#E69F00", "□"),
-    "gather-scatter": ("#56B4E9", "⋈"),
-    "sort": (_REST, "↕"),
-    "control": (_REST, "↻"),
-    "constant": (_REST, "▪"),
-    "other": (_REST, "?"),
+
+class Look(NamedTuple):
+    """``#RRGGBB`` on white paper and on dark paper, and one character."""
+
+    colour: str
+    on_dark: str
+    mark: str
+
+
+_REST = ("#6A6A6A", "#787878")
+
+FAMILY_LOOKS: dict[str, Look] = {
+    "gemm": Look("#BD4A00", "#FB7E2C", "◆"),
+    "triangular-solve": Look("#BC6B99", "#CA78A6", "◣"),
+    "factorisation": Look("#794624", "#FEBD96", "◩"),
+    "attention": Look("#9029E6", "#A53FFA", "✱"),
+    "elementwise": Look("#028C5F", "#23AB7F", "●"),
+    "reduction": Look("#015D9B", "#3186C8", "▼"),
+    "layout": Look("#C07D00", "#F9AF21", "□"),
+    "gather-scatter": Look("#2994C7", "#6CC5FB", "⋈"),
+    "sort": Look(*_REST, "↕"),
+    "control": Look(*_REST, "↻"),
+    "constant": Look(*_REST, "▪"),
+    "other": Look(*_REST, "?"),
 }
-"""Op family to colour and mark, in the order of legends; families that are not here look like ``other``."""
+"""Op family to its look, in the order of legends; families that are not here look like ``other``."""
 
 
 def family_colour(family: str) -> str:
-    """``#RRGGBB``."""
-    return FAMILY_LOOKS.get(family, FAMILY_LOOKS["other"])[0]
+    """``#RRGGBB``, on white paper: what Graphviz and the roofline plot draw on."""
+    return FAMILY_LOOKS.get(family, FAMILY_LOOKS["other"]).colour
 
 
 def family_mark(family: str) -> str:
     """One character."""
-    return FAMILY_LOOKS.get(family, FAMILY_LOOKS["other"])[1]
+    return FAMILY_LOOKS.get(family, FAMILY_LOOKS["other"]).mark

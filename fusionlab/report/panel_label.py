@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from fusionlab.report.boxes import Box, Flow, Panel
@@ -51,15 +52,16 @@ def panel_label(panel: Panel, widest: int, reads: tuple[int, int] = (0, 0), titl
     head = " &#183; ".join(lines)
     rows = [_row([f'<TD COLSPAN="5" ALIGN="LEFT" BGCOLOR="{colour}" HEIGHT="{_ROW}">{head}</TD>'])]
     rows += [_box_row(box, widest) for box in panel.boxes]
+    notes = [f"{layers}; figures are of all"] if (layers := _layers_words(panel)) else []
     if reads[0]:
-        note = f"reads {reads[0]} {'residual' if reads[0] == 1 else 'residuals'}, {bytes_text(reads[1])}"
-        rows.append(_row([f'<TD COLSPAN="5" ALIGN="LEFT" HEIGHT="{_ROW}"><I>{text(note)}</I></TD>']))
+        notes.append(f"reads {reads[0]} {'residual' if reads[0] == 1 else 'residuals'}, {bytes_text(reads[1])}")
+    rows += [_row([f'<TD COLSPAN="5" ALIGN="LEFT" HEIGHT="{_ROW}"><I>{text(note)}</I></TD>']) for note in notes]
     return _TABLE.format(border=1) + "".join(rows) + "</TABLE>"
 
 
 def panel_height(panel: Panel, *, noted: bool) -> int:
     """Points that ``panel_label`` takes, with a line of residuals or without."""
-    return _ROW * (1 + len(panel.boxes) + noted)
+    return _ROW * (1 + len(panel.boxes) + noted + bool(panel.layers))
 
 
 def frame_label(head: str, lines: Sequence[str]) -> str:
@@ -101,6 +103,16 @@ def not_drawn(moved: Sequence[Flow], drawn: Sequence[Flow]) -> str:
     hidden = [flow.bytes for flow in moved if flow not in drawn]
     flows = "1 smaller flow" if len(hidden) == 1 else f"{len(hidden)} smaller flows"
     return f"not drawn: {flows}, {bytes_text(sum(hidden))} together" if hidden else ""
+
+
+def _layers_words(panel: Panel) -> str:
+    """How often what the panel shows is there, and whether it is the same each time; "" for what is there once."""
+    if not panel.layers:
+        return ""
+    if len(panel.layers) == 1 and panel.layers[0].depth == len(panel.scope) - 1:
+        return panel.layers[0].words
+    alike = "identical" if all(layer.identical for layer in panel.layers) else "alike"
+    return f"in {math.prod(layer.count for layer in panel.layers)} {alike} layers"
 
 
 def _box_row(box: Box, widest: int) -> str:

@@ -33,9 +33,10 @@ class Scope:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Names of alike scopes, in order; ``title`` names them all."""
+    """Names of alike scopes, in order, which all begin with ``stem``; ``title`` names them all."""
 
     names: tuple[str, ...]
+    stem: str
     title: str
     identical: bool
 
@@ -52,7 +53,8 @@ def find_repeats(scopes: Mapping[str, Scope]) -> list[Repeat]:
         names = [name for _, name in sorted(numbered)]
         if len(names) > 1 and _alike([scopes[name] for name in names]):
             numbers = [number for number, _ in sorted(numbered)]
-            found.append(Repeat(tuple(names), f"{stem} {_range(numbers)}", _identical([scopes[n] for n in names])))
+            identical = _identical([scopes[name] for name in names])
+            found.append(Repeat(tuple(names), stem, f"{stem} {_range(numbers)}", identical))
     return found
 
 

@@ -29,10 +29,11 @@ _HEAD = 30
 END_WORDS = {"tangent": "E  make the direction", "tangent-of-cotangent": "E  pick the element, add it"}
 
 
-def replay_dot(program: Program, most_boxes: int = 60) -> str:
+def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) -> str:
     """DOT text of the replay of ``program`` (the costliest, when there are several) in at most ``most_boxes`` boxes.
 
-    A program without a replay gives a small picture of its stages and says in words why there is nothing to replay.
+    Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gives a small picture of
+    its stages and says in words why there is nothing to replay.
     """
     flat = flatten(program.parse())
     loops = inventory(flat)
@@ -41,11 +42,13 @@ def replay_dot(program: Program, most_boxes: int = 60) -> str:
         return stage_dot(program.name, flat, loops)
     costs = {replay.loop.node: node_cost(replay.loop.node, replay.loop) for replay in replays}
     replay = max(replays, key=lambda found: costs[found.loop.node].flops)
-    return _Picture(program.name, flat, replay, len(replays), most_boxes).text()
+    return _Picture(program.name, flat, replay, len(replays), most_boxes, expand=expand).text()
 
 
 class _Picture:
-    def __init__(self, name: str, flat: FlatFunction, replay: Replay, replays: int, most_boxes: int) -> None:
+    def __init__(
+        self, name: str, flat: FlatFunction, replay: Replay, replays: int, most_boxes: int, *, expand: bool
+    ) -> None:
         self.name, self.replay, self.replays = name, replay, replays
         self.trip = program_cost(replay.loop.body)
         inside = [node for node in flat.nodes if replay.loop.node not in (node, *_nested(node))]
@@ -53,7 +56,7 @@ class _Picture:
         self.view = graph(flat, replay.loop.body)
         side = {node: facts["role"] for node, facts in self.view.nodes(data=True) if facts["kind"] == "op"}
         _split_ends(self.view, side)
-        self.panels = panels(self.view, side, most_boxes)
+        self.panels = panels(self.view, side, most_boxes, expand=expand)
         self.flows = flows(self.view, self.panels)
         self.rows = reading_order(grid_rows(self.panels), self.panels, self.flows)
         self.drawn = worth_drawing(self.flows, len(self.panels))

@@ -53,6 +53,7 @@ def roofline_svg(
         *_roofs(axes, ceilings),
         *(_dot(axes, point, 2.5, family_colour(name), 0.35) for point, name in dots),
         *_families(axes, drawn),
+        *_above([point for point, _ in dots]),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -123,6 +124,16 @@ def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
             f'<text x="{left}" y="{at + 14:.1f}" font-size="11">{share} of time, '
             f"{point.dynamic_launches:,} launches</text>"
         )
+
+
+def _above(kernels: Sequence[Point]) -> Iterator[str]:
+    """Why kernels stand above the roof, where some do (1 and rounding is on it)."""
+    above = sum(1 for point in kernels if point.roof_share is not None and point.roof_share > 1.02)
+    if above:
+        words = (
+            f"above the roof: {above} of {len(kernels)} kernels, which use a part of operands that are counted whole"
+        )
+        yield f'<text x="{_LEFT + 10}" y="{_TOP + 34}" font-size="11">{words}</text>'
 
 
 def _dot(axes: _Axes, point: Point, radius: float, colour: str, opacity: float) -> str:

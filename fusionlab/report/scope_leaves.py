@@ -7,7 +7,6 @@ one block.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from fusionlab.hlo.flat import FlatFunction
 from fusionlab.hlo.graph import graph, nodes_by_id
 from fusionlab.hlo.replay import Replay, inventory
-from fusionlab.report.boxes import BOX_FAMILIES, adopt_constants, scope_path
+from fusionlab.report.boxes import BOX_FAMILIES, adopt_constants, named_scopes
 from fusionlab.report.drawing import Row
 from fusionlab.report.parts import parts_of_stage
 from fusionlab.report.repeats import Repeat, Scope, find_repeats
@@ -24,7 +23,6 @@ _LEAST_INSIDE = 100
 """Operations that a loop must hold to be a frame."""
 _SMALLEST_SHARE = 0.0005
 """Of all bytes: a scope under it is no block of its own."""
-_NAME = re.compile(r"[A-Za-z]\w*")
 
 Key = tuple[tuple[str, ...], str, tuple[str, ...], str]
 """Loops around it (node ids), phase, scope, role."""
@@ -83,7 +81,7 @@ class ScopeLeaves:
                 continue
             stands_in[node], loops = self._stands_in(node)
             there = self.view.nodes[stands_in[node]]
-            scope = tuple(name for name in scope_path(there["scope"]) if _NAME.fullmatch(name))
+            scope = named_scopes(there["scope"])
             keys[node] = loops, there["phase"], scope, there["role"]
         if self.depth > 1:
             divided = self._with_parts({node: key for node, key in keys.items() if stands_in[node] == node})

@@ -11,6 +11,7 @@ from rich.table import Table
 from fusionlab.equivalence.verdict import OutputError
 from fusionlab.measure.footprint import Footprint
 from fusionlab.passes.contract import Applied, Event
+from fusionlab.report.column_groups import column_groups
 from fusionlab.study import Outcome
 
 ROWS: tuple[tuple[str, str], ...] = (
@@ -31,10 +32,8 @@ _MOST_OUTPUTS = 4
 
 def print_footprint(found: Footprint, console: Console) -> None:
     """One program's figures, a row each."""
-    table = _table(_title(found), ("", found.target))
-    for label, field in ROWS:
-        table.add_row(label, _cell(field, getattr(found, field)))
-    console.print(table)
+    rows = [(label, _cell(field, getattr(found, field))) for label, field in ROWS]
+    print_rows(_title(found), ("", found.target), rows, console)
     _note_compilation([found], console)
 
 
@@ -42,11 +41,11 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
     """Before and after side by side, the events, and the verdict."""
     before, after = outcome.before, outcome.after
     if before is not None:
-        table = _table(_title(before), ("", "before", "after", "after / before"))
+        rows = []
         for label, field in ROWS:
             old, new = getattr(before, field), getattr(after, field) if after else None
-            table.add_row(label, _cell(field, old), _cell(field, new), _ratio(field, old, new))
-        console.print(table)
+            rows.append((label, _cell(field, old), _cell(field, new), _ratio(field, old, new)))
+        print_rows(_title(before), ("", "before", "after", "after / before"), rows, console)
     console.print(f"pipeline: {outcome.pipeline} ({outcome.pass_s:.1f} s without XLA's compiles)", soft_wrap=True)
     print_events(outcome.events, console)
     console.print(f"equivalence: {describe_verdict(outcome)}", soft_wrap=True)
@@ -94,12 +93,14 @@ def print_rows(
 ) -> None:
     """A plain table: the first ``words`` columns left, the numbers after them right.
 
-    Nothing is cut: where the terminal is too narrow, words go on in the next line.
+    Nothing is cut: where the terminal is too narrow, words go on in the next line, and numbers in another table below.
     """
-    table = _table(title, columns, words)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    widths = [max(len(cell) for cell in (column, *(row[i] for row in rows))) for i, column in enumerate(columns)]
+    for number, shown in enumerate(column_groups(widths, words, console.width)):
+        table = _table("" if number else title, [columns[i] for i in shown], words)
+        for row in rows:
+            table.add_row(*(row[i] for i in shown))
+        console.print(table)
 
 
 def milliseconds(us: float | None, *, incomplete: bool = False) -> str:
@@ -108,9 +109,9 @@ def milliseconds(us: float | None, *, incomplete: bool = False) -> str:
 
 
 def _table(title: str, columns: Sequence[str], words: int = 1) -> Table:
-    padding = (0, 1) if words == 1 else (0, 1, 0, 0)  # columns of words need the room
+    padding = (0, 1) if words == 1 else (0, 1, 0, 0)  # columns of words need the room: as column_groups reckons
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=padding
+        title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=padding
     )
     for index, column in enumerate(columns):
         if index < words:

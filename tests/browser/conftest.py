@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,9 @@ import pytest
 from click.testing import CliRunner
 from jax import lax
 from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 
 from fusionlab.cli import main
+from tests.browser.opening import opened
 from tests.browser.reading import until
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -70,20 +67,12 @@ def document(study_folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     """Headless Chromium, as Debian packages it."""
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if browser is None or driver is None:
+    browser = opened(tmp_path_factory.mktemp("profile"))
+    if browser is None:
         pytest.skip("no Chromium here: on Debian, apt-get install chromium chromium-driver")
-    options = Options()
-    options.binary_location = browser
-    profile = tmp_path_factory.mktemp("profile")
-    for switch in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={profile}"):
-        options.add_argument(switch)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    with webdriver.Chrome(options=options, service=Service(driver)) as opened:
-        opened.set_window_size(1400, 900)
-        yield opened
+    with browser:
+        browser.set_window_size(1400, 900)
+        yield browser
 
 
 @pytest.fixture

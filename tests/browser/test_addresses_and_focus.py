@@ -98,6 +98,20 @@ def test_everything_that_takes_the_focus_has_a_name_and_a_known_role(page):
         """
     )
     assert nameless == []
-    levels = [int(node.tag_name[1]) for node in every(page, "h1, main h2, main h3, main h4")]
+    levels = [int(node.tag_name[1]) for node in every(page, "h1, h2, h3, h4")]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_only_up_leads_out_of_a_group(page):
+    page.execute_script("document.querySelector('#graph .box[data-id=\"group:0\"]').focus()")
+
+    def press(key):
+        page.switch_to.active_element.send_keys(key)
+        return page.switch_to.active_element.get_attribute("data-id")
+
+    sideways = [Keys.ARROW_RIGHT] * 4 + [Keys.ARROW_DOWN] * 2 + [Keys.ARROW_LEFT] * 4
+    walked = [press(key) for key in [Keys.ARROW_DOWN, *sideways]]
+    assert len(set(walked)) > 2
+    assert "group:0" not in walked
+    assert "group:0" in [press(Keys.ARROW_UP) for _ in range(12)]

@@ -18,6 +18,12 @@ SECTIONS = (
 )  # fmt: skip
 
 
+def opened_at(browser, path):
+    browser.get(path.as_uri())
+    until(browser, lambda: browser.execute_script("return document.documentElement.dataset.ready") == "yes")
+    return browser
+
+
 def press(page, box_id):
     box = one(page, f'#graph .box[data-id="{box_id}"] text.label')
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)
@@ -50,9 +56,22 @@ def test_the_totals_are_those_of_the_document(page, document):
         cells = row.find_elements(By.CSS_SELECTOR, ".num")
         expected = [target[side]["footprint"][field] for side in ("before", "after")]
         assert [float(cell.get_attribute("data-value")) for cell in cells[:2]] == expected
+        assert [cell.tag_name for cell in cells[:2]] == (
+            ["span"] * 2 if "memory" in row.text or "copies" in row.text else ["a"] * 2
+        )
         if field.endswith(("launches", "copies")):
             assert [cell.text for cell in cells[:2]] == [f"{value:,}" for value in expected]
             assert cells[2].text == (f"{expected[1] / expected[0]:.3f}" if expected[0] else "–")
+
+
+def test_the_head_tells_of_every_target(chromium, document, tmp_path):
+    (target,) = document["targets"]
+    both = [target, {**target, "name": "other", "after": None, "diffs": []}]
+    (tmp_path / "report.html").write_text(page_of({**document, "targets": both}), "utf-8")
+    opened_at(chromium, tmp_path / "report.html")
+    before, after = (f"{target[side]['footprint']['dynamic_launches']:,}" for side in ("before", "after"))
+    head = one(chromium, "#subtitle").text
+    assert f"on a100: {before} kernel launches become {after}; other: {before}; no rewritten program" in head
 
 
 def test_stages_and_families_are_those_of_the_document_and_link_to_their_launches(page, document):
@@ -225,20 +244,26 @@ def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tm
     poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}
     (tmp_path / "report.html").write_text(page_of(poor), "utf-8")
     chromium.get_log("browser")
-    chromium.get((tmp_path / "report.html").as_uri())
-    until(chromium, lambda: chromium.execute_script("return document.documentElement.dataset.ready") == "yes")
+    opened_at(chromium, tmp_path / "report.html")
     assert chromium.get_log("browser") == []
     assert "it took too long" in one(chromium, "#equivalence").text
     assert "no record" in one(chromium, "#refusals").text
     assert "–" in one(chromium, "#summary .totals").text
 
 
-def test_it_fits_a_narrow_window(page):
+@pytest.mark.parametrize("width", [1024, 420])
+def test_it_fits_a_narrow_window(chromium, document, tmp_path, width):
+    """Also with a reason of XLA's that is one long word."""
+    (target,) = document["targets"]
+    refusals = target["before"]["refusals"]
+    causes = [{**refusals["causes"][0], "cause": 60 * "tiled->(d0)"}]
+    longer = {**target, "before": {**target["before"], "refusals": {**refusals, "causes": causes}}}
+    (tmp_path / "report.html").write_text(page_of({**document, "targets": [longer]}), "utf-8")
+    page = opened_at(chromium, tmp_path / "report.html")
     page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 1024, "height": 700, "deviceScaleFactor": 1, "mobile": False}
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False}
     )
     try:
-        wide = page.execute_script("return document.documentElement.scrollWidth")
-        assert wide <= 1024
+        assert page.execute_script("return document.documentElement.scrollWidth") <= width
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

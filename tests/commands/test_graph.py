@@ -78,3 +78,9 @@ def test_what_cannot_be_drawn_is_said_in_one_line(words, said, replay_file, tmp_
     assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
     assert "Traceback" not in result.stderr
     assert set(tmp_path.iterdir()) == before
+
+
+def test_drawing_a_large_file_is_progress(replay_file, tmp_path, cli):
+    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "g.dot")
+    assert "draw: stages of " in result.stderr
+    assert cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "g.dot", "--quiet").stderr == ""

@@ -1,10 +1,16 @@
 """A cell is measured in a process of its own, here or by Dask's workers; whatever happens, it gives a row."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from fusionlab.errors import InputError
+from fusionlab.own_process import module_command
 from fusionlab.paper.jobs import Job, measure_apart, run_here, run_on_dask, workers_for
 from fusionlab.paper.matrix import Cell, Circumstances
 
@@ -47,6 +53,32 @@ def _is_ours(pid):
         return False
 
 
+SLEEPS = """
+import os, sys
+from fusionlab.paper.jobs import Processes
+told = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w'), flush=True); time.sleep(300)"
+Processes().communicate([sys.executable, "-c", told, sys.argv[1]], dict(os.environ), 300)
+"""
+
+
+def test_a_run_or_a_worker_that_is_killed_leaves_no_job_behind(tmp_path):
+    told = tmp_path / "process"
+    maker = subprocess.Popen([sys.executable, "-c", SLEEPS, str(told)], env=module_command("fusionlab")[1])
+    assert within(60, lambda: told.exists() and told.read_text().strip())
+    job = Path("/proc", told.read_text().strip(), "stat")
+    assert job.exists()
+    maker.kill()
+    maker.wait()
+    assert within(30, lambda: not job.exists() or job.read_text().rpartition(")")[2].split()[0] in "ZX")
+
+
+def within(seconds, true):
+    until = time.monotonic() + seconds
+    while not true() and time.monotonic() < until:
+        time.sleep(0.05)
+    return true()
+
+
 @pytest.mark.slow
 def test_the_workers_of_a_dask_scheduler_measure_the_same():
     distributed = pytest.importorskip("distributed")
@@ -59,6 +91,18 @@ def test_the_workers_of_a_dask_scheduler_measure_the_same():
         assert {name: value for name, value in found[cell].items() if name not in times} == {
             name: value for name, value in here[cell].items() if name not in times
         }
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_no_cell():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        rows = run_on_dask(CELLS * 2, Job(TINY), cluster.scheduler_address)
+        found = [next(rows)]
+        os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
+        found += rows
+    assert len(found) == 4
+    assert not [row for _, row in found if "failed" in row]
 
 
 def test_an_address_where_nothing_answers_is_an_input_error():

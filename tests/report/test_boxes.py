@@ -21,7 +21,17 @@ def chain():
     view = nx.DiGraph()
     for i, (scope, family, size) in enumerate(NODES):
         view.add_node(
-            str(i), scope=scope, family=family, bytes=size, flops=0, unmodelled=0, order=i, stage="B", shape_bytes=8
+            str(i),
+            name=scope.rpartition("/")[2],
+            type="8xf32",
+            scope=scope,
+            family=family,
+            bytes=size,
+            flops=0,
+            unmodelled=0,
+            order=i,
+            stage="B",
+            shape_bytes=8,
         )
         if i:
             view.add_edge(str(i - 1), str(i), bytes=8, values=1)

@@ -40,10 +40,19 @@ def test_the_loop_its_seed_and_its_ends_are_named(picture):
     assert "Carried through every trip, unchanged" in picture
 
 
-def test_every_operation_is_in_a_box(program, picture):
+@pytest.mark.parametrize("expand", [False, True])
+def test_every_operation_is_in_a_box(program, expand):
+    picture = replay_dot(program, expand=expand)
     replay = find_replays(flatten(program.parse()))[0]
     assert sum(int(n.replace(",", "")) for n in re.findall(r">([\d,]+) ops?<", picture)) == replay.body_ops
     assert flops_text(program_cost(replay.loop.body).flops) in picture
+
+
+def test_alike_layers_are_drawn_once(program, picture):
+    heads = re.findall(r"correlation update<.B> &#183; ([^&]*?) &#183;", picture)
+    assert [re.sub(r"\d", "#", head) for head in heads] == ["interaction # to # ×#"] * 2
+    assert picture.count("figures are of all") == 2
+    assert replay_dot(program, expand=True).count("correlation update</B> &#183; interaction ") > 2
 
 
 def test_there_are_few_boxes(program, picture):

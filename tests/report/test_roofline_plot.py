@@ -1,6 +1,7 @@
 """The roofline plot is a whole SVG with every family that can be drawn, and says its roofs."""
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 from fusionlab.measure.model_time import Ceilings
 from fusionlab.measure.roofline import Point
@@ -35,3 +36,12 @@ def test_dots_stand_inside_the_picture():
     for circle in root.iter(f"{SVG}circle"):
         assert 0 < float(circle.attrib["cx"]) < width
         assert 0 < float(circle.attrib["cy"]) < height
+
+
+def test_kernels_above_the_roof_are_explained():
+    above = replace(point("slices", 0.3, 1e12), roof_share=2.1)
+    on_it = replace(point("gemm_fusion", 16.0, 1e13), roof_share=1.01)
+    assert "above the roof: 1 of 2 kernels" in roofline_svg(
+        "t", [], [(above, "elementwise"), (on_it, "gemm")], CEILINGS
+    )
+    assert "above the roof" not in roofline_svg("t", [], [(on_it, "gemm")], CEILINGS)

@@ -8,7 +8,8 @@ from rich.console import Console
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.measure.footprint import Footprint
 from fusionlab.passes.contract import Declined
-from fusionlab.report.tables import describe_verdict, print_events, print_footprint
+from fusionlab.report.column_groups import column_groups
+from fusionlab.report.tables import describe_verdict, print_events, print_footprint, print_rows
 
 
 def errors(name, error, tolerance=1.0):
@@ -70,3 +71,29 @@ def test_an_event_without_a_place_names_none():
     first, second = console.file.getvalue().splitlines()
     assert first.endswith(": there is no loop")
     assert second.endswith(": a token, at while")
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("width", [28, 40, 80, 160])
+def test_on_a_narrow_terminal_no_number_is_cut(width, words):
+    columns = ("stage", "family", "launches", "GFLOP", "GiB", "FLOP/byte", "model ms", "share")
+    rows = [
+        ("jit(local_energy)/vmap(stage_e)", "elementwise", *(f"{number},{n:03}.{number}" for n in range(6)))
+        for number in range(3)
+    ]
+    rows = [row if words == 2 else (row[0], "7", *row[2:]) for row in rows]
+    console = Console(file=io.StringIO(), width=width)
+    print_rows("a table", columns, rows, console, words=words)
+    said = console.file.getvalue()
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= width
+    for row in rows:
+        assert all(cell in said for cell in row[words:])
+    assert [said.count(column) for column in columns[words:]] == [1] * (len(columns) - words)
+    assert said.count("a table") == 1
+
+
+def test_a_wide_terminal_has_one_table():
+    assert column_groups([40, 8, 8, 8], 1, 160) == [[0, 1, 2, 3]]
+    assert column_groups([40, 8, 8, 8], 1, 36) == [[0, 1, 2], [0, 3]]
+    assert column_groups([40, 60], 2, 20) == [[0, 1]]

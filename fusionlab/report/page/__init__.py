@@ -47,8 +47,9 @@ _FOLDER = Path(__file__).parent
 
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of ``report.html`` for a study document; ValueError for a number that JSON does not have."""
-    style = _read("report.css")
-    families = f"const FAMILIES = {json.dumps(FAMILY_LOOKS, ensure_ascii=False)};\n"
+    style = _family_style() + _read("report.css")
+    marks = {family: look.mark for family, look in FAMILY_LOOKS.items()}
+    families = f"const FAMILIES = {json.dumps(marks, ensure_ascii=False)};\n"
     script = '"use strict";\n(() => {\n' + families + "\n".join(map(_read, SCRIPTS)) + "})();\n"
     parts = {
         "@SCRIPT_HASH@": _digest(script),
@@ -71,6 +72,13 @@ def embedded(document: Mapping[str, Any]) -> str:
     for character in ("<", "\u2028", "\u2029"):
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _family_style() -> str:
+    """The colours of families as custom properties, on light and on dark paper."""
+    light = " ".join(f"--family-{family}: {look.colour};" for family, look in FAMILY_LOOKS.items())
+    dark = " ".join(f"--family-{family}: {look.on_dark};" for family, look in FAMILY_LOOKS.items())
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
 
 
 def _digest(content: str) -> str:

@@ -1,7 +1,8 @@
-// Colour and mark of op families: FAMILIES is family_looks.py's table, which the page puts before this script.
+// Colour and mark of op families: the page puts family_looks.py's colours into its style and the marks, FAMILIES, before this script.
 
-const familyColour = (family) => (FAMILIES[family] || FAMILIES.other)[0];
-const familyMark = (family) => (FAMILIES[family] || FAMILIES.other)[1];
+const knownFamily = (family) => (Object.hasOwn(FAMILIES, family) ? family : "other");
+const familyColour = (family) => `var(--family-${knownFamily(family)})`; // that of the paper, light or dark
+const familyMark = (family) => FAMILIES[knownFamily(family)];
 
 function familyTag(family) {
   const mark = el("span", { class: "mark", "aria-hidden": "true" }, familyMark(family));

@@ -77,16 +77,18 @@ class Graph {
     event.preventDefault();
   }
 
-  // Focus the nearest box in a direction.
+  // Focus the nearest box in a direction; only up leads to the groups around the box.
   step(dx, dy) {
     const here = this.boxes.get(this.current);
     if (!here) return;
     const centre = (box) => [box.left + box.width / 2, box.top + (box.children ? 14 : box.height / 2)];
     const [x, y] = centre(here);
+    const isAround = (box) => box.left <= here.left && box.top <= here.top && box.left + box.width >= here.left + here.width &&
+      box.top + box.height >= here.top + here.height;
     let best = null;
     for (const box of this.boxes.values()) {
       const [along, across] = ((p) => (dx ? [(p[0] - x) * dx, Math.abs(p[1] - y)] : [(p[1] - y) * dy, Math.abs(p[0] - x)]))(centre(box));
-      if (box !== here && along > 4 && (!best || along + 2 * across < best.cost)) best = { box, cost: along + 2 * across };
+      if (box !== here && along > 4 && (dy < 0 || !isAround(box)) && (!best || along + 2 * across < best.cost)) best = { box, cost: along + 2 * across };
     }
     if (best) this.focus(best.box.id);
   }

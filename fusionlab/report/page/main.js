@@ -22,15 +22,17 @@ function route() {
   if (section) buildNow(section.id);
 }
 
+// Of each target: launches differ from one to the next.
+function outcomeWords(target, position) {
+  const before = `${target.name}: ${format(target.before.footprint.dynamic_launches, "count")}${position ? "" : " kernel launches"}`;
+  return target.after ? `${before} become ${format(target.after.footprint.dynamic_launches, "count")}` : `${before}; no rewritten program was measured`;
+}
+
 function start() {
   document.title = `${study.study.name}: fusionlab study`;
   document.getElementById("title").textContent = study.study.name;
-  const first = study.targets[0];
-  const before = first.before.footprint.dynamic_launches;
-  document.getElementById("subtitle").textContent = first.after
-    ? `${first.pipeline} on ${study.targets.map((target) => target.name).join(", ")}: ${format(before, "count")} kernel launches become ` +
-      `${format(first.after.footprint.dynamic_launches, "count")}`
-    : `${first.name}: ${format(before, "count")} kernel launches; no rewritten program was measured`;
+  const pipelines = [...new Set(study.targets.map((target) => target.pipeline))];
+  document.getElementById("subtitle").textContent = `${pipelines.join(" or ")} on ${study.targets.map(outcomeWords).join("; ")}`;
   for (const [id, build] of SECTIONS) later(id, build);
   buildNow("summary");
   addEventListener("beforeprint", () => SECTIONS.forEach(([id]) => buildNow(id)));

@@ -43,7 +43,7 @@ function replaySection() {
       : el("p", {}, found.length ? "No loop of the program is a replay." : "The program has no loop, so no replay."),
     loopButton(study.targets[0].original),
     study.pictures.map((picture) => el("figure", { class: "picture" }, el("figcaption", {}, picture.caption),
-      el("img", { src: `data:image/svg+xml;base64,${picture.svg_base64}`, alt: picture.caption }))),
+      el("img", { src: `data:image/svg+xml;base64,${picture.svg_base64}`, alt: `the replay drawn by Graphviz, ${picture.caption}: a panel per stage and role; its figures are those of the graph above` }))),
     rest.length > 0 && table("Loops that are no replays", [
       text("loop", (one) => one.location, (one) => scopeLink(one.location, 70)),
       figure("trips", "count", (one) => one.trip_count, loopLink),

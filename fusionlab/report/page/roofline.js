@@ -25,11 +25,14 @@ function rooflinePlot(target, side) {
   const decades = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const start = Math.max(10 ** x0, 10 ** y0 / ceilings.bytes_per_s);
   const roof = [[start, start * ceilings.bytes_per_s], [ceilings.ridge_flop_per_byte, ceilings.flops_per_s], [10 ** x1, ceilings.flops_per_s]];
-  const dot = (point, family, radius, href, cls) =>
-    svg("a", { href, "aria-label": `${point.name}: ${format(point.intensity_flop_per_byte, "intensity")} FLOP per byte, ${format(point.model_us, "us")}` },
-      svg("circle", { cx: px(point.intensity_flop_per_byte), cy: py(point.model_flops_per_s), r: radius, fill: familyColour(family), class: cls }),
+  const dot = (point, family, radius, href, cls) => {
+    const disc = svg("circle", { cx: px(point.intensity_flop_per_byte), cy: py(point.model_flops_per_s), r: radius, class: cls });
+    disc.style.color = familyColour(family);
+    return svg("a", { href, "aria-label": `${point.name}: ${format(point.intensity_flop_per_byte, "intensity")} FLOP per byte, ${format(point.model_us, "us")}` },
+      disc,
       svg("title", {}, `${point.name}: ${format(point.intensity_flop_per_byte, "intensity")} FLOP/byte, ` +
         `${format(point.model_flops_per_s / 1e9, "intensity")} GFLOP/s, ${format(point.model_us, "us")}, ${point.bound}-bound`));
+  };
   const familyOf = new Map(launchesOf(target, side).map((row) => [row.name, row.family]));
   return el("figure", { class: "plot" },
     el("figcaption", {}, `${target.name}, ${side}: ${format(ceilings.flops_per_s / 1e12, "ratio")} TFLOP/s, ` +

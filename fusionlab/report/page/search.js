@@ -52,7 +52,7 @@ function setUpSearch() {
     const total = parts.reduce((sum, part) => sum + part.total, 0);
     said.textContent = box.value.trim() ? `${format(total, "count")} found` : "";
     replace(results, parts.map((part) => [
-      el("h3", {}, `${part.kind}: ${format(part.total, "count")}`),
+      el("h2", {}, `${part.kind}: ${format(part.total, "count")}`),
       el("ul", { "aria-label": part.kind }, part.shown.map(([words, href, more]) => el("li", {},
         el("a", { href, class: "code", title: more || words, on: { click: hide } }, scopeTail(words.length > 110 && more ? short(words, 110) : words, 110)),
         more && el("span", { class: "note code" }, " ", scopeTail(more, 60))))),

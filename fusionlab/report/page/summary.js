@@ -13,12 +13,14 @@ const ROWS = [
   ["XLA's compile", "compile_s", "seconds"],
 ];
 
+const OF_OPS = ["stablehlo_ops", "flops"]; // sums over the ops of the program, not over launches
+
 const valueOf = (side, field) => (side === null ? null : field === "model_us" ? side.totals.model_us : side.footprint[field]);
 
 function totalsTable(target) {
   const unfinished = (side) => side !== null && side.totals.unmodelled_us_launches > 0;
   const cell = (side, name) => (row) =>
-    number(valueOf(side, row[1]), row[2], row[3] && side ? link.launches(target, name, {}) : row[1] === "stablehlo_ops" && side
+    number(valueOf(side, row[1]), row[2], row[3] && side ? link.launches(target, name, {}) : OF_OPS.includes(row[1]) && side
       ? link.group(keyOf(target, name), 0) : null, row[1] === "model_us" && unfinished(side));
   return table(
     `${study.study.name} on ${target.name}`,
