@@ -46,9 +46,12 @@ VERSION_TESTS := tests/codegen/test_compile.py tests/codegen/test_raising.py tes
   tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/test_optimized.py tests/hlo/test_loops.py \
   tests/measure/test_ledger.py tests/measure/test_thunks.py tests/passes/test_cases.py tests/passes/test_numbers.py \
   tests/passes/test_own_passes.py tests/equivalence/test_check.py tests/commands/test_apply.py tests/testing
-# JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`.
-NEWEST_PYTHON ?= $(shell for p in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
-  "$$p" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
+# JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`. An interpreter on the PATH can be a shim of pyenv
+# that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked through as well.
+NEWEST_PYTHON ?= $(shell account=$$(getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6); \
+  for p in python3.12 python3 "$$PYENV_ROOT"/versions/3.12*/bin/python "$$HOME"/.pyenv/versions/3.12*/bin/python \
+    "$$account"/.pyenv/versions/3.12*/bin/python; do \
+  "$$p" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest -m "not slow" -p no:cacheprovider $(VERSION_TESTS)
