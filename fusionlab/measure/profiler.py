@@ -80,8 +80,8 @@ def trace_runs(run: Callable[[], None], runs: int, module: str) -> Trace:
         if not found:
             return Trace((), "the profiler wrote no trace")
         with warnings.catch_warnings():
-            # jaxlib 0.11 makes the types of its iterators when they are first used, on Python 3.12 with a warning; where
-            # warnings are errors, that ends the process.
+            # jaxlib 0.11 makes the types of its iterators when they are first used, on Python 3.12 with a warning;
+            # where warnings are errors, that ends the process.
             warnings.simplefilter("ignore", DeprecationWarning)
             profile = jax.profiler.ProfileData.from_file(str(found[-1]))
             return split_runs(device_events(profile, module), run_windows(profile), runs)
