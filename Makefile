@@ -44,17 +44,23 @@ fuzz: .venv/.test-installed
 VERSION_TESTS := tests/codegen/test_compile.py tests/codegen/test_raising.py tests/codegen/test_row_kernels.py \
   tests/codegen/forward_laplacian/test_jets.py tests/codegen/forward_laplacian/test_determinants.py \
   tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/test_optimized.py tests/hlo/test_loops.py \
-  tests/measure/test_ledger.py tests/measure/test_thunks.py tests/passes/test_cases.py tests/passes/test_numbers.py \
-  tests/passes/test_own_passes.py tests/equivalence/test_check.py tests/commands/test_apply.py tests/testing
-# JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`.
-NEWEST_PYTHON ?= $(shell for p in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
-  "$$p" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
+  tests/measure/test_ledger.py tests/measure/test_thunks.py tests/measure/test_profiler.py tests/bench \
+  tests/measure/test_session.py tests/passes/test_cases.py tests/passes/test_numbers.py \
+  tests/passes/test_own_passes.py tests/equivalence/test_check.py tests/commands/test_apply.py \
+  tests/optimizing/test_calls.py tests/optimizing/test_surroundings.py tests/testing
+VERSION_OPTIONS := -m "not slow" -p no:cacheprovider --numprocesses $(WORKERS) --dist loadfile
+# JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`. An interpreter on the PATH can be a shim of pyenv
+# that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked through as well.
+NEWEST_PYTHON ?= $(shell account=$$(getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6); \
+  for p in python3.12 python3 "$$PYENV_ROOT"/versions/3.12*/bin/python "$$HOME"/.pyenv/versions/3.12*/bin/python \
+    "$$account"/.pyenv/versions/3.12*/bin/python; do \
+  "$$p" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 test-lowest: .venv-lowest/.installed
-	.venv-lowest/bin/python -m pytest -m "not slow" -p no:cacheprovider $(VERSION_TESTS)
+	.venv-lowest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
 
 test-newest: .venv-newest/.installed
-	.venv-newest/bin/python -m pytest -m "not slow" -p no:cacheprovider $(VERSION_TESTS)
+	.venv-newest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
 
 newest-python:
 	@echo "$(NEWEST_PYTHON)"
@@ -62,14 +68,14 @@ newest-python:
 .venv-lowest/.installed: pyproject.toml requirements-lowest.txt
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip --disable-pip-version-check install --quiet -c requirements-lowest.txt \
-	  --editable '.[targets,models]' pytest hypothesis
+	  --editable '.[targets,models]' pytest pytest-xdist hypothesis
 	@touch $@
 
 .venv-newest/.installed: pyproject.toml
 	@test -n "$(NEWEST_PYTHON)" || { echo "JAX 0.11 needs Python 3.12, and none was found: say make NEWEST_PYTHON=..." >&2; exit 2; }
 	rm -rf .venv-newest && $(NEWEST_PYTHON) -m venv .venv-newest
 	.venv-newest/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[targets,models]' \
-	  pytest hypothesis
+	  pytest pytest-xdist hypothesis
 	@touch $@
 
 docs: .venv/.test-installed

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -78,8 +79,12 @@ def trace_runs(run: Callable[[], None], runs: int, module: str) -> Trace:
         found = sorted(Path(folder).rglob("*.xplane.pb"))
         if not found:
             return Trace((), "the profiler wrote no trace")
-        profile = jax.profiler.ProfileData.from_file(str(found[-1]))
-        return split_runs(device_events(profile, module), run_windows(profile), runs)
+        with warnings.catch_warnings():
+            # jaxlib 0.11 makes the types of its iterators when they are first used, on Python 3.12 with a warning;
+            # where warnings are errors, that ends the process.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            profile = jax.profiler.ProfileData.from_file(str(found[-1]))
+            return split_runs(device_events(profile, module), run_windows(profile), runs)
 
 
 def _profiling(folder: str) -> Any:
