@@ -13,6 +13,7 @@ import pytest
 
 import fusionlab
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.passes.catalogue import PASSES
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import Broken, SineToCosine, made_by
@@ -203,3 +204,18 @@ def test_a_report_for_a_gpu_that_is_not_there(monkeypatch, tmp_path):
     assert entry.before.dynamic_launches > 0
     assert entry.decision.platform == "cuda"
     assert "not run" in entry.lines[-1]
+
+
+def test_a_verdict_of_another_device_is_not_taken(tmp_path, monkeypatch):
+    """A GPU that multiplies in TF32 gives other numbers than one that does not, and than the CPU."""
+
+    def decided():
+        function = fusionlab.optimize(repeated, HOIST, cache=tmp_path)
+        function(1.0, 0.5)
+        return function.fusionlab.decisions[0]
+
+    assert not decided().remembered
+    assert decided().remembered
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    assert not decided().remembered
+    assert surroundings("cuda").startswith("absent")
