@@ -37,7 +37,8 @@ outside_of_traces: Callable[[], bool] = trace_state_clean
 
 
 OF_A_MESH = (
-    "it uses the axes of a mesh or of a map, or closes over arrays that are traced there: optimise the function around that"
+    "it uses the axes of a mesh or of a map, or closes over arrays that are traced there: "
+    "optimise the function around that"
 )
 
 

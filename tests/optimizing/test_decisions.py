@@ -94,6 +94,9 @@ def test_words_that_are_not_known():
         ({"pipeline": "fuse-jvp-replai"}, "did you mean: fuse-jvp-replay"),
         ({"check": "often"}, "unknown check 'often'"),
         ({"on_difference": "ignore"}, "unknown on_difference 'ignore'"),
+        ({"check": None}, "unknown check 'None'"),
+        ({"pipeline": None}, "pipeline is the names of passes, .* and not None"),
+        ({"cache": 3}, "cache is True, False or a folder, and not 3"),
         ({"chek": "never"}, "unknown option of optimize 'chek'; did you mean: check"),
     ):
         with pytest.raises(InputError, match=message):
@@ -219,3 +222,17 @@ def test_a_verdict_of_another_device_is_not_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
     assert not decided().remembered
     assert surroundings("cuda").startswith("absent")
+
+
+def test_an_opaque_call_is_named_with_what_can_be_done():
+    """The check needs every operation in float64, and of a library call that is not known it has none."""
+
+    def function(x, w):
+        return repeated(x, w) + jnp.linalg.eigvalsh(jnp.outer(x, x))[0]
+
+    optimized = fusionlab.optimize(function, HOIST, cache=False)
+    with pytest.warns(NotOptimizedWarning, match=r"custom call @\w*syevd\w* is opaque at .*check='never' runs"):
+        optimized(jnp.ones(2), 0.5)
+    unseen = fusionlab.optimize(function, HOIST, cache=False, check="never")
+    np.testing.assert_allclose(unseen(jnp.ones(2), 0.5), function(jnp.ones(2), 0.5), rtol=1e-5)
+    assert unseen.fusionlab.state == "rewritten"
