@@ -79,7 +79,7 @@ def moved(x, w):
 
 with jax.set_mesh(explicit_mesh):
     np.testing.assert_allclose(functions[0](*given), expected, rtol=1e-4)
-    slope, of_original = (jax.grad(lambda x, f=f: f(given[0], x).sum())(given[1]) for f in (function, laplacians))
+    slope, of_original = (jax.grad(lambda x, f=f: f(given[0], x).sum())(given[1]) for f in (functions[1], laplacians))
     np.testing.assert_allclose(slope, of_original, rtol=1e-5, atol=1e-5)
     function = fusionlab.optimize(moved, **hoist)
     np.testing.assert_allclose(function(given[1], 0.5), repeated(x, 0.5), rtol=1e-6)
