@@ -63,7 +63,7 @@ def main(molecule: str = "CH4", ansatz: str = "default", walkers: int = 64, step
 
     local_energy = jax.vmap(hamiltonian.local_energy(network.apply), (None, None, 0))
     plain: Callable[..., Any] = jax.jit(local_energy)
-    optimized: Callable[..., Any] = fusionlab.optimize(local_energy)
+    optimized = fusionlab.optimize(local_energy)
 
     sample = jax.jit(sampler.sample)
     state = jax.jit(sampler.init, static_argnums=2)(key, parameters, walkers, nuclei)
@@ -82,7 +82,7 @@ def main(molecule: str = "CH4", ansatz: str = "default", walkers: int = 64, step
             )
     total = sum(row.plain_s for row in rows) / sum(row.optimized_s for row in rows)
     print(f"local energies {total:.2f} times faster")
-    print(optimized.fusionlab.report())  # type: ignore[attr-defined]
+    print(optimized.fusionlab.report())
     return rows, optimized
 
 

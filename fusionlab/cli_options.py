@@ -125,7 +125,8 @@ def console_for(as_json: bool) -> Console:
 
     if as_json:
         return Console(quiet=True)
-    return Results(highlight=False, width=None if sys.stdout.isatty() else 160)
+    # What is printed has names and shapes in brackets, which are no markup: fusionlab[deepqmc].
+    return Results(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
 
 
 def finish(document: Any, as_json: bool) -> None:

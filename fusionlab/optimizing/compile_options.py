@@ -1,8 +1,9 @@
-"""XLA options of optimised functions."""
+"""XLA options of optimised functions, and what else of their surroundings their numbers depend on."""
 
 from __future__ import annotations
 
 import functools
+import os
 
 import jax
 
@@ -17,3 +18,17 @@ def options_of_calls() -> dict[str, str | int | bool]:
     except jax.errors.JaxRuntimeError:
         return {}
     return dict(RIGHT_ON_CPU)
+
+
+def surroundings(platform: str) -> str:
+    """What the same program's numbers depend on besides it: the kind of device and the flags of the environment.
+
+    What was compared on one GPU, or on a CPU for a GPU that is not there, says nothing of another: one multiplies in
+    TF32 and the other does not.
+    """
+    try:
+        kind = jax.local_devices(backend={"cuda": "gpu"}.get(platform, platform))[0].device_kind
+    except RuntimeError:
+        kind = "absent"
+    flags = [f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "NVIDIA_TF32_OVERRIDE")]
+    return " ".join([kind, *flags])

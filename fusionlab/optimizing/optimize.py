@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import jax
 
@@ -15,6 +15,26 @@ from fusionlab.optimizing.optimized import Optimized
 from fusionlab.optimizing.policy import Check, OnDifference, Policy
 
 
+@overload
+def optimize(
+    function: Callable[..., Any],
+    pipeline: str = ...,
+    *,
+    check: Check = ...,
+    on_difference: OnDifference = ...,
+    cache: bool | str | Path = ...,
+    **jit_options: Any,
+) -> Optimized: ...
+@overload
+def optimize(
+    function: None = None,
+    pipeline: str = ...,
+    *,
+    check: Check = ...,
+    on_difference: OnDifference = ...,
+    cache: bool | str | Path = ...,
+    **jit_options: Any,
+) -> Callable[[Callable[..., Any]], Optimized]: ...
 def optimize(
     function: Callable[..., Any] | None = None,
     pipeline: str = "fuse-jvp-replay",
@@ -23,7 +43,7 @@ def optimize(
     on_difference: OnDifference = "original",
     cache: bool | str | Path = True,
     **jit_options: Any,
-) -> Any:
+) -> Optimized | Callable[[Callable[..., Any]], Optimized]:
     """``jax.jit(function, **jit_options)`` whose program is rewritten by ``pipeline``; also a decorator.
 
     On the first call with arguments of new shapes, dtypes or static values the function is lowered, rewritten, compared

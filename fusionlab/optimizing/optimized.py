@@ -158,8 +158,8 @@ def _body(function: Callable[..., Any], rewriter: Rewriter, dynamic: Dynamic | N
             rewriter.refuse(why, surprising)
             return as_it_is
         if dynamic is not None and traced.plain is not None:
-            known = traced.arguments is not None and traced.plain is traced.jaxpr
-            dynamic[traced.plain] = tuple(moving[argument] for argument in traced.arguments or ()) if known else None
+            known = traced.arguments
+            dynamic[traced.plain] = None if known is None else tuple(moving[argument] for argument in known)
         flat = apply_owned(rewriter, traced.jaxpr, traced.plain, traced.operands)
         return jax.tree.unflatten(results[0], flat)
 

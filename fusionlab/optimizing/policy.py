@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from fusionlab.codegen.cache import default_cache
-from fusionlab.errors import unknown
+from fusionlab.errors import InputError, unknown
 from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.contract import Pass
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline
@@ -40,10 +40,14 @@ class Policy:
     @staticmethod
     def of(pipeline: str, check: str, on_difference: str, cache: bool | str | Path) -> Policy:
         """The policy of these words; InputError for one that is not known, with the nearest."""
+        if not isinstance(pipeline, str):
+            raise InputError(f"pipeline is the names of passes, as 'fuse-jvp-replay', and not {pipeline!r}")
+        if not isinstance(cache, bool | str | Path):
+            raise InputError(f"cache is True, False or a folder, and not {cache!r}")
         if check not in get_args(Check):
-            raise unknown("check", check, get_args(Check))
+            raise unknown("check", str(check), get_args(Check))
         if on_difference not in get_args(OnDifference):
-            raise unknown("on_difference", on_difference, get_args(OnDifference))
+            raise unknown("on_difference", str(on_difference), get_args(OnDifference))
         return Policy(parse_pipeline(pipeline), check, on_difference, _folder(cache))  # type: ignore[arg-type]
 
 

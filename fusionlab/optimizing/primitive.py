@@ -9,6 +9,7 @@ run, and a function that is only differentiated keeps its own rules.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax._src import checkify as checking
 from jax._src.core import trace_state_clean
 from jax._src.interpreters.batching import batch_jaxpr2
+from jax._src.interpreters.mlir import lower_with_sharding_in_types
+from jax.experimental import jet
 from jax.extend import core as extended
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.partial_eval import dce_jaxpr
@@ -32,7 +36,10 @@ outside_of_traces: Callable[[], bool] = trace_state_clean
 """Whether no JAX transformation is being traced here."""
 
 
-OF_A_MESH = "it uses the axes of a mesh or of a map: optimise the function around that"
+OF_A_MESH = (
+    "it uses the axes of a mesh or of a map, or closes over arrays that are traced there: "
+    "optimise the function around that"
+)
 
 
 class Owner(Protocol):
@@ -59,8 +66,9 @@ def apply_owned(owner: Owner, jaxpr: Any, plain: Any, operands: Sequence[Any]) -
 class Traced:
     """A function of arrays as a jaxpr, its operands, and the same traced ``plain``, without a mesh's axes (or None).
 
-    ``arguments`` are the positions of the operands among the function's arguments, None where it also closes over
-    arrays that are being traced. Arguments that it does not use are no operands.
+    ``arguments`` are the positions of the operands among the function's arguments, None where ``plain`` takes others: a
+    device's part of them, or also arrays that are being traced and closed over. Arguments that it does not use are no
+    operands.
     """
 
     jaxpr: Any
@@ -78,11 +86,12 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
         jaxpr = _opened(jaxpr, operands, len(captured))
     used = _used(jaxpr)
     jaxpr, operands = _with_only(jaxpr, used), [operands[position] for position in used]
-    plain = jaxpr
-    if any(_varies(type_) for type_ in (*jaxpr.in_avals, *jaxpr.out_avals)):
+    plain, types = jaxpr, (*jaxpr.in_avals, *jaxpr.out_avals)
+    in_parts = any(map(_varies, types))
+    if in_parts or any(map(_explicit, types)):
         with without_mesh():
-            plain = _plain(function, arguments, used) if not captured else None
-    return Traced(jaxpr, plain, operands, None if captured else tuple(used))
+            plain = _plain(function, arguments, used, jaxpr) if not captured else None
+    return Traced(jaxpr, plain, operands, None if captured or in_parts else tuple(used))
 
 
 def _used(jaxpr: Any) -> list[int]:
@@ -111,16 +120,21 @@ def _with_only(jaxpr: Any, used: Sequence[int]) -> Any:
 def _nothing(type_: Any) -> Any:
     if jax.dtypes.issubdtype(type_.dtype, jax.dtypes.prng_key):
         return jnp.broadcast_to(jax.random.key(0, impl=type_.dtype._impl.name), type_.shape)
-    return jnp.zeros(type_.shape, type_.dtype)
+    return jnp.zeros(type_.shape, type_.dtype, out_sharding=type_.sharding if _explicit(type_) else None)
 
 
-def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequence[int]) -> Any:
-    types = [jax.typeof(argument) for argument in arguments]
+def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequence[int], of_a_mesh: Any) -> Any:
+    types = [_without_sharding(jax.typeof(argument)) for argument in arguments]
     try:
-        jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in types))
+        jaxpr = jax.make_jaxpr(function)(*types)
     except Exception:  # of a mesh's axes, and JAX has no one error for that
         return None
-    return _with_only(jaxpr, used)
+    before, now = ([_without_sharding(type_) for type_ in one.out_avals] for one in (of_a_mesh, jaxpr))
+    return _with_only(jaxpr, used) if now == before else None
+
+
+def _without_sharding(type_: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(type_.shape, type_.dtype, weak_type=getattr(type_, "weak_type", False))
 
 
 def owned(jaxpr: Any) -> Any:
@@ -137,8 +151,6 @@ def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
         return f"it has effects ({', '.join(effects)})", True
     if callbacks := sorted(set(_callbacks(jaxpr.jaxpr))):
         return f"it calls back into Python ({', '.join(callbacks)}), and a rewritten module cannot", True
-    if any(_explicit(type_) for type_ in (*jaxpr.in_avals, *jaxpr.out_avals)):
-        return "arguments are sharded over explicit axes: use Auto axes or shard_map", True
     return "", False
 
 
@@ -190,8 +202,9 @@ def _batched(axis: Any, operands: Any, axes: Any, *, jaxpr: Any, plain: Any, own
     batched, outer = batch_jaxpr2(jaxpr, axis, tuple(axes))
     same = plain if plain is None else batched
     if plain is not None and plain is not jaxpr:
+        of_no_mesh = dataclasses.replace(axis, spmd_name=None, _ema=None)
         with without_mesh():
-            same, _ = batch_jaxpr2(plain, axis, tuple(axes))
+            same, _ = batch_jaxpr2(plain, of_no_mesh, tuple(axes))
     return _optimized.bind(*operands, jaxpr=batched, plain=same, owner=owner), outer
 
 
@@ -239,7 +252,23 @@ def _lowered(context: Any, *operands: Any, jaxpr: Any, plain: Any, owner: Owner)
     symbol = mlir.merge_mlir_modules(
         module, f"fusionlab_{owner.name}", inner, dst_symtab=context.module_context.symbol_table
     )
-    return func.CallOp(types, ir.FlatSymbolRefAttr.get(symbol), list(operands)).results
+    results = func.CallOp(types, ir.FlatSymbolRefAttr.get(symbol), list(operands)).results
+    pairs = zip(results, context.avals_out, strict=True)
+    return [lower_with_sharding_in_types(context, result, type_) for result, type_ in pairs]
+
+
+def _checked(*given: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    """Under ``checkify``: the original with its checks, unless only those of its author are asked for, which it has
+    none of (they are effects). Before the error JAX 0.11 gives a context."""
+    place = next(at for at, one in enumerate(given) if isinstance(one, checking.Error))
+    context, (error, enabled, *operands) = given[:place], given[place:]
+    if not enabled - checking.user_checks:
+        return error, _optimized.bind(*operands, jaxpr=jaxpr, plain=plain, owner=owner)
+    return checking.checkify_jaxpr(*context, jaxpr, enabled, error, *operands)
+
+
+def _in_taylor_mode(primals: Any, series: Any, *, jaxpr: Any, plain: Any, owner: Owner) -> Any:
+    return jet.jet(extended.jaxpr_as_fun(jaxpr), primals, series, factorial_scaled=False)
 
 
 _optimized.def_impl(_evaluated)
@@ -247,4 +276,6 @@ _optimized.def_abstract_eval(_abstract)
 batching.fancy_primitive_batchers[_optimized] = _batched
 ad.primitive_jvps[_optimized] = _differentiated
 ad.primitive_transposes[_optimized] = _transposed
+checking.error_checks[_optimized] = _checked
+jet.jet_rules[_optimized] = _in_taylor_mode
 mlir.register_lowering(_optimized, _lowered, cacheable=False)

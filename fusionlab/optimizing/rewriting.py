@@ -27,6 +27,7 @@ from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.checking import DRAWN, GIVEN, Runners
+from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
@@ -143,7 +144,8 @@ class Rewriter:
             self.latest = key
             return
         original = lower_jaxpr(jaxpr, platform, self.name)
-        key = key_of(original, self.policy.pipeline, str((call.alone, sorted(call.options.items()))))
+        how = call.alone, sorted(call.options.items()), surroundings(platform)
+        key = key_of(original, self.policy.pipeline, str(how))
         found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
         decision = replace(found or self._rewritten(original), alone=call.alone)
         self.jaxprs[key], self.latest, keys[platform, call.alone] = jaxpr, key, key

@@ -1,8 +1,8 @@
 """Rewritten programs that were made and checked before: one file each, that is whole or not there.
 
 A file is found under what decides its content: the original program, the pipeline, the versions, the sources of
-fusionlab and how the program is to be compiled. It holds records and a StableHLO module under its own SHA-256; a file
-that is not what was written is passed over and written again.
+fusionlab, how the program is to be compiled and on which kind of device. It holds records and a StableHLO module under
+its own SHA-256; a file that is not what was written is passed over and written again.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: 
     time fails: nobody knows how often it runs. ``fn``, ``args`` and ``target`` as for ``ledger``, whose result comes
     back.
     """
+    __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)
     if made.counts.unknown_trip_loops:
         raise AssertionError(_said(made, "its launches are not known: a loop has no known trip count", made.rows))
@@ -41,6 +42,7 @@ def assert_no_layout_copies(
     memsets. ``scope`` (a ``jax.named_scope``) restricts it to kernels that hold something of that scope; what XLA made
     by itself belongs to no scope. InputError for a scope that no launch carries.
     """
+    __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)
     rows = [row for row in _of_scope(made, scope) if row.family == "layout" and row.dynamic_launches]
     copies = [site for site in made.sites if site.kind == "kCopy" and site.dynamic and scope is None]
@@ -62,6 +64,7 @@ def assert_fused(
     by its trips. The message has XLA's reasons for the boundaries that it left. What XLA made by itself belongs to no
     scope. InputError for a scope that no launch carries.
     """
+    __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)
     rows = [row for row in _of_scope(made, scope) if row.family not in LIBRARY and row.dynamic_launches]
     count = sum(row.dynamic_launches for row in rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ _MOST_ROWS = 40
 _made: list[Ledger] = []
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger:
     """What a compiled function launches. ``rows`` are its launch sites in XLA's order, copies apart.
 
@@ -30,7 +30,10 @@ class Ledger:
     """
 
     program: Program
-    compiled: Compiled = field(repr=False)
+    compiled: Compiled
+
+    def __repr__(self) -> str:
+        return f"<ledger of {self.program.name} on {self.compiled.target.name}>"
 
     @property
     def dynamic_launches(self) -> int:

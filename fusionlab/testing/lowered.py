@@ -24,7 +24,7 @@ def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
     three need no ``args``. InputError for arguments that do not fit, for what is none of these, and for a Program of
     another platform.
     """
-    _require_arguments(args)
+    require_tuple(args)
     if isinstance(given, Program | Workload | jax.stages.Traced):
         if args:
             raise InputError("a Program, a Workload and a jax.stages.Traced have their arguments in them: give no args")
@@ -67,22 +67,22 @@ def flat_program(given: Any, args: Sequence[Any]) -> Program:
 
 def arrays_of(args: Sequence[Any]) -> tuple[np.ndarray, ...]:
     """The arrays of ``args`` in pytree order, as ``flat_program`` takes them. InputError for abstract ones."""
-    _require_arguments(args)
+    require_tuple(args)
     leaves = [leaf for leaf in jax.tree.leaves(tuple(args)) if is_array(leaf)]
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         raise InputError("numbers are compared: give arrays, not jax.ShapeDtypeStruct")
     return tuple(np.asarray(jax.numpy.asarray(leaf)) for leaf in leaves)
 
 
+def require_tuple(args: Any) -> None:
+    """InputError where the only argument is given in place of the tuple of arguments."""
+    if not isinstance(args, tuple | list):
+        raise InputError(f"args is the tuple of the function's arguments, as (x,), and not one {type(args).__name__}")
+
+
 def is_array(leaf: Any) -> bool:
     """Whether a leaf of the arguments is an array (or a float) and not a setting."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | complex | jax.ShapeDtypeStruct)
-
-
-def _require_arguments(args: Any) -> None:
-    """InputError for one argument where a tuple of them is asked for: an array would be taken apart into its rows."""
-    if not isinstance(args, tuple | list):
-        raise InputError(f"args is the tuple of a function's arguments, not {type(args).__name__}: write (x,) for one")
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any]) -> Any:

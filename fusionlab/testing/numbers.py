@@ -23,6 +23,7 @@ def assert_equivalent(f: Any, g: Any, args: Sequence[Any], *, perturbations: int
     has to be right (docs/trust.md). Results are compared leaf by leaf. No verdict is a failure too. The verdict comes
     back. InputError for arguments without numbers.
     """
+    __tracebackhide__ = True  # pytest then shows the line of the test
     arrays = arrays_of(args)
     original, other = flat_program(f, args), flat_program(g, args)
     try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fusionlab.testing.ledger import take_made
+from fusionlab.testing.ledger import Ledger, take_made
 
 
 def pytest_runtest_setup() -> None:
@@ -22,10 +22,20 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport() -> Generator[None, Any, None]:
-    """The ledgers become sections of the report of a call that failed."""
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """The ledgers that a failing test or its set-up made, and those that fixtures gave it, become sections of its
+    report."""
     outcome = yield
     report = outcome.get_result()
-    if report.when == "call" and report.failed:
-        for made in take_made():
-            report.sections.append((f"fusionlab ledger of {made.program.name}", made.text()))
+    if report.when == "teardown" or not report.failed:
+        return
+    given = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Ledger)]
+    for made in {id(one): one for one in (*take_made(), *given)}.values():
+        report.sections.append((f"fusionlab ledger of {made.program.name}", _text(made)))
+
+
+def _text(made: Ledger) -> str:
+    try:
+        return made.text()
+    except Exception as error:  # one that leaves a hook ends the whole session of pytest
+        return f"it cannot be told: {type(error).__name__}: {error}"

@@ -82,7 +82,7 @@ def test_a_model_that_cannot_be_made_says_why(cli, no_deepqmc):
     assert re.search(
         r"not available: orbformer LiH, orbformer-flash LiH: .*must be neutral, not of charge 1", result.stdout
     )
-    assert re.search(r"not available: deepqmc:paulinet LiH, .*pip install", result.stdout)
+    assert re.search(r"not available: deepqmc:paulinet LiH, .*pip install 'fusionlab\[deepqmc\]'", result.stdout)
     assert re.search(r"^ *paulinet +LiH +3 ", result.stdout, re.MULTILINE)
     alone = cli("models", "--model", "orbformer", "--molecule", "LiH", "--charge", "1")
     assert (alone.exit_code, alone.stdout, alone.stderr.count("\n")) == (2, "", 1)

@@ -37,3 +37,16 @@ def arguments(walkers=4, electrons=2):
 def repeated(x, w):
     """Five times x -> x sin(w): sin(w) is computed in every trip until it is hoisted."""
     return jax.lax.fori_loop(0, 5, lambda i, value: value * jnp.sin(w), x)
+
+
+def laplacians(w, x):
+    """Of sum(tanh(x w)^2) for walkers [walkers, 3], batched by hand: ``vmap`` of a loop fails over Explicit axes in JAX
+    0.10.2."""
+    gradient, jvp = jax.linearize(jax.grad(lambda x: jnp.sum(jnp.tanh(x @ w) ** 2)), x)
+    sharding = jax.typeof(x).sharding
+
+    def add(k, sum_):
+        along = jnp.broadcast_to(jnp.eye(3)[k], x.shape, out_sharding=None if sharding.mesh.empty else sharding)
+        return sum_ + jnp.sum(jvp(along) * along, axis=1)
+
+    return jax.lax.fori_loop(0, 3, add, 0.0 * gradient[:, 0])

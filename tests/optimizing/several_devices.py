@@ -1,14 +1,12 @@
 """Run by test_calls in a process with four devices: shardings and shard_map around an optimised function."""
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import fusionlab
-from tests.optimizing.networks import arguments, energy, repeated
+from tests.optimizing.networks import arguments, energy, laplacians, repeated
 
 mesh = jax.make_mesh((4,), ("walkers",), axis_types=(AxisType.Auto,))
 over, everywhere = (NamedSharding(mesh, spec) for spec in (PartitionSpec("walkers"), PartitionSpec()))
@@ -25,9 +23,9 @@ text = function.lower(parameters, walkers).compile().as_text()
 assert "all-gather" not in text, "the walkers are gathered"
 assert "all-reduce" not in text, "the walkers are summed over"
 
-given = jax.device_put(walkers, over)
+over_auto = jax.device_put(walkers, over)
 checked = fusionlab.optimize(repeated, pipeline="hoist-loop-invariants", cache=False)
-np.testing.assert_allclose(checked(given, 0.5), repeated(walkers, 0.5), rtol=1e-6)
+np.testing.assert_allclose(checked(over_auto, 0.5), repeated(walkers, 0.5), rtol=1e-6)
 assert checked.fusionlab.decisions[0].compared_on == "the given arguments"
 
 hoist = {"pipeline": "hoist-loop-invariants", **options}
@@ -54,15 +52,40 @@ assert "mesh" in function.fusionlab.reason
 around = fusionlab.optimize(total, **hoist)
 np.testing.assert_allclose(around(jnp.ones(4)), total(jnp.ones(4)), rtol=1e-6)
 
-explicit = NamedSharding(jax.make_mesh((4,), ("walkers",), axis_types=(AxisType.Explicit,)), PartitionSpec("walkers"))
-function = fusionlab.optimize(repeated, **hoist)
-with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always")
-    np.testing.assert_allclose(function(jax.device_put(walkers, explicit), 0.5), repeated(walkers, 0.5), rtol=1e-6)
-assert any("explicit axes" in str(warning.message) for warning in said), said
-assert "use Auto axes or shard_map" in function.fusionlab.reason
+explicit_mesh = jax.make_mesh((4,), ("walkers",), axis_types=(AxisType.Explicit,))
+explicit, whole = (NamedSharding(explicit_mesh, spec) for spec in (PartitionSpec("walkers"), PartitionSpec()))
+w, x = parameters[0][0], walkers.reshape(8, 6)[:, :3]
+expected = laplacians(w, x)
+given = jax.device_put(w, whole), jax.device_put(x, explicit)
+functions = [fusionlab.optimize(laplacians, cache=False, check=check) for check in ("once", "never")]
+for function, around, on in zip(functions, (lambda f: f, jax.jit), ("the given arguments", ""), strict=True):
+    found = around(function)(*given)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert found.sharding.is_equivalent_to(explicit, 1), found.sharding
+    (decision,) = function.fusionlab.decisions
+    assert decision.rewritten is not None, decision.reason
+    assert decision.compared_on == on
+assert "all-gather" not in function.lower(*given).compile().as_text(), "the walkers are gathered"
+
+function = fusionlab.optimize(lambda x, w, unused: repeated(x, w), **hoist)
+batched = jax.jit(jax.vmap(function, (0, None, 0)))
+np.testing.assert_allclose(batched(given[1], 0.5, given[1]), repeated(x, 0.5), rtol=1e-6)
+assert function.fusionlab.state == "rewritten", function.fusionlab.reason
+
+
+def moved(x, w):
+    return jax.sharding.reshard(repeated(x, w), PartitionSpec())
+
+
+with jax.set_mesh(explicit_mesh):
+    np.testing.assert_allclose(functions[0](*given), expected, rtol=1e-4)
+    slope, of_original = (jax.grad(lambda x, f=f: f(given[0], x).sum())(given[1]) for f in (functions[1], laplacians))
+    np.testing.assert_allclose(slope, of_original, rtol=1e-5, atol=1e-5)
+    function = fusionlab.optimize(moved, **hoist)
+    np.testing.assert_allclose(function(given[1], 0.5), repeated(x, 0.5), rtol=1e-6)
+    assert "mesh" in function.fusionlab.reason
 
 with jax.set_mesh(mesh):
     function = fusionlab.optimize(repeated, **hoist)
-    np.testing.assert_allclose(function(given, 0.5), repeated(walkers, 0.5), rtol=1e-6)
+    np.testing.assert_allclose(function(over_auto, 0.5), repeated(walkers, 0.5), rtol=1e-6)
     assert function.fusionlab.state == "rewritten", function.fusionlab.reason

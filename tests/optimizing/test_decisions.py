@@ -13,6 +13,7 @@ import pytest
 
 import fusionlab
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.passes.catalogue import PASSES
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import Broken, SineToCosine, made_by
@@ -93,6 +94,9 @@ def test_words_that_are_not_known():
         ({"pipeline": "fuse-jvp-replai"}, "did you mean: fuse-jvp-replay"),
         ({"check": "often"}, "unknown check 'often'"),
         ({"on_difference": "ignore"}, "unknown on_difference 'ignore'"),
+        ({"check": None}, "unknown check 'None'"),
+        ({"pipeline": None}, "pipeline is the names of passes, .* and not None"),
+        ({"cache": 3}, "cache is True, False or a folder, and not 3"),
         ({"chek": "never"}, "unknown option of optimize 'chek'; did you mean: check"),
     ):
         with pytest.raises(InputError, match=message):
@@ -203,3 +207,32 @@ def test_a_report_for_a_gpu_that_is_not_there(monkeypatch, tmp_path):
     assert entry.before.dynamic_launches > 0
     assert entry.decision.platform == "cuda"
     assert "not run" in entry.lines[-1]
+
+
+def test_a_verdict_of_another_device_is_not_taken(tmp_path, monkeypatch):
+    """A GPU that multiplies in TF32 gives other numbers than one that does not, and than the CPU."""
+
+    def decided():
+        function = fusionlab.optimize(repeated, HOIST, cache=tmp_path)
+        function(1.0, 0.5)
+        return function.fusionlab.decisions[0]
+
+    assert not decided().remembered
+    assert decided().remembered
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    assert not decided().remembered
+    assert surroundings("cuda").startswith("absent")
+
+
+def test_an_opaque_call_is_named_with_what_can_be_done():
+    """The check needs every operation in float64, and of a library call that is not known it has none."""
+
+    def function(x, w):
+        return repeated(x, w) + jnp.linalg.eigvalsh(jnp.outer(x, x))[0]
+
+    optimized = fusionlab.optimize(function, HOIST, cache=False)
+    with pytest.warns(NotOptimizedWarning, match=r"custom call @\w*syevd\w* is opaque at .*check='never' runs"):
+        optimized(jnp.ones(2), 0.5)
+    unseen = fusionlab.optimize(function, HOIST, cache=False, check="never")
+    np.testing.assert_allclose(unseen(jnp.ones(2), 0.5), function(jnp.ones(2), 0.5), rtol=1e-5)
+    assert unseen.fusionlab.state == "rewritten"

@@ -59,7 +59,7 @@ def test_what_cannot_be_judged_is_a_failure():
 
 
 def test_abstract_arguments_have_no_numbers():
-    with pytest.raises(InputError, match=r"write \(x,\) for one"):
+    with pytest.raises(InputError, match=r"as \(x,\), and not one"):
         assert_equivalent(jnp.sin, jnp.sin, jnp.ones(3))
     with pytest.raises(InputError, match="give arrays"):
         assert_equivalent(network, network, (W, jax.ShapeDtypeStruct((4, 3), "float32")))
