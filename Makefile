@@ -15,7 +15,7 @@ help:
 	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 MINUTES=60"
 	@echo "make check      lint and types only"
 	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
-	@echo "make test-lowest, make test-newest   a tenth of the tests with the lowest and the newest dependencies"
+	@echo "make test-lowest, make test-newest   a third of the tests with the lowest and the newest dependencies"
 
 study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
@@ -40,7 +40,7 @@ fuzz: .venv/.test-installed
 	$(BIN)/python -m tests.fuzzing --seed $(SEED) --files $(FILES) --programs $(PROGRAMS) --replays $(REPLAYS) \
 	  --minutes $(MINUTES)
 
-# A tenth of the fast tests: those that touch JAX's and the other packages' interfaces.
+# A third of the fast tests: those that touch JAX's and the other packages' interfaces.
 VERSION_TESTS := tests/codegen/test_compile.py tests/codegen/test_raising.py tests/codegen/test_row_kernels.py \
   tests/codegen/forward_laplacian/test_jets.py tests/codegen/forward_laplacian/test_determinants.py \
   tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/test_optimized.py tests/hlo/test_loops.py \
