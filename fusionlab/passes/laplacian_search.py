@@ -20,7 +20,7 @@ from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.passes.laplacian_extremes import shifts
 from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
-from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float, with_what_follows
 
 _FOUND: dict[tuple[str, int], Laplacian | NoLaplacian] = {}
 _REMEMBERED = 32
@@ -72,11 +72,34 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
 
 
 def _search(question: DirectionSum) -> Laplacian:
-    numbers = ValueNumbers(question.flat, through_reshapes=True)
+    """Among what stands before the loop, then among what stands behind it and does not need it.
+
+    A loop that computes the function anew in every trip may be written before the function itself is called.
+    """
     tried: dict[Value, None] = {}
+    try:
+        return _search_in(question, tried)
+    except NotSeen:
+        raise
+    except (NoLaplacian, RaiseError):
+        if (later := with_what_follows(question)) is None:
+            raise
+        try:
+            return _search_in(later, tried)
+        except NotSeen:
+            raise
+        except (NoLaplacian, RaiseError):
+            pass  # what the first search said stands
+        raise
+
+
+def _search_in(question: DirectionSum, tried: dict[Value, None]) -> Laplacian:
+    """Candidates that are in ``tried`` are passed over; those that are tried come into it."""
+    numbers = ValueNumbers(question.flat, through_reshapes=True)
+    known = set(tried)
     refused: list[NoLaplacian | RaiseError] = []
     for x, walkers, outputs in _positions(question):
-        for group in _groups(question.before, outputs):
+        for group in _groups(question.before, [value for value in outputs if value not in known]):
             tried.update(dict.fromkeys(group))
             try:
                 found = _tried(question, numbers, x, walkers, group)

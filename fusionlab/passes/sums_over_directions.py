@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fusionlab.hlo.directions import identity_extent
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
@@ -63,6 +63,16 @@ def sum_of_loop(flat: FlatFunction, replay: Replay) -> DirectionSum:
         replay=replay,
         producer=loop.node,
     )
+
+
+def with_what_follows(question: DirectionSum) -> DirectionSum | None:
+    """``question`` with the nodes behind its loop that do not need it among those before; None where there are none."""
+    if question.replay is None:
+        return None
+    loop = question.replay.loop.node
+    needing = reached(question.flat, loop.results)
+    every = tuple(node for node in question.flat.nodes if node is not loop and needing.isdisjoint(node.results))
+    return replace(question, before=every) if len(every) > len(question.before) else None
 
 
 def _result_of_loop(flat: FlatFunction, replay: Replay) -> Value:

@@ -78,3 +78,26 @@ def test_complex_constants_beside_it(lowered, run_raised):
     result, arrays = rewritten(function, lowered, (WEIGHTS, X), "float64")
     assert len(result.applied) == 1, result.events
     np.testing.assert_allclose(run_raised(result.program, arrays)[2], abs(np.exp(1j * X).sum((1, 2))), rtol=1e-12)
+
+
+def test_the_function_may_be_called_behind_the_loop(lowered, run_raised):
+    """Where every trip takes the derivatives anew, nothing of the function stands before the loop."""
+
+    def function(weights, x):
+        laplacian = jax.vmap(lambda y: FORMS["jvp-in-loop"](smooth, weights, y))(x)
+        return jax.vmap(lambda y: (smooth(weights, y), jax.grad(smooth, 1)(weights, y)))(x), laplacian
+
+    result, arrays = rewritten(function, lowered, (WEIGHTS, X), "float64")
+    assert len(result.applied) == 1, result.events
+    assert "whose gradient" in result.applied[0].what
+    np.testing.assert_allclose(run_raised(result.program, arrays)[-1], of_hessian(smooth, X), rtol=1e-9)
+
+
+def test_other_values_behind_the_loop_change_no_reason(lowered):
+    def function(weights, x):
+        laplacian = jax.vmap(lambda y: FORMS["jvp-in-loop"](smooth, weights, y))(x)
+        return laplacian * jax.numpy.sin(x[:, 0, 0])
+
+    result, _ = rewritten(function, lowered, (WEIGHTS, X), "float64")
+    [declined] = result.events
+    assert declined.reason == "no value of one number per walker is computed from the positions before the loop"
