@@ -29,6 +29,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
 from fusionlab.hlo.program import Program, public_function
+from fusionlab.optimizing.same_function import same_function
 
 __all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_left_alone", "without_mesh"]
 
@@ -130,7 +131,10 @@ def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequenc
     except Exception:  # of a mesh's axes, and JAX has no one error for that
         return None
     before, now = ([_without_sharding(type_) for type_ in one.out_avals] for one in (of_a_mesh, jaxpr))
-    return _with_only(jaxpr, used) if now == before else None
+    if now != before or any(map(_explicit, jaxpr.out_avals)):
+        return None
+    plain = _with_only(jaxpr, used)
+    return plain if same_function(plain, of_a_mesh) else None
 
 
 def _without_sharding(type_: Any) -> jax.ShapeDtypeStruct:
@@ -204,7 +208,8 @@ def _batched(axis: Any, operands: Any, axes: Any, *, jaxpr: Any, plain: Any, own
     if plain is not None and plain is not jaxpr:
         of_no_mesh = dataclasses.replace(axis, spmd_name=None, _ema=None)
         with without_mesh():
-            same, _ = batch_jaxpr2(plain, of_no_mesh, tuple(axes))
+            same, places = batch_jaxpr2(plain, of_no_mesh, tuple(axes))
+            same = same if places == outer else None
     return _optimized.bind(*operands, jaxpr=batched, plain=same, owner=owner), outer
 
 

@@ -25,7 +25,8 @@ _EACH = "*"
 class Layer:
     """``count`` alike scopes under one name, ``title`` for readers, the one at ``depth`` of a path (0: the outermost).
 
-    ``sizes`` are the operations, but constants, of the smallest and the largest; ``identical`` as in ``Repeat``.
+    ``sizes`` are the operations, but constants, of the smallest and the largest; ``identical`` means
+    the same operations on the same shapes.
     """
 
     depth: int
@@ -102,4 +103,5 @@ def _merged(
 
 def _scope(view: nx.DiGraph, members: Iterable[str]) -> Scope:
     facts = [view.nodes[node] for node in members]
-    return Scope(Counter(one["name"] for one in facts), Counter(one["family"] for one in facts))
+    operations = Counter(f"{one['name']} {one['type']}" for one in facts)
+    return Scope(operations, Counter(one["family"] for one in facts))

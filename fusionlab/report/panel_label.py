@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from fusionlab.report.boxes import Box, Flow, Panel
@@ -111,8 +110,7 @@ def _layers_words(panel: Panel) -> str:
         return ""
     if len(panel.layers) == 1 and panel.layers[0].depth == len(panel.scope) - 1:
         return panel.layers[0].words
-    alike = "identical" if all(layer.identical for layer in panel.layers) else "alike"
-    return f"in {math.prod(layer.count for layer in panel.layers)} {alike} layers"
+    return "inside of alike layers"  # not of each, perhaps: nobody has counted that
 
 
 def _box_row(box: Box, widest: int) -> str:

@@ -93,7 +93,8 @@ def print_rows(
 ) -> None:
     """A plain table: the first ``words`` columns left, the numbers after them right.
 
-    Nothing is cut: where the terminal is too narrow, words go on in the next line, and numbers in another table below.
+    From 40 columns on nothing is cut: where the terminal is too narrow, words go on in the next line, and numbers in
+    another table below.
     """
     widths = [max(len(cell) for cell in (column, *(row[i] for row in rows))) for i, column in enumerate(columns)]
     for number, shown in enumerate(column_groups(widths, words, console.width)):

@@ -73,6 +73,20 @@ np.testing.assert_allclose(batched(given[1], 0.5, given[1]), repeated(x, 0.5), r
 assert function.fusionlab.state == "rewritten", function.fusionlab.reason
 
 
+def of_its_mesh(x, w):
+    return repeated(x, w) / max(1, jax.typeof(x).sharding.mesh.size)
+
+
+# Without its mesh it is another function, which must not be rewritten in its place.
+function = fusionlab.optimize(of_its_mesh, pipeline="hoist-loop-invariants", cache=False)
+np.testing.assert_allclose(function(given[1], 0.5), repeated(x, 0.5) / 4, rtol=1e-6)
+assert "mesh" in function.fusionlab.reason
+
+function = fusionlab.optimize(lambda x, w: jax.sharding.reshard(repeated(x, w), whole), **hoist)
+np.testing.assert_allclose(function(given[1], 0.5), repeated(x, 0.5), rtol=1e-6)
+assert "mesh" in function.fusionlab.reason
+
+
 def moved(x, w):
     return jax.sharding.reshard(repeated(x, w), PartitionSpec())
 

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import warnings
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -221,6 +222,16 @@ def test_a_verdict_of_another_device_is_not_taken(tmp_path, monkeypatch):
     assert decided().remembered
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
     assert not decided().remembered
+    monkeypatch.delenv("NVIDIA_TF32_OVERRIDE")
+    assert decided().remembered
+    monkeypatch.setattr(jax, "local_devices", lambda **_: [SimpleNamespace(device_kind="another")])
+    assert surroundings("cpu").startswith("another")
+    assert not decided().remembered
+
+    def none(**_):
+        raise RuntimeError("no such backend")
+
+    monkeypatch.setattr(jax, "local_devices", none)
     assert surroundings("cuda").startswith("absent")
 
 

@@ -1,0 +1,83 @@
+"""Whether two jaxprs are one function, but for how their arrays lie on a mesh.
+
+A function that is traced without the mesh that is around it may do something else there: divide by the number of
+devices, say. Equations that give what they are given elsewhere (``reshard``, ``pvary``) and parameters that name
+shardings do not count; everything else has to be the same, equation by equation. What cannot be compared counts as
+different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core as extended
+
+_OF_A_MESH = frozenset(("mesh_cast", "pcast", "pvary", "reshard", "sharding_constraint"))
+_NO_PART_OF_IT = frozenset(
+    ("ctx_mesh", "mesh", "resource_env", "in_layouts", "out_layouts", "name", "jaxpr_debug_info")
+)
+"""Parameters of equations, beside those with ``shard`` in their names, that do not say what is computed."""
+
+
+def same_function(one: Any, other: Any) -> bool:
+    """Whether two closed jaxprs compute the same of the same arguments."""
+    return bool(_told(one) == _told(other))
+
+
+def _told(closed: Any) -> Any:
+    constants = [("constant", *_array(value)) for value in closed.consts]
+    return _of_jaxpr(closed.jaxpr, constants)
+
+
+def _of_jaxpr(jaxpr: Any, constants: list[Any]) -> Any:
+    """The jaxpr as nested tuples: its variables are told by where they are made."""
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
+    known.update((variable, ("argument", i)) for i, variable in enumerate(jaxpr.invars))
+
+    def told(atom: Any) -> Any:
+        if isinstance(atom, extended.Literal):
+            return ("literal", *_array(atom.val))
+        return known[atom]
+
+    equations = []
+    for equation in jaxpr.eqns:
+        read = tuple(told(atom) for atom in equation.invars)
+        if equation.primitive.name in _OF_A_MESH:
+            known.update(zip(equation.outvars, read, strict=True))
+            continue
+        equations.append((equation.primitive.name, read, tuple(_parameters(equation.params))))
+        known.update((variable, ("made", len(equations), i)) for i, variable in enumerate(equation.outvars))
+    types = tuple((variable.aval.shape, str(variable.aval.dtype)) for variable in jaxpr.invars)
+    return types, tuple(equations), tuple(told(atom) for atom in jaxpr.outvars)
+
+
+def _parameters(parameters: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in sorted(parameters.items()):
+        if "shard" not in name and name not in _NO_PART_OF_IT:
+            yield name, _parameter(value)
+
+
+def _parameter(value: Any) -> Any:
+    if isinstance(value, extended.ClosedJaxpr):
+        return _told(value)
+    if isinstance(value, extended.Jaxpr):
+        return _of_jaxpr(value, [("constant", i) for i in range(len(value.constvars))])
+    if isinstance(value, tuple | list):
+        return tuple(map(_parameter, value))
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        return _array(value)
+    if isinstance(value, jax.core.AbstractValue):
+        return getattr(value, "shape", None), str(getattr(value, "dtype", ""))
+    if callable(value) and not isinstance(value, type):
+        return type(value).__name__  # rules of derivatives: nothing is differentiated here
+    return repr(value)
+
+
+def _array(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return (str(value.dtype), *_array(jax.random.key_data(value)))
+    array = np.asarray(value)
+    return str(array.dtype), array.shape, array.tobytes()
