@@ -16,9 +16,7 @@ import numpy as np
 from jax.extend import core as extended
 
 _OF_A_MESH = frozenset(("mesh_cast", "pcast", "pvary", "reshard", "sharding_constraint"))
-_NO_PART_OF_IT = frozenset(
-    ("ctx_mesh", "mesh", "resource_env", "in_layouts", "out_layouts", "name", "jaxpr_debug_info")
-)
+_NO_PART_OF_IT = frozenset(("ctx_mesh", "mesh", "in_layouts", "out_layouts", "name"))
 """Parameters of equations, beside those with ``shard`` in their names, that do not say what is computed."""
 
 

@@ -77,20 +77,21 @@ def _search(question: DirectionSum) -> Laplacian:
     A loop that computes the function anew in every trip may be written before the function itself is called.
     """
     tried: dict[Value, None] = {}
-    try:
-        return _search_in(question, tried)
-    except NotSeen:
-        raise
-    except (NoLaplacian, RaiseError):
-        if (later := with_what_follows(question)) is None:
-            raise
+    refused: list[NoLaplacian | RaiseError] = []
+    for asked in _asked(question):
         try:
-            return _search_in(later, tried)
+            return _search_in(asked, tried)
         except NotSeen:
             raise
-        except (NoLaplacian, RaiseError):
-            pass  # what the first search said stands
-        raise
+        except (NoLaplacian, RaiseError) as reason:
+            refused.append(reason)
+    raise refused[0]
+
+
+def _asked(question: DirectionSum) -> Iterator[DirectionSum]:
+    yield question
+    if (later := with_what_follows(question)) is not None:
+        yield later
 
 
 def _search_in(question: DirectionSum, tried: dict[Value, None]) -> Laplacian:

@@ -6,13 +6,13 @@ such a layer is found too.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import networkx as nx
 
-from fusionlab.report.parts import parts_of_stage
+from fusionlab.report.parts import with_parts
 from fusionlab.report.repeats import Scope, find_repeats
 
 Path = tuple[str, ...]
@@ -52,7 +52,8 @@ def drawn_once(view: nx.DiGraph, side: Mapping[str, str], paths: Mapping[str, Pa
 
     ``side`` gives each operation its role; only scopes of one role are compared. Constants keep their path.
     """
-    named = dict(paths) | _parts(view, side, paths)
+    in_order = {node: paths[node] for node in sorted(paths, key=lambda node: view.nodes[node]["order"])}
+    named = dict(paths) | with_parts(view, in_order, side)
     computing = [node for node in named if view.nodes[node]["family"] != "constant"]
     layers: dict[tuple[Path, str], tuple[Layer, ...]] = {}
     for depth in range(max(map(len, named.values()), default=0)):
@@ -71,37 +72,14 @@ def drawn_once(view: nx.DiGraph, side: Mapping[str, str], paths: Mapping[str, Pa
     return named, layers
 
 
-def _parts(view: nx.DiGraph, side: Mapping[str, str], paths: Mapping[str, Path]) -> dict[str, Path]:
-    """Paths with a scope ``part_1``, ``part_2``, ... of what is in stages whose layers have no scopes of their own."""
-    stages: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for node in sorted(paths, key=lambda node: view.nodes[node]["order"]):
-        path = paths[node]
-        if path and path[0].startswith("stage_") and view.nodes[node]["family"] != "constant":
-            stages[path[0], side[node]].append(node)
-    found: dict[str, Path] = {}
-    for (stage, _), nodes in stages.items():
-        inner = [paths[node][1:] for node in nodes]
-        done = [(view.nodes[node]["name"], view.nodes[node]["type"]) for node in nodes]
-        for node, path, part in zip(nodes, inner, parts_of_stage(done, inner), strict=True):
-            if part:
-                found[node] = (stage, f"part_{part}", *path)
-    return found
-
-
 def _merged(
     view: nx.DiGraph, scopes: Mapping[str, list[str]], depth: int
 ) -> Iterator[tuple[str, list[str], tuple[Layer, ...]]]:
     """Neighbouring scopes, alike ones in one: the name, the operations, and the layer where it stands for several."""
-    contents = {name: _scope(view, members) for name, members in scopes.items()}
+    contents = {name: Scope.of([view.nodes[node] for node in members]) for name, members in scopes.items()}
     single = dict(scopes)
     for repeat in find_repeats(contents):
         sizes = [contents[name].size for name in repeat.names]
         layer = Layer(depth, repeat.title, len(repeat.names), repeat.identical, (min(sizes), max(sizes)))
         yield f"{repeat.stem} {_EACH}", [node for name in repeat.names for node in single.pop(name)], (layer,)
     yield from ((name, members, ()) for name, members in single.items())
-
-
-def _scope(view: nx.DiGraph, members: Iterable[str]) -> Scope:
-    facts = [view.nodes[node] for node in members]
-    operations = Counter(f"{one['name']} {one['type']}" for one in facts)
-    return Scope(operations, Counter(one["family"] for one in facts))

@@ -9,8 +9,10 @@ spins do.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+import networkx as nx
 import numpy as np
 
 _LEAST_OPERATIONS = 10
@@ -69,3 +71,25 @@ def _longest(tokens: np.ndarray, period: int) -> tuple[int, int, int]:
         return 0, -period, 0
     at = int(lengths.argmax())
     return (int(lengths[at]) // period + 1) * period, -period, int(starts[at])
+
+
+def with_parts(
+    view: nx.DiGraph, paths: Mapping[str, tuple[str, ...]], groups: Mapping[str, Hashable]
+) -> dict[str, tuple[str, ...]]:
+    """New scopes, with a ``part_1``, ``part_2``, ... in them, of operations whose stage has layers without scopes.
+
+    ``paths`` are the scopes of the operations of ``view``, in program order; only those of one stage and of one of
+    ``groups`` are compared. Operations that are in no part, and constants, are not in what comes back.
+    """
+    stages: dict[tuple[str, Hashable], list[str]] = defaultdict(list)
+    for node, path in paths.items():
+        if path and path[0].startswith("stage_") and view.nodes[node]["family"] != "constant":
+            stages[path[0], groups[node]].append(node)
+    found: dict[str, tuple[str, ...]] = {}
+    for (stage, _), nodes in stages.items():
+        inner = [paths[node][1:] for node in nodes]
+        done = [(view.nodes[node]["name"], view.nodes[node]["type"]) for node in nodes]
+        for node, path, part in zip(nodes, inner, parts_of_stage(done, inner), strict=True):
+            if part:
+                found[node] = (stage, f"part_{part}", *path)
+    return found

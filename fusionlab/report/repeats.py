@@ -3,7 +3,7 @@
 Two scopes are *alike* when their names differ by the number at the end alone, they have the same families of matrix
 products, solves and reductions, and the larger has at most twice the operations of the smaller: a first layer that
 reads the features, or a last one without a message to pass on, is still that layer. *Identical* means the same number
-of operations by name.
+of operations by name and result types.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _NUMBERED = re.compile(r"(.+?)_?(\d+)")
 _COMPUTING = ("gemm", "triangular-solve", "factorisation", "attention", "reduction")
@@ -20,10 +21,16 @@ _MOST = 2.0
 
 @dataclass(frozen=True)
 class Scope:
-    """What is compared of a scope: its operations by name and by family."""
+    """What is compared of a scope: its operations by name and result types, and by family."""
 
     operations: Mapping[str, int]
     families: Mapping[str, int]
+
+    @staticmethod
+    def of(facts: Sequence[Mapping[str, Any]]) -> Scope:
+        """The scope of operations, from their attributes in ``hlo.graph``."""
+        operations = Counter(f"{one['name']} {one['type']}" for one in facts)
+        return Scope(operations, Counter(one["family"] for one in facts))
 
     @property
     def size(self) -> int:

@@ -16,7 +16,7 @@ from fusionlab.hlo.graph import graph, nodes_by_id
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.report.boxes import BOX_FAMILIES, adopt_constants, named_scopes
 from fusionlab.report.drawing import Row
-from fusionlab.report.parts import parts_of_stage
+from fusionlab.report.parts import with_parts
 from fusionlab.report.repeats import Repeat, Scope, find_repeats
 
 _LEAST_INSIDE = 100
@@ -95,18 +95,10 @@ class ScopeLeaves:
 
     def _with_parts(self, keys: dict[str, Key]) -> dict[str, Key]:
         """Keys with a scope ``part_1``, ``part_2``, ... in stages whose layers have no scopes of their own."""
-        stages: dict[Key, list[str]] = defaultdict(list)
-        for node, (loops, phase, scope, role) in keys.items():
-            if scope and scope[0].startswith("stage_") and self.view.nodes[node]["family"] != "constant":
-                stages[loops, phase, scope[:1], role].append(node)
-        found: dict[str, Key] = {}
-        for (loops, phase, stage, role), nodes in stages.items():
-            inner = [keys[node][2][1:] for node in nodes]
-            done = [(self.view.nodes[node]["name"], self.view.nodes[node]["type"]) for node in nodes]
-            for node, scope, part in zip(nodes, inner, parts_of_stage(done, inner), strict=True):
-                if part:
-                    found[node] = loops, phase, (*stage, f"part_{part}", *scope), role
-        return found
+        paths = {node: scope for node, (_, _, scope, _) in keys.items()}
+        groups = {node: (loops, phase, role) for node, (loops, phase, _, role) in keys.items()}
+        found = with_parts(self.view, paths, groups)
+        return {node: (keys[node][0], keys[node][1], path, keys[node][3]) for node, path in found.items()}
 
     def _folded(self, found: dict[Key, ScopeLeaf]) -> list[ScopeLeaf]:
         """The leaves without those that do next to nothing: these are part of the scope around them, if it is drawn."""
@@ -144,7 +136,7 @@ class ScopeLeaves:
 
     def _scope(self, leaf: ScopeLeaf) -> Scope:
         facts = [self.view.nodes[node] for node in leaf.members if self.view.nodes[node]["family"] != "constant"]
-        return Scope(Counter(one["name"] for one in facts), Counter(one["family"] for one in facts))
+        return Scope.of(facts)
 
     def trips(self, loops: Iterable[str]) -> int:
         """How often what is inside of all ``loops`` runs; a loop of unknown trips counts once."""
