@@ -64,12 +64,12 @@ class RewrittenEntry:
             asking = _Environment({**environment, **engine.environment}, engine)
         with raising.scope(self.producer):
             scaled = lap * np.asarray(found.scale, lap.dtype) if found.scale != 1 else lap
-            if self.offset is not None:
+            for value in found.gradients:
+                asking[value] = jnp.moveaxis(rows, 0, -1).reshape(value.type.shape)
+            if self.offset is not None:  # it may be made of the gradient
                 raising.run([node for node in self.of_offset if not all(v in asking for v in node.results)], asking)
                 scaled = asking[self.offset] + scaled
             asking[found.target] = scaled
-            for value in found.gradients:
-                asking[value] = jnp.moveaxis(rows, 0, -1).reshape(value.type.shape)
         raising.run([node for node in self.rest if not all(v in asking for v in node.results)], asking)
         return tuple(asking[value] for value in self.flat.returns)
 
