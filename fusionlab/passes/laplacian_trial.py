@@ -22,7 +22,7 @@ from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
 from fusionlab.passes.branch_doors import closed, open_doors
 from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
 from fusionlab.passes.laplacian_agreement import TOLERANCE, are_derivatives, common_factor
-from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, rounded, told_apart
+from fusionlab.passes.laplacian_guards import is_chosen, less_precise, nan_guards, own_choices, rounded, told_apart
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
@@ -261,14 +261,11 @@ class Trial:
         complaint = self.cover.complaint(self.outputs[at], [result[4] for result in (*results, *everywhere)])
         numbers = self.cover.numbers
         cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
+        summed = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.targets[which]])))
         shared = {numbers.get(value) for node in cone for value in node.results}
-        own = [
-            node
-            for node in walk(live_nodes(self.flat.nodes, self.inputs, [self.targets[which]]))
-            if node.results and numbers.get(node.results[0]) not in shared
-        ]
+        own = [node for node in summed if node.results and numbers.get(node.results[0]) not in shared]
         read = {value for node in cone for value in reads(node)}
-        complaint = complaint or own_choices(self.flat, self.x, own, read)
+        complaint = complaint or own_choices(self.flat, self.x, own, read) or nan_guards(cone, summed, numbers)
         complaint = complaint or rounded(cone, own) or told_apart(cone, self.axes)
         if complaint is not None:
             raise NotSeen(f"{subject(self.question)} {complaint}")
