@@ -32,7 +32,7 @@ from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
 from fusionlab.optimizing.store import OptimizedStore, key_of
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.contract import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.study import Circumstances, rewrite
 
@@ -165,6 +165,7 @@ class Rewriter:
         if applied is not None and (applied.inputs, applied.outputs) != (original.inputs, original.outputs):
             raise InputError("the passes changed the types of the program's arguments or results")
         reason = "" if result.applied else why_nothing_applied(result.events, original)
+        failed = bool(faults(result.events)) and applied is None
         return Decision(
             name=self.name,
             platform=original.platform,
@@ -174,6 +175,7 @@ class Rewriter:
             events=result.events,
             reason=reason,
             rewrite_s=seconds,
+            failed=failed,
         )
 
     def _again(self, decision: Decision, program: Program) -> Program | None:
@@ -243,5 +245,8 @@ def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, flo
 
 
 def _worth_keeping(decision: Decision) -> bool:
-    """What was shown equal, what was not asked to be, and that nothing applies; a difference is looked at again."""
+    """What was shown equal, what was not asked to be, and that nothing applies; a difference and a pass that failed are
+    looked at again."""
+    if faults(decision.events):
+        return False
     return decision.verdict.passed if decision.verdict is not None else True

@@ -97,10 +97,11 @@ def nan_guards(cone: Sequence[Node], summed: Sequence[Node], numbers: ValueNumbe
     What JAX's own rules test is allowed: an operand of the value is equal to infinity (the derivative of logaddexp).
     """
     of_value, of_sum = ({numbers.get(value) for node in nodes for value in node.results} for nodes in (cone, summed))
+    read = {numbers.get(moved_from(value)) for node in cone for value in reads(node)}
     for node in summed:
         if _is_nan_guard(node) and numbers.get(node.results[0]) not in of_value:
-            first, second = node.operands
-            if first is second or not any(numbers.get(moved_from(value)) in of_value for value in (first, second)):
+            first, second = (moved_from(value) for value in node.operands)
+            if first is second or any(filling(v) is None and numbers.get(v) not in read for v in (first, second)):
                 return f"tests for NaN or infinity as its value does not (at {node.scope})"
     for node in cone:
         if _is_nan_guard(node) and numbers.get(node.results[0]) not in of_sum:
