@@ -26,7 +26,7 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
-from fusionlab.optimizing.checking import DRAWN, GIVEN, Runners
+from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
@@ -192,10 +192,11 @@ class Rewriter:
         if key not in self._runners:
             again = functools.partial(self._again, decision)
             self._runners[key] = Runners(decision.original, decision.rewritten, call.options, again)
-        verdict = self._runners[key].verdict(call.arrays)
+        varied = decision.compared_on != VARIED
+        verdict = self._runners[key].verdict(call.arrays, varied=varied)
         if self.policy.check != "always":
             del self._runners[key]
-        on = DRAWN if call.arrays is None else GIVEN
+        on = DRAWN if call.arrays is None else VARIED
         seconds = time.perf_counter() - started
         decision = replace(decision, verdict=verdict, compared_on=on, check_s=seconds, reason="", failed=False)
         if verdict.passed:
