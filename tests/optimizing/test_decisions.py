@@ -50,7 +50,7 @@ def test_a_wrong_rewrite_inside_a_jit_is_found_on_drawn_numbers():
 
 def test_a_wrong_rewrite_can_be_an_error():
     function = made_by(SineToCosine(), on_difference="raise")
-    with pytest.raises(NotEquivalentError, match=r"repeated: .* different on the given arguments: .* error"):
+    with pytest.raises(NotEquivalentError, match=r"repeated: .* different on the given arguments and .* error"):
         function(1.0, 0.5)
 
 
@@ -70,7 +70,7 @@ def test_always_looks_at_the_arguments_of_every_call():
 
 def test_a_difference_that_zeros_hide_is_found():
     function = made_by(SineToCosine())
-    with pytest.warns(NotOptimizedWarning, match="different on the given arguments and variants of them: variant 1"):
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments and variants of them: variant"):
         assert function(0.0, 0.1) == 0.0
 
 
