@@ -52,5 +52,9 @@ def _maker(value: Any) -> Any:
 
 def _is_number(operation: Any) -> bool:
     """Whether ``operation`` makes one number everywhere: a fusion makes it for nothing."""
-    numbers = operation.attributes["value"] if operation.name == "stablehlo.constant" else None
+    if operation.name != "stablehlo.constant":
+        return False
+    if isinstance(ir.ShapedType(operation.results[0].type).element_type, ir.ComplexType):
+        return False  # the bindings cannot hand over complex elements
+    numbers = operation.attributes["value"]
     return isinstance(numbers, ir.DenseElementsAttr) and bool(numbers.is_splat)

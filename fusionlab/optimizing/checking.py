@@ -25,7 +25,12 @@ from fusionlab.hlo.program import Program
 from fusionlab.optimizing.primitive import apply_owned
 
 GIVEN = "the given arguments"
+VARIED = "the given arguments and variants of them"
 DRAWN = "drawn arguments"
+_VARIANTS = 2
+_SPREADS = (0.5, 0.1, 0.02)
+"""Standard deviations of the logarithm of what a float is multiplied by; the next is taken where the original is not
+finite at the one before."""
 
 
 @dataclass(frozen=True)
@@ -42,22 +47,37 @@ class Runners:
     again: Callable[[Program], Program | None]
     """The same rewriting, for the original in float64."""
 
-    def verdict(self, arrays: Sequence[np.ndarray] | None) -> Verdict:
+    def verdict(self, arrays: Sequence[np.ndarray] | None, *, varied: bool = False) -> Verdict:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
+
+        ``varied``: also on variants of ``arrays``, in which every float has another value, and none is 0: what the
+        given values hide (a weight of 0, a bias of 0) is not hidden there. Integers and booleans, which may be indices
+        and sizes, stay as they are. A variant at which the original is not finite says nothing and is left out.
 
         ``not-checked`` with the reason where the programs cannot be run or no number is finite.
         """
         try:
-            found = self._compare(arrays, self._compiled)
+            samples = self._samples(arrays, varied)
+            found = compare(samples, walkers=None, **self._compiled)
             if found.verdict == "different" and (in_float64 := self._rewritten_in_float64) is not None:
-                found = self._compare(arrays, {**self._compiled, "rewritten_float64": in_float64})
+                found = compare(samples, walkers=None, **{**self._compiled, "rewritten_float64": in_float64})
             return found
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
             return Verdict("not-checked", reason=_why(e))
 
-    def _compare(self, arrays: Sequence[np.ndarray] | None, runners: dict[str, Any]) -> Verdict:
-        given = signature_samples(self.original) if arrays is None else [Sample(GIVEN, tuple(arrays), typical=False)]
-        return compare(given, walkers=None, **runners)
+    def _samples(self, arrays: Sequence[np.ndarray] | None, varied: bool) -> list[Sample]:
+        if arrays is None:
+            return list(signature_samples(self.original))
+        samples = [Sample(GIVEN, tuple(arrays), typical=False)]
+        floats = any(jnp.issubdtype(array.dtype, np.inexact) for array in arrays)
+        for seed in range(_VARIANTS if varied and floats else 0):
+            for spread in _SPREADS:
+                variant = _variant(arrays, seed, spread)
+                runs = (self._compiled[which](variant) for which in ("truth", "original"))
+                if all(np.isfinite(array).all() for results in runs for array in results):
+                    samples.append(Sample(f"variant {seed + 1} of {GIVEN}", variant, typical=False))
+                    break
+        return samples
 
     @functools.cached_property
     def _rewritten_in_float64(self) -> Runner | None:
@@ -78,6 +98,22 @@ class Runners:
             "rewritten_float64": program_runner(self.rewritten, widen=True),
             "raised": program_runner(self.original),
         }
+
+
+def _variant(arrays: Sequence[np.ndarray], seed: int, spread: float) -> tuple[np.ndarray, ...]:
+    """``arrays`` with every float multiplied by a random positive number; a zero becomes one of their usual size."""
+    random = np.random.default_rng(seed)
+    return tuple(_varied(np.asarray(array), random, spread) for array in arrays)
+
+
+def _varied(array: np.ndarray, random: np.random.Generator, spread: float) -> np.ndarray:
+    if not jnp.issubdtype(array.dtype, np.inexact):
+        return array
+    wide = array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+    sizes = np.abs(wide[np.isfinite(wide) & (wide != 0)])
+    usual = float(np.median(sizes)) if sizes.size else 1.0
+    drawn = np.where(wide == 0, spread * usual * random.standard_normal(wide.shape), wide)
+    return np.asarray(drawn * np.exp(spread * random.standard_normal(wide.shape))).astype(array.dtype)
 
 
 def _why(error: Exception) -> str:

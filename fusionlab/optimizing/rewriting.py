@@ -26,13 +26,13 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
-from fusionlab.optimizing.checking import DRAWN, GIVEN, Runners
+from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
 from fusionlab.optimizing.store import OptimizedStore, key_of
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.contract import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.study import Circumstances, rewrite
 
@@ -165,6 +165,7 @@ class Rewriter:
         if applied is not None and (applied.inputs, applied.outputs) != (original.inputs, original.outputs):
             raise InputError("the passes changed the types of the program's arguments or results")
         reason = "" if result.applied else why_nothing_applied(result.events, original)
+        failed = bool(faults(result.events)) and applied is None
         return Decision(
             name=self.name,
             platform=original.platform,
@@ -174,6 +175,7 @@ class Rewriter:
             events=result.events,
             reason=reason,
             rewrite_s=seconds,
+            failed=failed,
         )
 
     def _again(self, decision: Decision, program: Program) -> Program | None:
@@ -190,10 +192,11 @@ class Rewriter:
         if key not in self._runners:
             again = functools.partial(self._again, decision)
             self._runners[key] = Runners(decision.original, decision.rewritten, call.options, again)
-        verdict = self._runners[key].verdict(call.arrays)
+        varied = decision.compared_on != VARIED
+        verdict = self._runners[key].verdict(call.arrays, varied=varied)
         if self.policy.check != "always":
             del self._runners[key]
-        on = DRAWN if call.arrays is None else GIVEN
+        on = DRAWN if call.arrays is None else VARIED
         seconds = time.perf_counter() - started
         decision = replace(decision, verdict=verdict, compared_on=on, check_s=seconds, reason="", failed=False)
         if verdict.passed:
@@ -243,5 +246,8 @@ def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, flo
 
 
 def _worth_keeping(decision: Decision) -> bool:
-    """What was shown equal, what was not asked to be, and that nothing applies; a difference is looked at again."""
+    """What was shown equal, what was not asked to be, and that nothing applies; a difference and a pass that failed are
+    looked at again."""
+    if faults(decision.events):
+        return False
     return decision.verdict.passed if decision.verdict is not None else True

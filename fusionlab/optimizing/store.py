@@ -26,7 +26,7 @@ from fusionlab.optimizing.decision import Decision, event_of_json
 from fusionlab.output import require_writable, write_whole
 from fusionlab.own_sources import PACKAGE, sources_digest
 
-_FORMAT = 1
+_FORMAT = 2
 _DECIDING = ("passes", "hlo", "codegen", "equivalence", "optimizing", "study.py")
 
 

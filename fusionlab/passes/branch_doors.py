@@ -154,11 +154,20 @@ def open_doors(
                     raising.run([node], environment)
             return environment[target]
 
-        sums, back = jax.vjp(total, [nothing(door) for door in found])
+        try:
+            sums, back = jax.vjp(total, [nothing(door) for door in found])
+        except ValueError as error:
+            raise no_adjoint(error) from error
         (slopes,) = back(jnp.ones_like(sums))
         return list(slopes)
 
     return evaluate
+
+
+def no_adjoint(error: ValueError) -> Exception:
+    """What JAX says of a loop that it cannot transpose, as NotImplementedError; any other error as it is."""
+    said = str(error).partition("\n")[0]
+    return NotImplementedError(f"there is no adjoint: {said}") if "Reverse-mode" in said else error
 
 
 def _loop(raising: _Nudged, replay: Replay, environment: Mapping[Value, Any]) -> Sequence[Any]:

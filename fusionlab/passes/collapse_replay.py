@@ -26,6 +26,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.laplacian_rewrite import rewrite_replays
+from fusionlab.passes.laplacian_search import Findings
 
 
 @dataclass(frozen=True)
@@ -42,4 +43,8 @@ class CollapseReplay(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Collapse every replay of the program's entry; see the module's docstring."""
-        return rewrite_replays(program, self, How(sparse=False), self.chunks, setting)
+        return self.rewrite(program, setting, Findings())
+
+    def rewrite(self, program: Program, setting: Setting, findings: Findings) -> Result:
+        """The same; what is found out about the program's sums is looked up in ``findings``, and kept there."""
+        return rewrite_replays(program, self, How(sparse=False), self.chunks, setting, findings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.hlo.program import Program, bytecode_of
 
-Kind = Literal["unsafe", "unsupported", "unprofitable"]
+Kind = Literal["unsafe", "unsupported", "unprofitable", "fault"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,10 @@ class Applied:
 
 @dataclass(frozen=True)
 class Declined:
-    """The pass left something alone, and why: it would be wrong, it cannot be expressed, or it does not pay."""
+    """The pass left something alone, and why: it would be wrong, it cannot be expressed, or it does not pay.
+
+    Of kind ``fault`` the pass itself failed, by an exception that it does not expect; the traceback is in the log.
+    """
 
     pass_name: str
     kind: Kind
@@ -63,6 +66,11 @@ class Declined:
 
 
 Event = Applied | Declined
+
+
+def faults(events: Iterable[Event]) -> tuple[Declined, ...]:
+    """Those of passes that failed."""
+    return tuple(event for event in events if isinstance(event, Declined) and event.kind == "fault")
 
 
 @dataclass(frozen=True)

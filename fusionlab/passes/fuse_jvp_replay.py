@@ -32,6 +32,7 @@ from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.contract import Applied, Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
+from fusionlab.passes.laplacian_search import Findings
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 _MOST_PARTS = 64
@@ -90,11 +91,12 @@ class _Candidate:
 
 def _forward(program: Program, setting: Setting, budget: ByteSize) -> Result:
     """The best forward Laplacian within ``budget``; without a target the sparse one."""
-    first = SparsifyDirections().run(program, setting)
+    findings = Findings()
+    first = SparsifyDirections().rewrite(program, setting, findings)
     if not first.applied or setting.figures is None:
         return first
     tried: list[_Candidate] = []
-    for result in _results(program, setting, first):
+    for result in _results(program, setting, findings, first):
         candidate = _Candidate(result, setting.figures(result.program))
         tried.append(candidate)
         fits = [one for one in tried if one.figures is not None and (not budget or one.figures.temp_bytes <= budget)]
@@ -118,15 +120,15 @@ def _forward(program: Program, setting: Setting, budget: ByteSize) -> Result:
     return Result(program, (*declined, *left))
 
 
-def _results(program: Program, setting: Setting, first: Result) -> Iterator[Result]:
+def _results(program: Program, setting: Setting, findings: Findings, first: Result) -> Iterator[Result]:
     """Forward Laplacians from the one with the fewest launches to those with the smallest parts."""
     yield first
-    dense = CollapseReplay().run(program, setting)
+    dense = CollapseReplay().rewrite(program, setting, findings)
     if dense.applied:
         yield dense
     parts = 2
     while parts <= _MOST_PARTS:
-        divided = SparsifyDirections(chunks=parts).run(program, setting)
+        divided = SparsifyDirections(chunks=parts).rewrite(program, setting, findings)
         if not divided.applied:
             return
         yield divided

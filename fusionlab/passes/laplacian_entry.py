@@ -21,9 +21,14 @@ from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.passes.branch_doors import no_adjoint
 from fusionlab.passes.laplacian_guards import mixed
 from fusionlab.passes.laplacian_trial import Laplacian
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian
+
+
+class NotInParts(Exception):
+    """The walkers cannot be taken one part after another; the message says what keeps them together."""
 
 
 class RewrittenEntry:
@@ -64,12 +69,12 @@ class RewrittenEntry:
             asking = _Environment({**environment, **engine.environment}, engine)
         with raising.scope(self.producer):
             scaled = lap * np.asarray(found.scale, lap.dtype) if found.scale != 1 else lap
-            if self.offset is not None:
+            for value in found.gradients:
+                asking[value] = jnp.moveaxis(rows, 0, -1).reshape(value.type.shape)
+            if self.offset is not None:  # it may be made of the gradient
                 raising.run([node for node in self.of_offset if not all(v in asking for v in node.results)], asking)
                 scaled = asking[self.offset] + scaled
             asking[found.target] = scaled
-            for value in found.gradients:
-                asking[value] = jnp.moveaxis(rows, 0, -1).reshape(value.type.shape)
         raising.run([node for node in self.rest if not all(v in asking for v in node.results)], asking)
         return tuple(asking[value] for value in self.flat.returns)
 
@@ -118,8 +123,8 @@ class RewrittenEntry:
         try:
             value, pull = jax.vjp(output, zeros)
             [adjoint] = pull(jnp.ones_like(value))
-        except ValueError as error:  # a loop in the function that is differentiated
-            raise NotImplementedError(f"there is no adjoint: {str(error).splitlines()[0]}") from error
+        except ValueError as error:
+            raise no_adjoint(error) from error
         total = None
         for (source, array), weight in zip(sources.items(), adjoint, strict=True):
             axes = found.axes.get(source, set())
@@ -141,6 +146,14 @@ class RewrittenEntry:
         self.raising.run(fixed, shared)
         if any(value in shapes for value in shared if value is not found.x and value in _reads(self.cone)):
             shared = {value: array for value, array in shared.items() if value not in shapes}
+
+        left = [node for node in self.cone if not all(value in shared for value in node.results)]
+        known = {found.x, *shared, *(value for node in left for value in node.results)}
+        # What was taken to differ between walkers is read by what does not, or is an argument beside the positions.
+        if whole := [value for node in left for value in reads(node) if value not in known]:
+            raise NotInParts(
+                f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
+            )
 
         def one(x: Any) -> tuple[Any, Any, Any]:
             engine, lap, rows = self._jets(part, found.one, x, shared)

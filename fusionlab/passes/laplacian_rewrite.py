@@ -23,8 +23,8 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import merge_equal
 from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
-from fusionlab.passes.laplacian_entry import RewrittenEntry
-from fusionlab.passes.laplacian_search import find_laplacian
+from fusionlab.passes.laplacian_entry import NotInParts, RewrittenEntry
+from fusionlab.passes.laplacian_search import Findings
 from fusionlab.passes.laplacian_trial import Laplacian
 from fusionlab.passes.loop_rewrite import describe
 from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
@@ -36,14 +36,14 @@ _MOST_FLOPS = 0.8
 """Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
 
 
-def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting) -> Result:
+def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting, findings: Findings) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
     platform = setting.platform if program.platform == "any" else program.platform
     how = replace(how, for_cpu=platform == "cpu", lean=chunks > 1)
     events: dict[Event, None] = {}
     left_alone: Counter[Hashable] = Counter()
     while True:
-        attempt = _Attempt(program, by, how, chunks, platform)
+        attempt = _Attempt(program, by, how, chunks, platform, findings)
         applied = attempt.first(left_alone, events)
         if applied is None:
             return Result(program, tuple(events))
@@ -54,8 +54,9 @@ def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: 
 class _Attempt:
     """One look at a program, for the first sum over directions in it that can be replaced."""
 
-    def __init__(self, program: Program, by: Pass, how: How, chunks: int, platform: str) -> None:
+    def __init__(self, program: Program, by: Pass, how: How, chunks: int, platform: str, findings: Findings) -> None:
         self.program, self.by, self.how, self.chunks, self.platform = program, by, how, chunks, platform
+        self.findings = findings
         self.module = program.parse()
         self.flat = flatten(self.module)
         merge_equal(self.flat)
@@ -102,12 +103,7 @@ class _Attempt:
         except NoLaplacian as reason:
             known = replay is not None or isinstance(reason, NotSeen)
             return Declined(self.by.name, "unsafe", str(reason), scope) if known else None
-        except KeyError as error:  # a value that was taken to differ between walkers is also read by what does not
-            missing = f"{error} is not known where it is read"
-            if self.chunks > 1:
-                missing = f"the walkers cannot be taken in parts: {error} is shared by all of them"
-            return Declined(self.by.name, "unsupported", missing, scope)
-        except (RaiseError, NotImplementedError) as error:
+        except (NotInParts, RaiseError, NotImplementedError) as error:
             return Declined(self.by.name, "unsupported", str(error), scope) if replay is not None else None
 
     def _question(self, replay: Replay) -> DirectionSum:
@@ -121,7 +117,7 @@ class _Attempt:
         if effect is not None:
             raise NoLaplacian(f"{describe(effect)} has an effect, which a rebuilt entry would not have")
         program, by = self.program, self.by
-        found = find_laplacian(question, program.digest)
+        found = self.findings.find(question, program.digest)
         origins: dict[int, Node] = {}
         raising = Raising(marks=origins, fold=True)
         function = self._entry(question, RewrittenEntry(question, found, raising, self.how, self.chunks), raising)

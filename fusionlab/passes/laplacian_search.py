@@ -11,7 +11,7 @@ that these are all branches.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from fusionlab.codegen.raising import RaiseError, live_nodes
@@ -22,28 +22,41 @@ from fusionlab.passes.laplacian_extremes import shifts
 from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float, with_what_follows
 
-_FOUND: dict[tuple[str, int], Laplacian | NoLaplacian] = {}
-_REMEMBERED = 32
-"""So many findings are kept, the latest; each holds a view of its program."""
 
+class Findings:
+    """What sums over directions were found to be, for passes that are tried in turn on one program.
 
-def find_laplacian(question: DirectionSum, digest: str) -> Laplacian:
-    """What ``question`` is the Laplacian of; NoLaplacian if that is no value of the program.
-
-    ``digest`` names the program: what was found in it is remembered, and given in terms of this view of it.
+    It lives as long as that run. A finding is kept under everything that decides it, and given in terms of the view
+    that is asked about: each pass looks at a view of its own, all of which number values and nodes alike.
     """
-    key = (digest, question.producer.id)
-    if key not in _FOUND:
-        if len(_FOUND) >= _REMEMBERED:
-            del _FOUND[next(iter(_FOUND))]
-        try:
-            _FOUND[key] = _search(question)
-        except NoLaplacian as reason:
-            _FOUND[key] = _anew(reason)
-    known = _FOUND[key]
-    if isinstance(known, NoLaplacian):
-        raise _anew(known)
-    return _in_terms_of(known, question.flat)
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Laplacian | NoLaplacian] = {}
+
+    def find(self, question: DirectionSum, digest: str) -> Laplacian:
+        """As ``find_laplacian``, for the program that ``digest`` names."""
+        key = (digest, *_decides(question))
+        if key not in self._found:
+            try:
+                self._found[key] = find_laplacian(question)
+            except NoLaplacian as reason:
+                self._found[key] = _anew(reason)
+        known = self._found[key]
+        if isinstance(known, NoLaplacian):
+            raise _anew(known)
+        return _in_terms_of(known, question.flat)
+
+
+def _decides(question: DirectionSum) -> tuple[Hashable, ...]:
+    """Everything of ``question`` that a search in a given program depends on."""
+    return (
+        question.producer.id,
+        question.replay is None,
+        question.directions,
+        None if question.initial is None else question.initial.id,
+        *(tuple(v.id for v in values) for values in (question.targets, question.read, question.flat.arguments)),
+        *(tuple(node.id for node in nodes) for nodes in (question.before, question.flat.nodes)),
+    )
 
 
 def _anew(reason: NoLaplacian) -> NoLaplacian:
@@ -71,10 +84,11 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
     )
 
 
-def _search(question: DirectionSum) -> Laplacian:
-    """Among what stands before the loop, then among what stands behind it and does not need it.
+def find_laplacian(question: DirectionSum) -> Laplacian:
+    """What ``question`` is the Laplacian of; NoLaplacian if that is no value of the program.
 
-    A loop that computes the function anew in every trip may be written before the function itself is called.
+    It is searched among what stands before the loop, then among what stands behind it and does not need it: a loop that
+    computes the function anew in every trip may be written before the function itself is called.
     """
     tried: dict[Value, None] = {}
     refused: list[NoLaplacian | RaiseError] = []

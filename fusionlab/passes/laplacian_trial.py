@@ -22,7 +22,8 @@ from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
 from fusionlab.passes.branch_doors import closed, open_doors
 from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
 from fusionlab.passes.laplacian_agreement import TOLERANCE, are_derivatives, common_factor
-from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, rounded, told_apart
+from fusionlab.passes.laplacian_guards import is_chosen, less_precise, nan_guards, own_choices, rounded, told_apart
+from fusionlab.passes.laplacian_slopes import saturating, slopes, vanishing
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
@@ -30,6 +31,16 @@ DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
 TURNED_DRAWS = ((3, 1.0), (4, 0.5))
 """The same of draws in which comparisons are turned, each in another way."""
 assert len(TURNED_DRAWS) == TURNS
+_NEAREST_BOHR, _NEAR_BOHR, _FARTHEST_BOHR = 1e-3, 0.5, 50.0
+_FAR_DRAWS = 2
+_MOST_FAR_DRAWS = 64
+"""Draws with electrons at all distances that walkers have: so many always, and so many until all slopes are seen."""
+_FIRST_FAR_SEED = 100
+_ROUNDINGS = 3
+_SPREAD_FACTOR = 1e3
+_NEGLIGIBLE = 1e-9
+"""Where two results differ by more, in units of what a rounding of the inputs does to them, and of what is usual near
+by, they are different."""
 
 _WALKERS = 4
 FEW_ENOUGH = 64
@@ -83,6 +94,8 @@ class Trial:
         self.inputs = self._inputs()
         self.nodes = live_nodes(self.flat.nodes, self.inputs, self._wanted())
         self.cone = live_nodes(self.flat.nodes, self.inputs, self.outputs)
+        live = live_nodes(self.flat.nodes, self.inputs, [*self.targets, *self.outputs])
+        self.saturating = saturating(live, reached(self.flat, [x]))
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers, outputs)
         many = math.prod(x.type.shape[:walkers])
         axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
@@ -144,7 +157,15 @@ class Trial:
             laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
             start = 0.0 if self.question.initial is None else environment[self.question.initial]
             sums = [environment[target] - start for target in self.targets]
-            return sums, [environment[value] for value in self.gradients], laps, [jet.rows for jet in jets], covered
+            gradients, rows = [environment[value] for value in self.gradients], [jet.rows for jet in jets]
+            return (
+                sums,
+                gradients,
+                laps,
+                rows,
+                covered,
+                slopes(self.saturating, self.flat.nodes, self.raising, environment),
+            )
 
         with jax.enable_x64(True):
             draws = [self._draw(seed, scale) for seed, scale in DRAWS]
@@ -153,6 +174,8 @@ class Trial:
                     jax.jit(evaluate, compiler_options=CPU_OPTIONS).lower(self.cover.turn(None), *draws[0]).compile()
                 )
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
+                if isinstance(error, TypeError | ValueError) and not self.axes:
+                    raise  # shapes that do not fit are expected only where axes are taken for those of walkers
                 raise RaiseError(
                     f"{subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}"
                 ) from error
@@ -178,6 +201,7 @@ class Trial:
                     found = self._found(which, at, scale, plain, turned)
                     self._require_open_doors(which, at, turn)
                     self._require_one_value(which, at, scale, plain, results)
+                    self._require_everywhere(which, at, scale, plain, results)
                     return found
                 except NotSeen as reason:
                     not_seen = not_seen or reason
@@ -195,7 +219,7 @@ class Trial:
         draws += [(number * turn, how) for number, how in enumerate(TURNED_DRAWS if turn.any() else (), start=1)]
         try:
             compiled = jax.jit(evaluate, compiler_options=CPU_OPTIONS).lower(turn, *self._draw(*DRAWS[0])).compile()
-        except (NotImplementedError, TypeError, ValueError) as error:
+        except NotImplementedError as error:
             raise RaiseError(f"{subject(self.question)} has no adjoint: {str(error).splitlines()[0]}") from error
         seen = (compiled(number, *self._draw(*how)) for number, how in draws)
         if (door := closed(found, seen)) is not None:
@@ -226,6 +250,52 @@ class Trial:
         raise NotSeen(
             f"{subject(self.question)} has a value that compares what it does not ({place(question.node)}){tried}"
         )
+
+    def _require_everywhere(
+        self, which: int, at: int, scale: float, plain: Sequence[Any], results: Callable[..., list[Any]]
+    ) -> None:
+        """NotSeen if the sum is another function at distances that walkers have, or if a function that saturates has no
+        slope at any of these."""
+        usual = float(np.median(np.abs([result[0][which] for result in plain])))
+        cone = set(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at], self.targets[which]]))
+        kept = [i for i, node in enumerate(self.saturating) if node in cone]
+        nodes = [self.saturating[i] for i in kept]
+        seen = [[result[5][i] for i in kept] for result in plain]
+        none = self.cover.turn(None)
+        for number in range(_MOST_FAR_DRAWS):
+            if number >= _FAR_DRAWS and vanishing(nodes, seen, self.axes) is None:
+                return
+            draw = self._far_draw(number)
+            [result] = results(none, [draw])
+            seen.append([result[5][i] for i in kept])
+            roundings = [_rounded(draw, seed) for seed in range(_ROUNDINGS)]
+            if not _agree(which, at, scale, [result], usual) and not _agree(
+                which, at, scale, [result, *results(none, roundings)], usual
+            ):
+                raise NotSeen(
+                    f"{subject(self.question)} is another function than its value at distances of "
+                    f"{_NEAREST_BOHR:g} to {_FARTHEST_BOHR:g} bohr"
+                )
+        if (node := vanishing(nodes, seen, self.axes)) is not None:
+            raise NotSeen(f"{subject(self.question)} has a value that saturates wherever it was tried ({place(node)})")
+
+    def _far_draw(self, number: int) -> list[np.ndarray]:
+        """As ``_draw``, but electrons at distances of their own from the origin: all of a walker, or one.
+
+        The distances of all draws divide the logarithm of their range evenly, in random order.
+        """
+        arrays = self._draw(_FIRST_FAR_SEED + number, 1.0)
+        x = arrays[0].reshape(-1, self.coordinates.electrons, self.coordinates.each)
+        nearest, moved = (_NEAREST_BOHR, x) if number % 2 == 0 else (_NEAR_BOHR, x[:, [number // 2 % x.shape[1]]])
+        each = moved.shape[0] * moved.shape[1]
+        ordered = np.random.default_rng(0).permutation(_MOST_FAR_DRAWS // 2 * each).reshape(-1, *moved.shape[:2])
+        distances = nearest * (_FARTHEST_BOHR / nearest) ** ((ordered[number // 2] + 0.5) / ordered.size)
+        moved = moved * (distances / np.linalg.norm(moved, axis=-1))[..., None]
+        if number % 2 == 0:
+            x[:] = moved
+        else:
+            x[:, [number // 2 % x.shape[1]]] = moved
+        return arrays
 
     def _draw(self, seed: int, scale: float) -> list[np.ndarray]:
         """Random values of the inputs; the last walker is the first with two electrons exchanged."""
@@ -261,14 +331,11 @@ class Trial:
         complaint = self.cover.complaint(self.outputs[at], [result[4] for result in (*results, *everywhere)])
         numbers = self.cover.numbers
         cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
+        summed = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.targets[which]])))
         shared = {numbers.get(value) for node in cone for value in node.results}
-        own = [
-            node
-            for node in walk(live_nodes(self.flat.nodes, self.inputs, [self.targets[which]]))
-            if node.results and numbers.get(node.results[0]) not in shared
-        ]
+        own = [node for node in summed if node.results and numbers.get(node.results[0]) not in shared]
         read = {value for node in cone for value in reads(node)}
-        complaint = complaint or own_choices(self.flat, self.x, own, read)
+        complaint = complaint or own_choices(self.flat, self.x, own, read) or nan_guards(cone, summed, numbers)
         complaint = complaint or rounded(cone, own) or told_apart(cone, self.axes)
         if complaint is not None:
             raise NotSeen(f"{subject(self.question)} {complaint}")
@@ -292,3 +359,29 @@ class Trial:
         if is_chosen(value) or not are_derivatives((result[1][i], result[3][at]) for result in results):
             return False
         return self.cover.asks_as(value, self.outputs[at])
+
+
+def _rounded(arrays: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
+    """``arrays`` with every float moved by a rounding or not at all."""
+    random = np.random.default_rng(seed)
+    return [
+        (array * (1 + np.finfo(array.dtype).eps * random.integers(-1, 2, array.shape))).astype(array.dtype)
+        if np.issubdtype(array.dtype, np.inexact)
+        else array
+        for array in arrays
+    ]
+
+
+def _agree(which: int, at: int, scale: float, results: Sequence[Any], usual: float) -> bool:
+    """Whether sum and Laplacian of the first of ``results`` agree where both are finite.
+
+    The others are of other roundings of the same inputs: far away psi underflows, and electrons at very different
+    distances make it ill-conditioned. ``usual`` is the size of the sum near by.
+    """
+    found = np.stack([np.stack([result[0][which], scale * result[2][at]]) for result in results])
+    finite = np.isfinite(found).all((0, 1))
+    first = found[0]
+    with np.errstate(invalid="ignore"):
+        spread = np.abs(found - first).max((0, 1))
+        allowed = TOLERANCE * np.abs(first).max(0) + _SPREAD_FACTOR * spread + _NEGLIGIBLE * usual
+        return bool((np.abs(first[0] - first[1]) <= allowed)[finite].all())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
-from fusionlab.errors import InputError, unknown
+from fusionlab.errors import CompileError, InputError, unknown
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
-from fusionlab.passes.contract import Event, Pass, Result, Setting
+from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
+
+_log = logging.getLogger(__name__)
 
 Observer = Callable[[Pass, Result, float], None]
 """Called after each pass with the pass, its result and the seconds it took."""
@@ -44,18 +47,33 @@ def print_pipeline(passes: Sequence[Pass]) -> str:
 def run_pipeline(
     program: Program, passes: Sequence[Pass], setting: Setting, observer: Observer | None = None
 ) -> Result:
-    """Run the passes in order; the events of all of them."""
+    """Run the passes in order; the events of all of them. A pass that fails leaves the program to the next one."""
     import time
 
     events: list[Event] = []
     for pass_ in passes:
         started = time.perf_counter()
-        result = pass_.run(program, setting)
+        result = _run(pass_, program, setting)
         if observer is not None:
             observer(pass_, result, time.perf_counter() - started)
         program = result.program
         events += result.events
     return Result(program, tuple(events))
+
+
+def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
+    """The pass's result; a fault of the pass is an event, with its traceback in the log.
+
+    InputError and CompileError are the user's and XLA's, and go through.
+    """
+    try:
+        return pass_.run(program, setting)
+    except (InputError, CompileError):
+        raise
+    except Exception as error:  # the one place where a fault of a pass surfaces: the program stays as it was
+        _log.exception("pass %s failed on %s", pass_, program.name)
+        reason = f"{type(error).__name__}: {(str(error).splitlines() or ['no message'])[0]}"
+        return Result(program, (Declined(pass_.name, "fault", reason, ""),))
 
 
 def resolved_pipeline(events: Sequence[Event]) -> str:

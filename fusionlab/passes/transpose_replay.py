@@ -23,6 +23,7 @@ from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.laplacian_rewrite import rewrite_replays
+from fusionlab.passes.laplacian_search import Findings
 
 
 @dataclass(frozen=True)
@@ -33,4 +34,4 @@ class TransposeReplay(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Transpose every replay of the program's entry; see the module's docstring."""
-        return rewrite_replays(program, self, How(sparse=False, adjoint=True), 1, setting)
+        return rewrite_replays(program, self, How(sparse=False, adjoint=True), 1, setting, Findings())

@@ -21,7 +21,7 @@ from fusionlab.passes import (
     hoist_loop_invariants,
     laplacian_entry,
     laplacian_extremes,
-    laplacian_rewrite,
+    laplacian_search,
     laplacian_trial,
     loop_rewrite,
 )
@@ -232,7 +232,7 @@ MUTATIONS = (
         "scaled",
         _SPARSE,
         _SPARSE,
-        instead(laplacian_rewrite, "find_laplacian", lambda right, *given: replace(right(*given), scale=1.0)),
+        instead(laplacian_search, "find_laplacian", lambda right, *given: replace(right(*given), scale=1.0)),
     ),
     Mutation("initial sum dropped", "scaled", _SPARSE, _SPARSE, instead(RewrittenEntry, "__init__", offset_lost)),
     Mutation(

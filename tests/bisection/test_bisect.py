@@ -17,7 +17,7 @@ from fusionlab.bisection.written import write_case
 from fusionlab.bisection.xla_passes import changing_passes, judge_xla
 from fusionlab.equivalence.check import check_programs
 from fusionlab.hlo.program import Program
-from fusionlab.passes import batch_replay, laplacian_search
+from fusionlab.passes import batch_replay
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
@@ -119,7 +119,6 @@ def test_no_text_from_outside_reaches_the_code_that_is_written(lowered, tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["half of the cross term of a product", "hoisted values in the wrong order"])
 def test_mutations_are_reduced_and_their_tests_fail(name, lowered, monkeypatch, tmp_path):
-    monkeypatch.setattr(laplacian_search, "_FOUND", {})
     mutation = next(mutation for mutation in MUTATIONS if mutation.name == name)
     program = lowered(*PROGRAMS[mutation.program])
     with monkeypatch.context() as patch:

@@ -4,7 +4,6 @@ import pytest
 
 from fusionlab.bisection.steps import Judged, judge_steps, steps_of
 from fusionlab.equivalence.check import check_programs
-from fusionlab.passes import laplacian_search
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
@@ -12,12 +11,6 @@ from .mutations import MUTATIONS
 from .small_programs import PROGRAMS
 
 SETTING = Setting(platform="cpu")
-
-
-@pytest.fixture(autouse=True)
-def nothing_found_before(monkeypatch):
-    """What was found in a program is remembered; a mistake must not be, nor profit from it."""
-    monkeypatch.setattr(laplacian_search, "_FOUND", {})
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from fusionlab.codegen.forward_laplacian import products
 from fusionlab.codegen.forward_laplacian.jet import Jet
 from fusionlab.hlo.loops import Sum
 from fusionlab.passes import (
-    laplacian_rewrite,
+    laplacian_search,
 )
 
 Patch = pytest.MonkeyPatch
@@ -38,7 +38,7 @@ def in_the_rewrite(owner: Any, name: str, wrong: Callable[..., Any], *owners: An
         def switched(*given: Any, **named: Any) -> Any:
             return right(*given, **named) if searching[0] else wrong(right, *given, **named)
 
-        search = laplacian_rewrite.find_laplacian
+        search = laplacian_search.find_laplacian
 
         def find(*given: Any) -> Any:
             searching[0] = True
@@ -47,7 +47,7 @@ def in_the_rewrite(owner: Any, name: str, wrong: Callable[..., Any], *owners: An
             finally:
                 searching[0] = False
 
-        patch.setattr(laplacian_rewrite, "find_laplacian", find)
+        patch.setattr(laplacian_search, "find_laplacian", find)
         for one in (owner, *owners):
             patch.setattr(one, name, switched)
 

@@ -50,18 +50,35 @@ def test_a_wrong_rewrite_inside_a_jit_is_found_on_drawn_numbers():
 
 def test_a_wrong_rewrite_can_be_an_error():
     function = made_by(SineToCosine(), on_difference="raise")
-    with pytest.raises(NotEquivalentError, match=r"repeated: .* different on the given arguments: .* error"):
+    with pytest.raises(NotEquivalentError, match=r"repeated: .* different on the given arguments and .* error"):
         function(1.0, 0.5)
 
 
 def test_always_looks_at_the_arguments_of_every_call():
-    """sin and cos of anything, times nothing, are the same."""
-    function = made_by(SineToCosine(), check="always")
-    assert function(0.0, 0.1) == 0.0
+    """sin and cos of anything, no times, are the same; an integer may be an index, and is not varied."""
+
+    def times(x, n):
+        return n * jnp.sin(x)
+
+    function = made_by(SineToCosine(), times, check="always")
+    assert function(0.5, 0) == 0.0
     assert function.fusionlab.decisions[0].verdict.passed
     with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
-        assert function(1.0, 0.1) == jax.jit(repeated)(1.0, 0.1)
-    assert function(0.0, 0.1) == 0.0
+        assert function(0.5, 1) == jnp.sin(0.5)
+    assert function(0.5, 0) == 0.0
+
+
+def test_a_difference_that_zeros_hide_is_found():
+    function = made_by(SineToCosine())
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments and variants of them: variant"):
+        assert function(0.0, 0.1) == 0.0
+
+
+def test_a_variant_without_a_finite_result_says_nothing():
+    """Only at 0 the original is finite; it is rewritten rightly."""
+    function = fusionlab.optimize(lambda x, w: repeated(jnp.where(x == 0, w, jnp.nan), w), HOIST, cache=False)
+    assert function(0.0, 0.5) == jax.jit(repeated)(0.5, 0.5)
+    assert function.fusionlab.decisions[0].verdict.passed
 
 
 def test_never_compares_nothing():
@@ -71,11 +88,15 @@ def test_never_compares_nothing():
     assert "nothing was compared" in str(function.fusionlab.report())
 
 
-def test_a_pass_that_fails_leaves_the_function_as_it_was():
+def test_a_pass_that_fails_leaves_the_function_as_it_was(caplog):
     function = made_by(Broken())
     with pytest.warns(NotOptimizedWarning, match="ZeroDivisionError: a bug"):
         assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
-    assert function.fusionlab.reason == "ZeroDivisionError: a bug"
+    assert function.fusionlab.reason == "broken: ZeroDivisionError: a bug"
+    [event] = function.fusionlab.decisions[0].events
+    assert event.kind == "fault"
+    [record] = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.exc_info[0] is ZeroDivisionError
 
 
 def test_a_function_with_effects_runs_as_it_is(capfd):

@@ -32,5 +32,5 @@ class Broken(Pass):
         raise ZeroDivisionError("a bug")
 
 
-def made_by(pass_, **policy):
-    return Optimized(repeated, Policy((pass_,), **policy), {})
+def made_by(pass_, function=repeated, **policy):
+    return Optimized(function, Policy((pass_,), **policy), {})

@@ -1,47 +1,61 @@
-"""What a search found is remembered: the latest findings only, and no search is done twice."""
+"""Findings of a run: no search is done twice, and what is kept is kept under everything that decides it."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import pytest
 
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.replay import inventory
 from fusionlab.passes import laplacian_search
-from fusionlab.passes.laplacian_search import find_laplacian
-from fusionlab.passes.sums_over_directions import NoLaplacian, NotSeen
+from fusionlab.passes.laplacian_search import Findings
+from fusionlab.passes.sums_over_directions import NotSeen, sum_of_loop
+
+from .laplacian_functions import X, fori
+from .test_laplacian_guards import lower
 
 
 @pytest.fixture
 def searched(monkeypatch):
-    """The questions that were searched for; none has an answer."""
+    """The sums that were searched for; of none anything is found."""
     asked = []
 
     def search(question):
-        asked.append(question.producer.id)
-        raise NotSeen(f"question {question.producer.id} went one way")
+        asked.append(question)
+        raise NotSeen("it went one way")
 
-    monkeypatch.setattr(laplacian_search, "_FOUND", {})
-    monkeypatch.setattr(laplacian_search, "_search", search)
+    monkeypatch.setattr(laplacian_search, "find_laplacian", search)
     return asked
 
 
-def ask(number):
-    question = SimpleNamespace(producer=SimpleNamespace(id=number))
-    with pytest.raises(NotSeen, match=f"question {number} went one way"):
-        find_laplacian(question, "digest")
+def test_a_finding_is_kept_under_everything_that_decides_it(searched):
+    program = lower(jax.vmap(lambda y: fori(lambda _, z: jnp.sin(z).sum(), None, y)), X)
 
+    def view():
+        flat = flatten(program.parse())
+        return sum_of_loop(flat, inventory(flat)[0])
 
-def test_a_reason_is_found_once_and_holds_no_search(searched):
-    ask(1)
-    ask(1)
-    assert searched == [1]
-    [kept] = laplacian_search._FOUND.values()
-    assert isinstance(kept, NoLaplacian)
-    assert kept.__traceback__ is None
+    findings = Findings()
 
+    def find(question, digest=program.digest):
+        with pytest.raises(NotSeen, match="it went one way") as reason:
+            findings.find(question, digest)
+        return reason
 
-def test_the_latest_findings_are_kept(searched):
-    for number in range(40):
-        ask(number)
-    assert len(laplacian_search._FOUND) == 32
-    ask(39)
-    ask(0)
-    assert searched == [*range(40), 0]
+    find(view())
+    assert find(view()).value.__cause__ is None
+    assert len(searched) == 1, "another view of the same"
+    question = view()
+    for other in (
+        replace(question, initial=None),
+        replace(question, initial=question.flat.arguments[0]),
+        replace(question, directions=question.directions - 1),
+        replace(question, before=question.before[1:]),
+        replace(question, replay=None),
+        replace(question, targets=question.flat.arguments),
+    ):
+        find(other)
+    assert len(searched) == 7
+    find(question, "another program")
+    assert len(searched) == 8

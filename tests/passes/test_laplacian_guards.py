@@ -205,3 +205,54 @@ def test_walkers_that_were_sampled_before(transitions):
     (event,) = result.applied
     assert "(70x3x3xf64)" in event.what
     assert "with respect to %0 " not in event.what  # the walkers that sampling began with
+
+
+def trips_of(term):
+    def function(x):
+        def of_one(y):
+            hessian = jax.linearize(jax.grad(lambda z: psi(None, z.reshape(y.shape))), y.ravel())[1]
+            eye = jnp.eye(y.size)
+            return psi(None, y), jax.lax.fori_loop(0, y.size, lambda k, s: s + term(hessian(eye[k])[k]), 0.0)
+
+        return jax.vmap(of_one)(x)
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "guarded", [jnp.nan_to_num, lambda t: jnp.where(jnp.isnan(t), 0, t), lambda t: jnp.where(t == jnp.inf, 0, t)]
+)
+def test_a_guard_against_nan_in_a_trip(guarded):
+    _, result = rewritten(trips_of(guarded), X)
+    assert not result.applied
+    assert any("tests for NaN or infinity" in event.reason for event in result.events), result.events
+
+
+WEIGHTS_FAR_AWAY = {
+    "logistic": lambda r: jax.nn.sigmoid((12 - r) / 0.1),
+    "gauss": lambda r: 1 + jnp.exp(-(((r - 12) / 0.1) ** 2)),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS_FAR_AWAY)
+def test_a_weight_that_saturates_near_by_and_is_held_constant(name):
+    def weighted(weight):
+        return lambda _, y: weight(WEIGHTS_FAR_AWAY[name](jnp.sqrt((y**2).sum()))) * psi(None, y)
+
+    def function(held):
+        replayed = weighted(jax.lax.stop_gradient if held else lambda w: w)
+        return lambda x: jax.vmap(lambda y: (weighted(lambda w: w)(None, y), fori(replayed, None, y)))(x)
+
+    _, result = rewritten(function(held=True), X)
+    assert not result.applied
+    assert any("at distances of 0.001 to 50 bohr" in event.reason for event in result.events), result.events
+    assert rewritten(function(held=False), X)[1].applied
+
+
+def test_a_slope_that_is_seen_nowhere():
+    def value(_, y):
+        return jax.nn.sigmoid((1e4 - jnp.sqrt((y**2).sum())) / 0.1) * psi(None, y)
+
+    _, result = rewritten(lambda x: jax.vmap(lambda y: (value(None, y), fori(value, None, y)))(x), X)
+    assert not result.applied
+    assert any("saturates wherever it was tried" in event.reason for event in result.events), result.events
