@@ -151,7 +151,7 @@ def compare(
         )
     lacking = next((f"{why} in output {i}" for i, seen in evidence.items() if (why := seen.lacks)), None)
     if lacking is not None:
-        return Verdict("not-checked", outputs, walkers, reason=lacking)
+        return Verdict("not-checked", outputs, walkers, reason=lacking, undecided=True)
     if (other := next((oracle for oracle in said if oracle.agrees is False), None)) is not None:
         reason = f"{other.name} is {other.max_abs_error:.3g} off the original (tolerance {other.tolerance:.3g})"
         return Verdict("not-checked", outputs, walkers, reason=reason, oracles=tuple(said))
