@@ -18,12 +18,12 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
 from fusionlab.codegen.raising_rules.folding import folded
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.codegen.raising_rules.rule import JaxRefusal, RaiseError, RaisingFault, Rule
 from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType
 
-__all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
+__all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
@@ -104,13 +104,9 @@ class Raising:
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
         with self.scope(node):
-            try:
-                if self.fold and (known := folded(node, environment, RULES, self)) is not None:
-                    return known
-                return list(rule(node, [environment[value] for value in node.operands], self, environment))
-            except (TypeError, ValueError) as error:  # JAX's counterpart takes fewer element types than StableHLO's op
-                cause = str(error).splitlines()[0]
-                raise RaiseError(f"{node.name} cannot be expressed in JAX: {cause}", node) from error
+            if self.fold and (known := folded(node, environment, RULES, self)) is not None:
+                return known
+            return list(rule(node, [environment[value] for value in node.operands], self, environment))
 
     def scope(self, node: Node) -> AbstractContextManager[None]:
         """Mark what is traced inside as coming from ``node``; ``splice`` gives it the node's scope and source line."""
@@ -126,7 +122,10 @@ class Raising:
 
         def call(*arguments: Any) -> tuple[Any, ...]:
             inner = {**captured, **dict(zip(region.arguments, arguments, strict=True))}
-            self.run(region.nodes, inner)
+            try:
+                self.run(region.nodes, inner)
+            except (TypeError, ValueError) as error:  # not to be taken for JAX's, which calls this
+                raise RaisingFault(f"{type(error).__name__}: {error}") from error
             return tuple(inner[value] for value in region.returns)
 
         return call
