@@ -3,7 +3,13 @@
 In float32 that is one figure of an output, because one evaluation says little of what a single ill-conditioned walker
 may lose. In float64 each element has a tolerance of its own, or else one huge or ill-conditioned element would excuse
 all the others. A float64 original is its own truth: what it loses is how far it moves where its inputs are rounded
-otherwise.
+otherwise, and, in its own dtype, how far it is from truth.
+
+A float64 program may compute parts in float32 or bfloat16. Truth does not, so that its distance from truth is what
+these parts lose, and the rewritten program may lose as much; of a program in float64 throughout that distance is a
+rounding or none. No wrong rewriting gets room by it: the second comparison, where both programs are widened and nothing
+is lost to narrow types, is as strict as before. What is wrong by its precision alone (a float64 part computed in float32)
+is further off than what an original without narrow parts loses.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ def tolerance_of(
     scale = max(_most(_scale(*pair)) for pair in ((truth, original), *nearby))
     if _is_wide(original):
         moved = max((_most(element_loss(truth, other)) for other, _ in nearby), default=0.0)
-        return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved
+        return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * (moved + loss)
     return factor * (loss + epsilon * scale)
 
 
