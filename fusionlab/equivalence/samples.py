@@ -174,7 +174,7 @@ def _nuclei(program: Program) -> Sequence[Sequence[float]]:
         if node.name == "stablehlo.constant":
             type_ = node.results[0].type
             if len(type_.shape) == 2 and type_.shape[0] > 0 and type_.shape[1] == 3 and type_.dtype in ("f32", "f64"):
-                return np.asarray(constant_array(node), np.float64).tolist()
+                return [tuple(map(float, row)) for row in constant_array(node)]
     return ()
 
 
