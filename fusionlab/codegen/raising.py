@@ -57,14 +57,14 @@ _DTYPES: dict[str, Any] = {
 _WAITING = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
 """What would run until a limit of time: nobody feeds it or takes what it gives."""
 
-_NARROWER = {"float64": "float32", "complex128": "complex64"}
+_SINGLE = {"float16": "float32", "bfloat16": "float32", "float64": "float32", "complex128": "complex64"}
 _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
 
 @dataclass(frozen=True)
 class Raising:
-    """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128), ``narrow``
-    float64 in float32 (complex128 in complex64).
+    """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128), ``single``
+    all floats in float32 (complex128 in complex64).
 
     ``shapes`` gives some values other shapes than the program's (the same program at another number of walkers).
     ``fold`` computes small arrays that follow from constants alone, once and for all.
@@ -74,7 +74,7 @@ class Raising:
     """
 
     widen: bool = False
-    narrow: bool = False
+    single: bool = False
     marks: dict[int, Node] | None = None
     shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
     fold: bool = False
@@ -93,7 +93,7 @@ class Raising:
         if type_.dtype not in _DTYPES:
             raise RaiseError(f"element type {type_.dtype} has no JAX counterpart")
         dtype = np.dtype(_DTYPES[type_.dtype])
-        other = _WIDER if self.widen else _NARROWER if self.narrow else {}
+        other = _WIDER if self.widen else _SINGLE if self.single else {}
         return np.dtype(other.get(dtype.name, dtype))
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:

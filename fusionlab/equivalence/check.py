@@ -78,7 +78,7 @@ def check_programs(
         rewritten_float64=program_runner(rewritten, widen=True),
         walkers=None,
         raised=None if raised_only else program_runner(original),
-        narrowed=functools.partial(program_runner, original, narrow=True),
+        narrowed=functools.partial(program_runner, original, single=True),
         oracles=(functools.partial(ask_interpreter, original),) if oracles else (),
     )
     return replace(verdict, reason="; ".join(filter(None, (verdict.reason, _RAISED)))) if raised_only else verdict

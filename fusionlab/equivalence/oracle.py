@@ -85,17 +85,17 @@ def program_runner(
     program: Program,
     *,
     widen: bool = False,
-    narrow: bool = False,
+    single: bool = False,
     dtype: str | None = None,
     options: Options = CPU_OPTIONS,
 ) -> Runner:
     """The raised program (it may have been lowered for a GPU) on the CPU.
 
-    ``widen`` computes a float32 program in float64, ``narrow`` a float64 program in float32; ``dtype`` says what
+    ``widen`` computes a float32 program in float64, ``single`` one of any floats in float32; ``dtype`` says what
     floating inputs are to be converted to.
     """
-    dtype = "float64" if widen else "float32" if narrow else dtype
-    compiled = jax.jit(raise_program(program, Raising(widen=widen, narrow=narrow)), compiler_options=dict(options))
+    dtype = "float64" if widen else "float32" if single else dtype
+    compiled = jax.jit(raise_program(program, Raising(widen=widen, single=single)), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):

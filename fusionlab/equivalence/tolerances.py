@@ -85,7 +85,7 @@ def _narrow(truth: np.ndarray, narrowed: np.ndarray | None) -> np.ndarray:
     if narrowed is None:
         return np.zeros(truth.shape)
     ratio = float(np.finfo(np.float64).eps) / _epsilon(narrowed)
-    return SPREAD_FACTOR * FLOAT64_FACTOR * ratio * element_loss(truth, narrowed)
+    return np.asarray(SPREAD_FACTOR * FLOAT64_FACTOR * ratio * element_loss(truth, narrowed))
 
 
 def element_loss(truth: np.ndarray, original: np.ndarray) -> np.ndarray:
