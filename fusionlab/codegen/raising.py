@@ -18,12 +18,12 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
 from fusionlab.codegen.raising_rules.folding import folded
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.codegen.raising_rules.rule import JaxRefusal, RaiseError, RaisingFault, Rule
 from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType
 
-__all__ = ["RaiseError", "Raising", "raise_nodes", "raise_program", "unsupported_nodes"]
+__all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
@@ -57,12 +57,14 @@ _DTYPES: dict[str, Any] = {
 _WAITING = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
 """What would run until a limit of time: nobody feeds it or takes what it gives."""
 
+_SINGLE = {"float16": "float32", "bfloat16": "float32", "float64": "float32", "complex128": "complex64"}
 _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
 
 @dataclass(frozen=True)
 class Raising:
-    """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128).
+    """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128), ``single``
+    all floats in float32 (complex128 in complex64).
 
     ``shapes`` gives some values other shapes than the program's (the same program at another number of walkers).
     ``fold`` computes small arrays that follow from constants alone, once and for all.
@@ -72,6 +74,7 @@ class Raising:
     """
 
     widen: bool = False
+    single: bool = False
     marks: dict[int, Node] | None = None
     shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
     fold: bool = False
@@ -90,7 +93,8 @@ class Raising:
         if type_.dtype not in _DTYPES:
             raise RaiseError(f"element type {type_.dtype} has no JAX counterpart")
         dtype = np.dtype(_DTYPES[type_.dtype])
-        return np.dtype(_WIDER.get(dtype.name, dtype)) if self.widen else dtype
+        other = _WIDER if self.widen else _SINGLE if self.single else {}
+        return np.dtype(other.get(dtype.name, dtype))
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """Trace or run one operation on the arrays that ``environment`` holds for its operands."""
@@ -104,13 +108,9 @@ class Raising:
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
         with self.scope(node):
-            try:
-                if self.fold and (known := folded(node, environment, RULES, self)) is not None:
-                    return known
-                return list(rule(node, [environment[value] for value in node.operands], self, environment))
-            except (TypeError, ValueError) as error:  # JAX's counterpart takes fewer element types than StableHLO's op
-                cause = str(error).splitlines()[0]
-                raise RaiseError(f"{node.name} cannot be expressed in JAX: {cause}", node) from error
+            if self.fold and (known := folded(node, environment, RULES, self)) is not None:
+                return known
+            return list(rule(node, [environment[value] for value in node.operands], self, environment))
 
     def scope(self, node: Node) -> AbstractContextManager[None]:
         """Mark what is traced inside as coming from ``node``; ``splice`` gives it the node's scope and source line."""
@@ -126,7 +126,10 @@ class Raising:
 
         def call(*arguments: Any) -> tuple[Any, ...]:
             inner = {**captured, **dict(zip(region.arguments, arguments, strict=True))}
-            self.run(region.nodes, inner)
+            try:
+                self.run(region.nodes, inner)
+            except (TypeError, ValueError) as error:  # not to be taken for JAX's, which calls this
+                raise RaisingFault(f"{type(error).__name__}: {error}") from error
             return tuple(inner[value] for value in region.returns)
 
         return call

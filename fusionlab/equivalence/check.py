@@ -15,7 +15,7 @@ from fusionlab.equivalence.brute_force import ask_brute_force
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.evidence import Evidence
 from fusionlab.equivalence.interpreter import ask_interpreter
-from fusionlab.equivalence.oracle import References, Runner, program_runner, xla_runner
+from fusionlab.equivalence.oracle import References, Runner, program_runner, workload_runner, xla_runner
 from fusionlab.equivalence.output_errors import Columns, Found, agrees, compare_output, needs_more_roundings
 from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import Sample, roundings_of, signature_samples, workload_samples
@@ -49,6 +49,7 @@ def check_workload(
         rewritten=program_runner(rewritten),
         rewritten_float64=program_runner(rewritten_float64, dtype="float64"),
         walkers=workload.walkers,
+        narrowed=(lambda: workload_runner(workload, "float32")) if workload.dtype == "float64" else None,
         oracles=(functools.partial(ask_brute_force, workload),) if oracles else (),
     )
 
@@ -77,6 +78,7 @@ def check_programs(
         rewritten_float64=program_runner(rewritten, widen=True),
         walkers=None,
         raised=None if raised_only else program_runner(original),
+        narrowed=functools.partial(program_runner, original, single=True),
         oracles=(functools.partial(ask_interpreter, original),) if oracles else (),
     )
     return replace(verdict, reason="; ".join(filter(None, (verdict.reason, _RAISED)))) if raised_only else verdict
@@ -111,9 +113,12 @@ def compare(
     rewritten_float64: Runner,
     walkers: int | None,
     raised: Runner | None = None,
+    narrowed: Callable[[], Runner] | None = None,
     oracles: Sequence[Oracle] = (),
 ) -> Verdict:
     """Run everything on every sample; the verdict over all of them.
+
+    ``narrowed`` makes the original in float32, which outputs in float64 are judged by where they are off.
 
     ``raised`` is the original as raising understands it, which must agree with ``original``; ``oracles`` are asked
     about truth at the first sample, and the verdict is ``not-checked`` where one does not agree.
@@ -121,18 +126,19 @@ def compare(
     said: list[OracleAgreement] = []
     found: list[_Entry] = []
     evidence: dict[int, Evidence] = {}
+    in_float32 = functools.cache(narrowed) if narrowed is not None else None
     for sample in samples:
         columns = [run(sample.arrays) for run in (truth, original, rewritten, rewritten_float64)]
         if (unlike := _other_types(columns)) is not None:
             return Verdict("different", walkers=walkers, reason=unlike)
-        nearby = _Nearby(sample, truth, original)
+        nearby = _Nearby(sample, truth, original, in_float32)
         if raised is not None and not _reproduced(columns, raised(sample.arrays), nearby):
             return Verdict("not-checked", reason="raising does not reproduce the original")
         said += [ask(sample, columns[0], columns[1]) for ask in oracles if len(said) < len(oracles)]
         for index, values in enumerate(zip(*columns, strict=True)):
             of_output = replace(Columns(*values), spread_factor=sample.spread_factor)
             if needs_more_roundings(of_output):
-                of_output = replace(of_output, nearby=nearby.of(index))
+                of_output = replace(of_output, nearby=nearby.of(index), narrowed=nearby.narrowed(index, values[1]))
             found.append(
                 _Entry(sample, index, of_output, compare_output(f"output {index}", of_output, typical=sample.typical))
             )
@@ -151,7 +157,7 @@ def compare(
         )
     lacking = next((f"{why} in output {i}" for i, seen in evidence.items() if (why := seen.lacks)), None)
     if lacking is not None:
-        return Verdict("not-checked", outputs, walkers, reason=lacking)
+        return Verdict("not-checked", outputs, walkers, reason=lacking, undecided=True)
     if (other := next((oracle for oracle in said if oracle.agrees is False), None)) is not None:
         reason = f"{other.name} is {other.max_abs_error:.3g} off the original (tolerance {other.tolerance:.3g})"
         return Verdict("not-checked", outputs, walkers, reason=reason, oracles=tuple(said))
@@ -162,12 +168,23 @@ def compare(
 class _Nearby:
     """(truth, original) of all outputs at other roundings of a sample's inputs, computed once they are asked for."""
 
-    def __init__(self, sample: Sample, truth: Runner, original: Runner) -> None:
-        self._sample, self._truth, self._original = sample, truth, original
+    def __init__(
+        self, sample: Sample, truth: Runner, original: Runner, in_float32: Callable[[], Runner] | None
+    ) -> None:
+        self._sample, self._truth, self._original, self._in_float32 = sample, truth, original, in_float32
 
     @functools.cached_property
     def _found(self) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
         return [(self._truth(at), self._original(at)) for at in roundings_of(self._sample)]
+
+    @functools.cached_property
+    def _narrowed(self) -> list[np.ndarray]:
+        return [] if self._in_float32 is None else self._in_float32()(self._sample.arrays)
+
+    def narrowed(self, output: int, original: np.ndarray) -> np.ndarray | None:
+        """One output computed in float32, where ``original`` is of float64; None where it is not."""
+        wide = original.dtype in (np.float64, np.complex128)
+        return self._narrowed[output] if wide and self._narrowed else None
 
     def of(self, output: int) -> Pairs:
         """Those of one output."""

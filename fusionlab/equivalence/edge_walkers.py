@@ -1,64 +1,74 @@
-"""Walkers at the edges of configuration space, where a wrong derivative that is small elsewhere becomes large."""
+"""Walkers at the edges of configuration space, where a wrong derivative that is small elsewhere becomes large.
+
+Near and far walkers are two samples: what a program loses at a coalescence in float32 would otherwise be the tolerance
+of the far walkers, too.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-NEAR_BOHR = 1e-2
-"""Distance of two particles near their coalescence."""
-FAR_BOHR = 8.0
-"""How far an electron is taken from where it was."""
+NEAR_BOHR = (2e-4, 3e-3)
+"""Distances of two particles near their coalescence: a floor of 0.005 bohr under lengths shows at both, a cap of 1/r at
+1,000 at the first, also where the dtype's epsilon (1.2e-7 bohr^2) is added to the squared length."""
+FAR_BOHR = (24.0, 17.0, 50.0)
+"""Distances of a far electron from the centre of the nuclei. At 50 bohr psi may underflow, at 17 a network that
+saturates may not have done so yet."""
+ALL_FAR_BOHR = 50.0
+"""So far away log|psi| of a few electrons is below what float32 can exponentiate (-88), and each orbital is not."""
+FEWEST = 5
+"""A table's first entries, which also occur where there are fewer walkers."""
 
 _X = np.array([0.6, -0.48, 0.64])
 """A unit vector in no special direction."""
 
+Move = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""``move(r, nuclei)``: the walker ``r`` [electrons, 3] moved to an edge, given ``nuclei`` [nuclei, 3]; in bohr."""
+Edges = Sequence[tuple[str, Move]]
 
-def edge_walkers(walkers: np.ndarray, nuclei: Sequence[Sequence[float]]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """``walkers`` [W, electrons, 3] (bohr), each taken to one edge in turn, and what each of them is.
+
+def edge_walkers(
+    walkers: np.ndarray, nuclei: Sequence[Sequence[float]], edges: Edges, first: int = 0
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """``walkers`` [W, electrons, 3] (bohr), each taken to one of ``edges`` in turn from number ``first`` on, and what
+    each of them is.
 
     ``nuclei`` are positions in bohr; without any the origin stands for one.
     """
     found = np.array(walkers)
+    positions = np.asarray(nuclei if len(nuclei) else [(0.0, 0.0, 0.0)], np.float64)
     kinds = []
     for number in range(len(found)):
-        name, move = EDGES[number % len(EDGES)]
-        found[number] = move(np.array(found[number], np.float64), np.asarray(nuclei or [(0.0, 0.0, 0.0)]))
+        name, move = edges[(first + number) % len(edges)]
+        found[number] = move(np.array(found[number], np.float64), positions)
         kinds.append(name)
     return found, tuple(kinds)
 
 
-def _same_spin_pair(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
+def _pair(r: np.ndarray, nuclei: np.ndarray, *, one: int, other: int, bohr: float) -> np.ndarray:
     if len(r) > 1:
-        r[1] = r[0] + NEAR_BOHR * _X
+        r[other] = r[one] + bohr * _X
     return r
 
 
-def _opposite_spin_pair(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
-    if len(r) > 1:
-        r[-1] = r[0] + NEAR_BOHR * _X
+def _near_nucleus(r: np.ndarray, nuclei: np.ndarray, *, which: int, bohr: float) -> np.ndarray:
+    r[which] = nuclei[which] + bohr * _X
     return r
 
 
-def _near_nucleus(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
-    r[0] = nuclei[0] + NEAR_BOHR * _X
+def _far(r: np.ndarray, nuclei: np.ndarray, *, which: int, bohr: float) -> np.ndarray:
+    r[which] = nuclei.mean(0) + bohr * _X
     return r
 
 
-def _last_near_last_nucleus(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
-    r[-1] = nuclei[-1] - NEAR_BOHR * _X
-    return r
-
-
-def _one_far(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
-    r[-1] = r[-1] + FAR_BOHR * _X
-    return r
-
-
-def _spread_out(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
+def _all_far(r: np.ndarray, nuclei: np.ndarray, *, bohr: float) -> np.ndarray:
+    """Each electron in its own direction from the centre, so that no two of them meet."""
     centre: np.ndarray = nuclei.mean(0)
-    return np.asarray(centre + 2.5 * (r - centre))
+    lengths = np.linalg.norm(r - centre, axis=-1, keepdims=True)
+    return np.asarray(centre + bohr * np.where(lengths > 0, (r - centre) / np.maximum(lengths, 1e-30), _X))
 
 
 def _exchanged(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
@@ -67,12 +77,28 @@ def _exchanged(r: np.ndarray, nuclei: np.ndarray) -> np.ndarray:
     return r
 
 
-EDGES: tuple[tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]], ...] = (
-    ("first two electrons near each other", _same_spin_pair),
-    ("first and last electron near each other", _opposite_spin_pair),
-    ("first electron near the first nucleus", _near_nucleus),
-    ("last electron near the last nucleus", _last_near_last_nucleus),
-    ("last electron far away", _one_far),
-    ("all electrons far apart", _spread_out),
+def _near(bohr: float) -> Edges:
+    pair, to_nucleus = functools.partial(_pair, bohr=bohr), functools.partial(_near_nucleus, bohr=bohr)
+    return (
+        (f"first two electrons {bohr:g} bohr from each other", functools.partial(pair, one=0, other=1)),
+        (f"first and last electron {bohr:g} bohr from each other", functools.partial(pair, one=0, other=-1)),
+        (f"last two electrons {bohr:g} bohr from each other", functools.partial(pair, one=-2, other=-1)),
+        (f"first electron {bohr:g} bohr from the first nucleus", functools.partial(to_nucleus, which=0)),
+        (f"last electron {bohr:g} bohr from the last nucleus", functools.partial(to_nucleus, which=-1)),
+    )
+
+
+def _far_away(bohr: float) -> Edges:
+    return (
+        (f"last electron {bohr:g} bohr away", functools.partial(_far, which=-1, bohr=bohr)),
+        (f"first electron {bohr:g} bohr away", functools.partial(_far, which=0, bohr=bohr)),
+    )
+
+
+NEAR: Edges = tuple(edge for bohr in NEAR_BOHR for edge in _near(bohr))
+FAR: Edges = (
+    *_far_away(FAR_BOHR[0]),
+    (f"every electron {ALL_FAR_BOHR:g} bohr away", functools.partial(_all_far, bohr=ALL_FAR_BOHR)),
+    *(edge for bohr in FAR_BOHR[1:] for edge in _far_away(bohr)),
     ("first two electrons exchanged", _exchanged),
 )

@@ -82,14 +82,20 @@ def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIO
 
 
 def program_runner(
-    program: Program, *, widen: bool = False, dtype: str | None = None, options: Options = CPU_OPTIONS
+    program: Program,
+    *,
+    widen: bool = False,
+    single: bool = False,
+    dtype: str | None = None,
+    options: Options = CPU_OPTIONS,
 ) -> Runner:
     """The raised program (it may have been lowered for a GPU) on the CPU.
 
-    ``widen`` computes a float32 program in float64; ``dtype`` says what floating inputs are to be converted to.
+    ``widen`` computes a float32 program in float64, ``single`` one of any floats in float32; ``dtype`` says what
+    floating inputs are to be converted to.
     """
-    dtype = "float64" if widen else dtype
-    compiled = jax.jit(raise_program(program, Raising(widen=widen)), compiler_options=dict(options))
+    dtype = "float64" if widen else "float32" if single else dtype
+    compiled = jax.jit(raise_program(program, Raising(widen=widen, single=single)), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):

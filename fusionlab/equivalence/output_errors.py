@@ -28,6 +28,8 @@ class Columns:
     rewritten_float64: np.ndarray
     nearby: Pairs = ()
     """(truth, original) at inputs a rounding away."""
+    narrowed: np.ndarray | None = None
+    """The original computed in float32, where it is a float64 program and this is asked for."""
     spread_factor: float = SPREAD_FACTOR
     """How many times further from truth than the original the rewritten program may be, in their own dtype."""
 
@@ -83,10 +85,10 @@ def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, float, np.ndar
     truth, original = columns.truth, columns.original
     if _is_sign(truth, original):
         return _sign_errors(columns)
-    tolerance = tolerance_of(truth, original, columns.nearby, factor=columns.spread_factor)
+    tolerance = tolerance_of(truth, original, columns.nearby, columns.narrowed, factor=columns.spread_factor)
     reference = np.where(np.isfinite(truth), truth, original.astype(truth.dtype))
     errors = errors_of(columns.rewritten, reference, original)
-    allowed64 = tolerances_in_float64(truth, original, columns.nearby)
+    allowed64 = tolerances_in_float64(truth, original, columns.nearby, columns.narrowed)
     return errors, tolerance, errors_of(columns.rewritten_float64, truth, truth), allowed64
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.equivalence.counterexample import Counterexample
-from fusionlab.equivalence.edge_walkers import edge_walkers
+from fusionlab.equivalence.edge_walkers import FAR, FEWEST, NEAR, edge_walkers
 from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
+from fusionlab.hlo.flat import constant_array, flatten
 from fusionlab.hlo.program import Program, TensorType
 from fusionlab.workload import Workload
 
@@ -47,33 +48,42 @@ class Sample:
 def workload_samples(workload: Workload) -> Iterator[Sample]:
     """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed, an
     optimiser has made steps, and the walkers are Metropolis-equilibrated (``equilibrated``), of the third seed half of
-    them. The last sample has edge walkers: near coalescence, far away, exchanged.
+    them. The last samples have edge walkers: near coalescence, and far away.
 
     Parameters at their initial values hide terms (zeros, ones), so a tenth of each array's spread (or 0.1 where it is
     constant) is added as noise. The last quarter of the walkers (at least one, where there are two) repeats the
     first with electrons 0 and 1 exchanged: where these are both spin-up, both signs of psi occur whatever the
     parameters are.
     """
-    for seed in (*SEEDS, EDGE_SEED):
+    for seed in SEEDS:
         named = _arguments(workload, seed)
-        kinds: tuple[str, ...] = ()
-        if seed == EDGE_SEED and "walkers" not in named:
-            return
-        if seed == EDGE_SEED:
-            named["walkers"], kinds = edge_walkers(np.array(named["walkers"]), workload.nuclei)
-        elif "walkers" in named:
+        if "walkers" in named:
             named["walkers"] = _exchanged(_walkers(workload, named, seed))
-        leaves = jax.tree.leaves(tuple(named.values()))
         label = f"seed {seed}, " + ("initial parameters" if seed == SEEDS[0] else "perturbed parameters")
         label += _OF_WALKERS.get(seed, "") if "walkers" in named else ""
         factor = _FAR_FROM_THE_DENSITY if seed == SEEDS[2] else SPREAD_FACTOR
-        yield Sample(label, tuple(np.asarray(leaf) for leaf in leaves), not kinds, kinds, factor)
+        yield Sample(label, _leaves(named), spread_factor=factor)
+    named = _arguments(workload, EDGE_SEED)
+    if "walkers" in named:
+        start = np.array(named["walkers"])
+        for edge, walkers, kinds in _at_edges(start, workload.nuclei):
+            label = f"seed {EDGE_SEED}, perturbed parameters, {edge}"
+            yield Sample(label, _leaves(named | {"walkers": walkers}), typical=False, kinds=kinds)
+
+
+def _at_edges(
+    walkers: np.ndarray, nuclei: Sequence[Sequence[float]]
+) -> Iterator[tuple[str, np.ndarray, tuple[str, ...]]]:
+    """(what they are, walkers, what each of them is): near walkers and far ones, each once, or more often where there
+    are too few walkers for the kinds that must occur."""
+    for name, edges in (("near walkers", NEAR), ("far walkers", FAR)):
+        for first in range(0, FEWEST, len(walkers) or FEWEST):
+            yield (name, *edge_walkers(walkers, nuclei, edges, first))
 
 
 _OF_WALKERS = {
     SEEDS[1]: ", equilibrated walkers",
     SEEDS[2]: ", half of the walkers equilibrated",
-    EDGE_SEED: ", edge walkers",
 }
 
 
@@ -82,15 +92,15 @@ def _walkers(workload: Workload, named: dict[str, Any], seed: int) -> np.ndarray
     start = np.array(named["walkers"])
     if seed == SEEDS[0]:
         return start
-    found = equilibrated(workload, _leaves(named["parameters"]), start, seed)
+    found = equilibrated(workload, _leaves({"parameters": named["parameters"]}), start, seed)
     if seed == SEEDS[2]:
         half = -(-len(start) // 2)
         found[half:] = start[half:]
     return found
 
 
-def _leaves(parameters: Any) -> list[np.ndarray]:
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(parameters)]
+def _leaves(named: dict[str, Any]) -> tuple[np.ndarray, ...]:
+    return tuple(np.asarray(leaf) for leaf in jax.tree.leaves(tuple(named.values())))
 
 
 def _arguments(workload: Workload, seed: int) -> dict[str, Any]:
@@ -109,20 +119,63 @@ def signature_samples(program: Program) -> Iterator[Sample]:
     """One sample per seed from the types alone: normal floats, fair booleans, and integers: 0 to 3 at the first seed,
     0 to 99 at the second, and -3 to -1 at the third (where the type has a sign).
 
+    At the second seed, and at the edges, float arrays of two axes or more are divided by the square root of their
+    fan-in (the product of all axes but the last, as ``jax.nn.initializers`` has it), which is what parameters are like:
+    of N(0, 1), logits of attention and logs of determinants are large and positive, and what is done to others is not
+    seen; of the other kind, none of the softmax saturates.
+
     Where the signature has walkers (see ``walkers_argument``), the last quarter of them are copies with two electrons
-    exchanged, and the last sample has edge walkers about the origin. ValueError for an element type that NumPy does
-    not have.
+    exchanged, and the last samples have edge walkers: near coalescence, and far away. Their nuclei are the rows of the
+    program's first constant [n, 3]. ValueError for an element type that NumPy does not have.
     """
     at = walkers_argument(program.inputs)
-    for seed in (*SEEDS, *(() if at is None else (EDGE_SEED,))):
-        random = np.random.default_rng(seed)
-        arrays = [_random(type_, random, _INTEGERS.get(seed, _FEW)) for type_ in program.inputs]
-        kinds: tuple[str, ...] = ()
-        if at is not None and seed == EDGE_SEED:
-            arrays[at], kinds = edge_walkers(arrays[at], ())
-        elif at is not None:
+    for seed in SEEDS:
+        arrays = _drawn(program, seed, fan_in=seed == SEEDS[1])
+        if at is not None:
             arrays[at] = _exchanged(arrays[at])
-        yield Sample(f"seed {seed}{', edge walkers' if kinds else ''}", tuple(arrays), not kinds, kinds)
+        yield Sample(f"seed {seed}", tuple(arrays))
+    if at is not None:
+        nuclei = _nuclei(program)
+        arrays = _near_one(_drawn(program, EDGE_SEED, fan_in=True), len(nuclei))
+        for edge, walkers, kinds in _at_edges(arrays[at], nuclei):
+            moved = (*arrays[:at], walkers, *arrays[at + 1 :])
+            yield Sample(f"seed {EDGE_SEED}, {edge}", moved, typical=False, kinds=kinds)
+
+
+def _drawn(program: Program, seed: int, *, fan_in: bool) -> list[np.ndarray]:
+    random = np.random.default_rng(seed)
+    arrays = [_random(type_, random, _INTEGERS.get(seed, _FEW)) for type_ in program.inputs]
+    if fan_in:
+        at = walkers_argument(program.inputs)
+        arrays = [array if index == at else _over_fan_in(array) for index, array in enumerate(arrays)]
+    return arrays
+
+
+def _over_fan_in(array: np.ndarray) -> np.ndarray:
+    if array.ndim < 2 or not array.size or not jax.numpy.issubdtype(array.dtype, np.inexact):
+        return array
+    return np.asarray(array / np.sqrt(np.prod(array.shape[:-1]))).astype(array.dtype)
+
+
+def _near_one(arrays: list[np.ndarray], nuclei: int) -> list[np.ndarray]:
+    """``arrays`` with those that have one number per nucleus and something else (exponents and weights of envelopes)
+    about one, as they are in models: with exponents about zero, log|psi| would not become small far away."""
+
+    def shifted(array: np.ndarray) -> np.ndarray:
+        of_nuclei = array.ndim > 1 and nuclei in (array.shape[0], array.shape[-1]) and array.dtype.kind == "f"
+        return np.asarray(1 + 0.1 * array).astype(array.dtype) if of_nuclei else array
+
+    return [shifted(array) for array in arrays]
+
+
+def _nuclei(program: Program) -> Sequence[Sequence[float]]:
+    """Positions of nuclei (bohr) as a program lowered from a model has them; empty where it has none."""
+    for node in flatten(program.parse()).walk():
+        if node.name == "stablehlo.constant":
+            type_ = node.results[0].type
+            if len(type_.shape) == 2 and type_.shape[0] > 0 and type_.shape[1] == 3 and type_.dtype in ("f32", "f64"):
+                return [tuple(map(float, row)) for row in constant_array(node)]
+    return ()
 
 
 _FEW = (0, 4)

@@ -3,7 +3,19 @@
 In float32 that is one figure of an output, because one evaluation says little of what a single ill-conditioned walker
 may lose. In float64 each element has a tolerance of its own, or else one huge or ill-conditioned element would excuse
 all the others. A float64 original is its own truth: what it loses is how far it moves where its inputs are rounded
-otherwise.
+otherwise, and, in its own dtype, how far it is from truth.
+
+A float64 program may compute parts in float32 or bfloat16. Truth does not, so that its distance from truth is what
+these parts lose, and the rewritten program may lose as much; of a program in float64 throughout that distance is a
+rounding or none. No wrong rewriting gets room by it: the second comparison, where both programs are widened and nothing
+is lost to narrow types, is as strict as before. What is wrong by its precision alone (a float64 part computed in
+float32) is further off than what an original without narrow parts loses.
+
+Where its inputs are rounded otherwise, a float64 program need not move although it loses: 1 - p of a softmax that is
+all or nothing is a whole number of half roundings of 1 at all of them, and a Laplacian multiplies it by the square of
+the scores. The same program computed in float32 loses as many roundings of float32, which are seen in float64. So an
+element may also be off by what it loses there, in roundings of float64, times what any float32 program is allowed: no
+wrong rewriting gets room by it that the same rewriting of the program in float32 would not have.
 """
 
 from __future__ import annotations
@@ -27,20 +39,27 @@ Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 def tolerance_of(
-    truth: np.ndarray, original: np.ndarray, nearby: Pairs = (), *, factor: float = SPREAD_FACTOR
+    truth: np.ndarray,
+    original: np.ndarray,
+    nearby: Pairs = (),
+    narrowed: np.ndarray | None = None,
+    *,
+    factor: float = SPREAD_FACTOR,
 ) -> float:
     """What ``original`` loses against truth, here or at one of ``nearby``, times ``factor``; one figure for all
-    elements."""
+    elements. ``narrowed`` is a float64 original computed in float32."""
     epsilon = _epsilon(original)
     loss = max((_most(element_loss(*pair)) for pair in ((truth, original), *nearby)), default=0.0)
     scale = max(_most(_scale(*pair)) for pair in ((truth, original), *nearby))
     if _is_wide(original):
         moved = max((_most(element_loss(truth, other)) for other, _ in nearby), default=0.0)
-        return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved
+        return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * (moved + loss) + _most(_narrow(truth, narrowed))
     return factor * (loss + epsilon * scale)
 
 
-def tolerances_in_float64(truth: np.ndarray, original: np.ndarray, nearby: Pairs = ()) -> np.ndarray:
+def tolerances_in_float64(
+    truth: np.ndarray, original: np.ndarray, nearby: Pairs = (), narrowed: np.ndarray | None = None
+) -> np.ndarray:
     """What each element of the rewritten program, computed in float64, may be off; float64, of truth's shape.
 
     Where an element is so small, or so exact, that its own loss says nothing, it may be off by what is float64 rounding
@@ -49,7 +68,7 @@ def tolerances_in_float64(truth: np.ndarray, original: np.ndarray, nearby: Pairs
     scale, epsilon, epsilon64 = _scale(truth, original), _epsilon(original), float(np.finfo(np.float64).eps)
     if _is_wide(original):
         moved = np.max([element_loss(truth, other) for other, _ in nearby], axis=0) if nearby else np.zeros(truth.shape)
-        own = FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved
+        own = FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved + _narrow(truth, narrowed)
     else:
         loss = np.max([element_loss(*pair) for pair in ((truth, original), *nearby)], axis=0)
         own = SPREAD_FACTOR * FLOAT64_FACTOR * (epsilon64 / epsilon) * (loss + epsilon * scale)
@@ -59,6 +78,14 @@ def tolerances_in_float64(truth: np.ndarray, original: np.ndarray, nearby: Pairs
     floor = FLOAT64_FACTOR * epsilon64 * float(np.quantile(sizes, _LOWER_PART))
     zero = _ROUNDINGS_OF_ZERO * epsilon64 * float(sizes.max())
     return np.maximum(own, np.where(truth == 0, max(floor, zero), floor))
+
+
+def _narrow(truth: np.ndarray, narrowed: np.ndarray | None) -> np.ndarray:
+    """What a float64 program may lose of each element, from what it loses in float32."""
+    if narrowed is None:
+        return np.zeros(truth.shape)
+    ratio = float(np.finfo(np.float64).eps) / _epsilon(narrowed)
+    return np.asarray(SPREAD_FACTOR * FLOAT64_FACTOR * ratio * element_loss(truth, narrowed))
 
 
 def element_loss(truth: np.ndarray, original: np.ndarray) -> np.ndarray:

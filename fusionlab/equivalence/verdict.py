@@ -80,7 +80,8 @@ class Verdict:
     """``equal`` (bitwise in float32), ``within-bound``, ``different`` (see ``worst``) or ``not-checked``, with reasons.
 
     ``worst`` names the seed, parameters, walker and output where the rewritten program is furthest off, and
-    ``counterexample`` holds its inputs (it is not part of the JSON).
+    ``counterexample`` holds its inputs; ``undecided`` says of a ``not-checked`` that the inputs had too few numbers as
+    outputs, and others may have more (neither is part of the JSON).
     """
 
     verdict: Word
@@ -90,6 +91,7 @@ class Verdict:
     reason: str = ""
     oracles: tuple[OracleAgreement, ...] = ()
     counterexample: Counterexample | None = field(default=None, compare=False, repr=False)
+    undecided: bool = field(default=False, compare=False, repr=False)
 
     @property
     def passed(self) -> bool:

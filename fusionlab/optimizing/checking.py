@@ -97,6 +97,7 @@ class Runners:
             "rewritten": run_as_it_stands(self.rewritten, self.options),
             "rewritten_float64": program_runner(self.rewritten, widen=True),
             "raised": program_runner(self.original),
+            "narrowed": functools.partial(program_runner, self.original, single=True),
         }
 
 

@@ -47,7 +47,16 @@ class Optimized:
         if self._always:
             return self._call_and_check(args, kwargs)
         with self._given(args, kwargs):
+            if self._rewriter.undecided:
+                self._check_again(args, kwargs)
             return self._alone(*args, **kwargs)
+
+    def _check_again(self, args: Any, kwargs: Any) -> None:
+        """Where an earlier call of these types had no finite output to compare: JAX would keep the original that it
+        compiled then for good."""
+        jaxpr = owned(self._alone.trace(*args, **kwargs).jaxpr)
+        if jaxpr is not None and self._rewriter.decided_now(jaxpr):
+            self._alone.clear_cache()
 
     @contextlib.contextmanager
     def _given(self, args: Any, kwargs: Any) -> Iterator[None]:
@@ -92,6 +101,8 @@ class Optimized:
     def _call_and_check(self, args: Any, kwargs: Any) -> Any:
         """The policy ``always``: these arguments are compared before they are used (and perhaps donated)."""
         with self._given(args, kwargs):
+            if self._rewriter.undecided:
+                self._check_again(args, kwargs)
             jaxpr = owned(self._alone.trace(*args, **kwargs).jaxpr)
             if jaxpr is not None and not self._rewriter.may_be_used(jaxpr):
                 return self._original(*args, **kwargs)

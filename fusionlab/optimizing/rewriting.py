@@ -66,6 +66,7 @@ class Rewriter:
         self.latest = ""
         self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
         self._runners: dict[str, Runners] = {}
+        self._undecided: dict[str, Decision] = {}
         self._current = current
         # What a pass of the user's own does can change from day to day, and the key does not have its source.
         self._store = OptimizedStore(policy.folder) if policy.folder is not None and policy.known else None
@@ -123,10 +124,31 @@ class Rewriter:
             except Exception as error:  # the same as in choose
                 _log.debug("%s: not checked", self.name, exc_info=True)
                 checked = replace(decision, rewritten=None, reason=told(error), failed=True)
+            self._undecided.pop(key, None)  # every call is checked anyway
             self.decisions[key] = replace(checked, rewritten=decision.rewritten)
         if checked.failed:
             self._warn(checked.reason)
         return checked.rewritten is not None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether some call had no finite output to compare, so that its program has to be checked again."""
+        return bool(self._undecided)
+
+    def decided_now(self, jaxpr: Any) -> bool:
+        """Check what an earlier call of ``jaxpr`` left undecided at the arrays of this call; whether its rewritten
+        program is to be used from now on."""
+        with self._lock, without_mesh():
+            keys = [key for key in self._keys.get(jaxpr, {}).values() if key in self._undecided]
+            for key in keys:
+                try:
+                    self.decisions[key] = self._checked(key, self._undecided.pop(key), self._current(jaxpr))
+                except NotEquivalentError:
+                    raise
+                except Exception as error:  # the same as in choose
+                    _log.debug("%s: not checked", self.name, exc_info=True)
+                    self._refuse("-", told(error), failed=True)
+            return any(self.decisions[key].rewritten is not None for key in keys)
 
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
         if jaxpr is None:
@@ -194,7 +216,9 @@ class Rewriter:
             self._runners[key] = Runners(decision.original, decision.rewritten, call.options, again)
         varied = decision.compared_on != VARIED
         verdict = self._runners[key].verdict(call.arrays, varied=varied)
-        if self.policy.check != "always":
+        if verdict.undecided:
+            self._undecided[key] = decision
+        elif self.policy.check != "always":
             del self._runners[key]
         on = DRAWN if call.arrays is None else VARIED
         seconds = time.perf_counter() - started

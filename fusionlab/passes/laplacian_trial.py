@@ -98,6 +98,8 @@ class Trial:
         self.saturating = saturating(live, reached(self.flat, [x]))
         self.cover = BranchCover(self.flat.nodes, self.inputs, self.targets, question.replay, numbers, outputs)
         many = math.prod(x.type.shape[:walkers])
+        if not many:
+            raise NoLaplacian("there are no walkers, and nothing to try")
         axes = walker_axes(self.flat, [(x, 0)]) if walkers == 1 and resize else {}
         summed = live_nodes(self.flat.nodes, self.inputs, self.targets)
         if axes and (reason := told_apart(walk(summed), axes)) is not None:

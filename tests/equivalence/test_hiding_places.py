@@ -133,6 +133,24 @@ def test_an_ill_conditioned_program_in_float64_may_lose_what_it_is_bound_to_lose
     assert check_programs(original, wrong).verdict == "different"
 
 
+def test_what_a_float64_program_loses_by_cancellation_shows_in_float32():
+    """At inputs rounded otherwise it loses the same, so that nothing moves."""
+    truth = np.array([205.0, 1.0])
+    off = truth + np.array([2.8e-10, 0.0])
+
+    def verdict(rewritten, narrow):
+        run = {"truth": lambda _: [truth], "original": lambda _: [truth]}
+        run |= {"rewritten": lambda _: [rewritten], "rewritten_float64": lambda _: [rewritten]}
+        narrowed = None if narrow is None else lambda: lambda _: [np.asarray(narrow, np.float32)]
+        return compare([Sample("seed 1", ())], walkers=None, narrowed=narrowed, **run).verdict
+
+    assert verdict(off, None) == "different"
+    assert verdict(off, truth) == "different"
+    assert verdict(off, [205.5, 1.0]) == "within-bound"
+    assert verdict(off[::-1] - truth[::-1] + truth, [205.5, 1.0]) == "different"
+    assert verdict(truth * (1 + 1e-6), [205.5, 1.0]) == "different"
+
+
 @pytest.mark.slow
 def test_a_model_in_float64_is_checked_by_the_same_command(cli, recwarn):
     result = cli(

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.equivalence.check import compare
+from fusionlab.equivalence.check import check_programs, compare
 from fusionlab.equivalence.output_errors import Columns, compare_output, needs_more_roundings
 from fusionlab.equivalence.samples import Sample
 
@@ -105,3 +107,27 @@ def test_the_worst_walker_of_a_mean_that_shifted_is_described():
     )
     assert verdict.verdict == "different"
     assert "the mean shifts by 20" in verdict.worst
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_float64_program_may_lose_what_its_narrow_parts_lose(dtype, lowered):
+    """Truth computes them in float64; what is wrong there still shows, and so does a part that is newly narrow."""
+
+    def function(x, factor=1.0, narrow=dtype, order=1):
+        hidden = jnp.tanh(x).astype(narrow)[:, ::order]
+        return (hidden * hidden).sum(1).astype(x.dtype) * factor
+
+    def energy(dtype):
+        return lambda x: (jnp.tanh(x).astype(dtype) ** 2).sum(1).astype(x.dtype)
+
+    with jax.enable_x64(True):
+        rows = jax.ShapeDtypeStruct((16, 32), "float64")
+        original, other, wrong = (
+            lowered(given, rows)
+            for given in (function, lambda x: function(x, order=-1), lambda x: function(x, factor=1 + 1e-11))
+        )
+        wide, narrowed = lowered(energy("float64"), rows), lowered(energy(dtype), rows)
+    assert check_programs(original, original).verdict == "equal"
+    assert check_programs(original, other).passed
+    assert check_programs(original, wrong).verdict == "different"
+    assert check_programs(wide, narrowed).verdict == "different"

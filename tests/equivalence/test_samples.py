@@ -1,11 +1,12 @@
 """The inputs of a check: both signs of psi, initial and perturbed parameters, nobody at the origin."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from fusionlab.equivalence import equilibrated as chain
-from fusionlab.equivalence.edge_walkers import FAR_BOHR, NEAR_BOHR
+from fusionlab.equivalence.edge_walkers import ALL_FAR_BOHR, FAR, FAR_BOHR, FEWEST, NEAR, NEAR_BOHR
 from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.samples import EDGE_SEED, SEEDS, signature_samples, walkers_argument, workload_samples
 from fusionlab.hlo.program import TensorType
@@ -26,8 +27,8 @@ def split(workload, sample):
 def test_one_sample_per_seed_of_the_programs_types(samples):
     workload, found = samples
     abstract = jax.tree.leaves(jax.eval_shape(workload.inputs, 0))
-    assert len(found) == len(SEEDS) + 1
-    assert [sample.typical for sample in found] == [True, True, True, False]
+    assert len(found) == len(SEEDS) + 2
+    assert [sample.typical for sample in found] == [True, True, True, False, False]
     for sample in found:
         assert [(a.shape, a.dtype) for a in sample.arrays] == [(a.shape, a.dtype) for a in abstract]
 
@@ -52,7 +53,7 @@ def test_the_last_walkers_are_the_first_with_two_electrons_exchanged(samples):
 
 def test_parameters_are_initial_once_and_perturbed_then(samples):
     workload, found = samples
-    for seed, sample in zip((*SEEDS, EDGE_SEED), found, strict=True):
+    for seed, sample in zip((*SEEDS, EDGE_SEED, EDGE_SEED), found, strict=True):
         initial = jax.tree.leaves(workload.inputs(seed)[0])
         given = jax.tree.leaves(split(workload, sample)[0])
         same = [np.array_equal(a, b) for a, b in zip(initial, given, strict=True)]
@@ -116,19 +117,60 @@ def test_samples_are_the_same_every_time(samples):
         assert all(np.array_equal(a, b) for a, b in zip(first.arrays, second.arrays, strict=True))
 
 
-def test_edge_walkers_are_near_coalescence_far_away_and_exchanged(samples):
+def test_edge_walkers_are_near_coalescence_and_far_away(samples):
     workload, found = samples
-    edges = found[-1]
-    _, walkers = split(workload, edges)
+    near, far = (split(workload, sample)[1] for sample in found[-2:])
     nuclei = np.asarray(workload.nuclei)
-    first_two, first_last = (
-        np.linalg.norm(walkers[i, 0] - walkers[i, other], axis=-1) for i, other in ((0, 1), (1, -1))
+    distances = [
+        np.linalg.norm(near[i, one] - near[i, other]) for i, (one, other) in enumerate([(0, 1), (0, -1), (-2, -1)])
+    ]
+    distances += [np.linalg.norm(near[3, 0] - nuclei[0]), np.linalg.norm(near[4, -1] - nuclei[-1])]
+    np.testing.assert_allclose(distances, NEAR_BOHR[0], rtol=2e-2)
+    np.testing.assert_allclose(np.linalg.norm(near[5, 0] - near[5, 1]), NEAR_BOHR[1], rtol=1e-3)
+    from_centre = np.linalg.norm(far - nuclei.mean(0), axis=-1)
+    np.testing.assert_allclose([from_centre[0, -1], from_centre[1, 0]], FAR_BOHR[0], rtol=1e-5)
+    np.testing.assert_allclose(from_centre[2], ALL_FAR_BOHR, rtol=1e-5)
+    assert from_centre[:2, 1:-1].max() < FAR_BOHR[0] / 2
+    assert found[-1].kinds[0] == "last electron 24 bohr away"
+    assert len(found[-2].kinds) == len(found[-1].kinds) == len(near)
+
+
+@pytest.mark.parametrize("walkers", [1, 2, 3, 5, 16])
+def test_the_first_kinds_of_edge_walkers_occur_however_few_walkers_there_are(walkers, lowered):
+    program = lowered(lambda x: x, jax.ShapeDtypeStruct((walkers, 4, 3), "float32"))
+    edges = [sample for sample in signature_samples(program) if not sample.typical]
+    kinds = {kind for sample in edges for kind in sample.kinds}
+    assert kinds >= {name for edges in (NEAR, FAR) for name, _ in edges[:FEWEST]}
+    assert len(edges) == 2 * -(-FEWEST // walkers)
+
+
+def test_an_electron_alone_is_far_and_near_a_nucleus(lowered):
+    program = lowered(lambda x: x, jax.ShapeDtypeStruct((10, 1, 3), "float32"))
+    near, far = (sample.arrays[0] for sample in signature_samples(program) if not sample.typical)
+    lengths = np.linalg.norm(near, axis=-1).ravel()
+    np.testing.assert_allclose(lengths[[3, 4, 8, 9]], np.repeat(NEAR_BOHR, 2), rtol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(far, axis=-1).max(), 50, rtol=1e-5)
+
+
+def test_nuclei_of_a_file_are_those_of_its_constants(lowered):
+    nuclei = np.array([[0.0, 1.0, 2.0], [-3.0, 0.5, 4.0]], np.float32)
+    program = lowered(
+        lambda x, zeta: jnp.exp(-zeta * jnp.abs(x[:, :, None] - nuclei).sum(-1)).sum((1, 2)),
+        jax.ShapeDtypeStruct((5, 4, 3), "float32"),
+        jax.ShapeDtypeStruct((2,), "float32"),
     )
-    at_nucleus = np.linalg.norm(walkers[2, 0] - nuclei[0])
-    np.testing.assert_allclose([first_two, first_last, at_nucleus], NEAR_BOHR, rtol=1e-4)
-    assert np.linalg.norm(walkers[4, -1] - nuclei[:, None], axis=-1).min() > FAR_BOHR / 2
-    assert len(edges.kinds) == len(walkers)
-    assert edges.kinds[4] == "last electron far away"
+    (walkers, _) = next(sample for sample in signature_samples(program) if not sample.typical).arrays
+    np.testing.assert_allclose(np.linalg.norm(walkers[3, 0] - nuclei[0]), NEAR_BOHR[0], rtol=1e-2)
+    np.testing.assert_allclose(np.linalg.norm(walkers[4, -1] - nuclei[1]), NEAR_BOHR[0], rtol=1e-2)
+
+
+def test_weights_are_drawn_at_one_and_over_the_root_of_their_fan_in(lowered):
+    shapes = [(16, 4, 25), (100,), (40, 5, 3)]
+    first, second, third, *_ = signature_samples(
+        lowered(lambda *given: given, *(jax.ShapeDtypeStruct(shape, "float32") for shape in shapes))
+    )
+    spreads = [[float(array.std()) for array in sample.arrays] for sample in (first, second, third)]
+    np.testing.assert_allclose(spreads, [[1, 1, 1], [1 / 8, 1, 1], [1, 1, 1]], rtol=0.2)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +191,11 @@ def test_a_signature_with_walkers_has_exchanged_and_edge_walkers(lowered):
     program = lowered(
         lambda w, x: x @ w, jax.ShapeDtypeStruct((3, 2), "float32"), jax.ShapeDtypeStruct((8, 4, 3), "float32")
     )
-    *typical, edges = signature_samples(program)
+    *typical, near, far = signature_samples(program)
     for sample in typical:
         walkers = sample.arrays[1]
         np.testing.assert_array_equal(walkers[-2:, [1, 0]], walkers[:2, [0, 1]])
-    assert (edges.typical, len(edges.kinds)) == (False, 8)
+    assert [(edges.typical, len(edges.kinds)) for edges in (near, far)] == [(False, 8), (False, 8)]
 
 
 @pytest.mark.parametrize(

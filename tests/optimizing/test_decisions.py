@@ -268,3 +268,34 @@ def test_an_opaque_call_is_named_with_what_can_be_done():
     unseen = fusionlab.optimize(function, HOIST, cache=False, check="never")
     np.testing.assert_allclose(unseen(jnp.ones(2), 0.5), function(jnp.ones(2), 0.5), rtol=1e-5)
     assert unseen.fusionlab.state == "rewritten"
+
+
+@pytest.mark.parametrize("check", ["once", "always"])
+def test_what_had_no_finite_output_is_checked_at_the_next_call(check):
+    """JAX keeps what it compiled at the first call, which is the original."""
+    function = fusionlab.optimize(repeated, HOIST, cache=False, check=check)
+    with pytest.warns(NotOptimizedWarning, match="no input gave a finite value"):
+        assert np.isnan(function(np.nan, 0.5))
+    assert function.fusionlab.state != "rewritten"
+    assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    (decision,) = function.fusionlab.decisions
+    assert decision.verdict.passed
+    assert decision.rewritten is not None
+    assert not function._rewriter.undecided
+
+
+def test_no_walkers_are_a_result_without_elements():
+    def energies(x):
+        gradient = jax.grad(lambda r: -jnp.sum(jnp.tanh(1.3 * r) ** 2))
+
+        def one(r):
+            _, push = jax.linearize(gradient, r)
+            return jax.lax.fori_loop(0, 3, lambda k, s: s + push(jnp.eye(3)[k])[k], 0.0)
+
+        return jax.vmap(one)(x)
+
+    function = fusionlab.optimize(energies, cache=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert function(jnp.zeros((0, 3))).shape == (0,)
+    assert "ZeroDivisionError" not in function.fusionlab.reason

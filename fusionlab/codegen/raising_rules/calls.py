@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
 from fusionlab.hlo.flat import Node
 
 
@@ -23,19 +23,21 @@ def call_target(node: Node) -> str:
 
 
 def _getrf(node: Node, operands: list[Any], raising: Any) -> list[Any]:
-    factors, pivots, _ = lax.linalg.lu(operands[0])
+    factors, pivots, _ = in_jax(node, lax.linalg.lu, operands[0])
     return [factors, pivots + 1, jnp.zeros(raising.shape(node.results[2]), np.int32)]
 
 
 def _pivots_to_permutation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
-    return [lax.linalg.lu_pivots_to_permutation(operands[0], raising.shape(node.results[0])[-1])]
+    return [in_jax(node, lax.linalg.lu_pivots_to_permutation, operands[0], raising.shape(node.results[0])[-1])]
 
 
 def _trsm(node: Node, operands: list[Any], raising: Any) -> list[Any]:
     config = node.attributes["mhlo.backend_config"]
     character = {name: chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag")}
     return [
-        lax.linalg.triangular_solve(
+        in_jax(
+            node,
+            lax.linalg.triangular_solve,
             operands[0],
             operands[1],
             left_side=character["side"] == "L",

@@ -7,7 +7,7 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
 from fusionlab.hlo.enumerations import keyword
 from fusionlab.hlo.flat import Node
 
@@ -19,7 +19,9 @@ def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any
     contracting = (tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions))
     batching = (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions))
     return [
-        lax.dot_general(
+        in_jax(
+            node,
+            lax.dot_general,
             operands[0],
             operands[1],
             (contracting, batching),
@@ -52,7 +54,9 @@ def _triangular_solve(node: Node, operands: list[Any], raising: Any, environment
     attributes = node.attributes
     transpose = keyword(attributes["transpose_a"])
     return [
-        lax.linalg.triangular_solve(
+        in_jax(
+            node,
+            lax.linalg.triangular_solve,
             operands[0],
             operands[1],
             left_side=attributes["left_side"].value,
@@ -67,7 +71,7 @@ def _triangular_solve(node: Node, operands: list[Any], raising: Any, environment
 def _cholesky(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     if "lower" not in node.attributes or not node.attributes["lower"].value:
         raise RaiseError("upper Cholesky factor", node)
-    return [lax.linalg.cholesky(operands[0], symmetrize_input=False)]
+    return [in_jax(node, lax.linalg.cholesky, operands[0], symmetrize_input=False)]
 
 
 RULES: dict[str, Rule] = {

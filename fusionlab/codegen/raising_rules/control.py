@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import Rule
+from fusionlab.codegen.raising_rules.rule import Rule, in_jax
 from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.flat import Node
 
@@ -17,8 +17,10 @@ def _while(node: Node, operands: list[Any], raising: Any, environment: Any) -> l
     condition = raising.region(node.regions[0], environment)
     body = raising.region(node.regions[1], environment)
     dtypes = [raising.dtype(value.type) for value in node.results]
-    initial = tuple(lax.convert_element_type(x, dtype) for x, dtype in zip(operands, dtypes, strict=True))
-    return list(lax.while_loop(lambda carried: condition(*carried)[0], lambda carried: body(*carried), initial))
+    initial = tuple(in_jax(node, lax.convert_element_type, x, dtype) for x, dtype in zip(operands, dtypes, strict=True))
+    return list(
+        in_jax(node, lax.while_loop, lambda carried: condition(*carried)[0], lambda carried: body(*carried), initial)
+    )
 
 
 def _case(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
@@ -27,12 +29,12 @@ def _case(node: Node, operands: list[Any], raising: Any, environment: Any) -> li
         return list(raising.region(region, environment)())
     branches = [raising.region(region, environment) for region in node.regions]
     index = jnp.where(operands[0] < 0, np.int32(len(branches) - 1), operands[0])
-    return list(lax.switch(index, [lambda branch=branch: branch() for branch in branches]))
+    return list(in_jax(node, lax.switch, index, [lambda branch=branch: branch() for branch in branches]))
 
 
 def _if(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     on_true, on_false = (raising.region(region, environment) for region in node.regions)
-    return list(lax.cond(operands[0], lambda: on_true(), lambda: on_false()))
+    return list(in_jax(node, lax.cond, operands[0], lambda: on_true(), lambda: on_false()))
 
 
 RULES: dict[str, Rule] = {

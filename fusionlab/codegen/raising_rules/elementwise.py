@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
 from fusionlab.hlo.enumerations import direction_of, keyword
 from fusionlab.hlo.flat import Node
 
@@ -18,41 +18,41 @@ _COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": la
 
 
 def _unary(function: Callable[[Any], Any]) -> Rule:
-    return lambda node, operands, raising, environment: [function(operands[0])]
+    return lambda node, operands, raising, environment: [in_jax(node, function, operands[0])]
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Rule:
-    return lambda node, operands, raising, environment: [function(operands[0], operands[1])]
+    return lambda node, operands, raising, environment: [in_jax(node, function, operands[0], operands[1])]
 
 
 def _compare(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == "TOTALORDER":
         raise RaiseError("total-order comparison of floats outside a sort", node)
-    return [_COMPARISONS[direction_of(node)](operands[0], operands[1])]
+    return [in_jax(node, _COMPARISONS[direction_of(node)], operands[0], operands[1])]
 
 
 def _convert(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [lax.convert_element_type(operands[0], raising.dtype(node.results[0].type))]
+    return [in_jax(node, lax.convert_element_type, operands[0], raising.dtype(node.results[0].type))]
 
 
 def _bitcast(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     """Bits are those of the declared types, also when the raised program computes in wider ones."""
     source, target = node.operands[0].type, node.results[0].type
     narrow = type(raising)(widen=False)
-    bits = lax.convert_element_type(operands[0], narrow.dtype(source))
-    cast = lax.bitcast_convert_type(bits, narrow.dtype(target))
-    return [lax.convert_element_type(cast, raising.dtype(target))]
+    bits = in_jax(node, lax.convert_element_type, operands[0], narrow.dtype(source))
+    cast = in_jax(node, lax.bitcast_convert_type, bits, narrow.dtype(target))
+    return [in_jax(node, lax.convert_element_type, cast, raising.dtype(target))]
 
 
 def _select(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     predicate, on_true, on_false = operands
     if np.ndim(predicate) == 0 and np.ndim(on_true) > 0:
-        predicate = jnp.broadcast_to(predicate, np.shape(on_true))
-    return [lax.select(predicate, on_true, on_false)]
+        predicate = in_jax(node, jnp.broadcast_to, predicate, np.shape(on_true))
+    return [in_jax(node, lax.select, predicate, on_true, on_false)]
 
 
 def _clamp(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [lax.clamp(operands[0], operands[1], operands[2])]
+    return [in_jax(node, lax.clamp, *operands)]
 
 
 def _reduce_precision(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
@@ -60,17 +60,22 @@ def _reduce_precision(node: Node, operands: list[Any], raising: Any, environment
         return [operands[0]]
     attributes = node.attributes
     exponent, mantissa = int(attributes["exponent_bits"]), int(attributes["mantissa_bits"])
-    return [lax.reduce_precision(operands[0], exponent, mantissa)]
+    return [in_jax(node, lax.reduce_precision, operands[0], exponent, mantissa)]
 
 
 def _power(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     """A power with a constant whole exponent keeps JAX's integer_pow rule, which is exact at zero and negatives."""
     base, exponent = operands
-    if isinstance(exponent, np.ndarray) and exponent.size and (exponent == exponent.flat[0]).all():
+    if (
+        isinstance(exponent, np.ndarray)
+        and exponent.size
+        and np.isrealobj(exponent)
+        and (exponent == exponent.flat[0]).all()
+    ):
         whole = float(exponent.flat[0])
         if whole.is_integer() and abs(whole) <= 8:
-            return [lax.integer_pow(base, int(whole))]
-    return [lax.pow(base, exponent)]
+            return [in_jax(node, lax.integer_pow, base, int(whole))]
+    return [in_jax(node, lax.pow, base, exponent)]
 
 
 RULES: dict[str, Rule] = {

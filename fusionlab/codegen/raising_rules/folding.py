@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.codegen.raising_rules.rule import Rule
+from fusionlab.codegen.raising_rules.rule import Rule, in_jax
 from fusionlab.hlo.constants import evaluate
 from fusionlab.hlo.flat import Node, Value, reads
 
@@ -56,7 +56,7 @@ def folded(
         return operands
     if len(node.results) == 1 and node.results[0] not in raising.shapes:
         with np.errstate(all="ignore"):
-            array = evaluate(node, operands)
+            array = in_jax(node, evaluate, node, operands)
         if array is not None:
             return [np.asarray(array).astype(raising.dtype(node.results[0].type))]
     if node.name not in _WHOLE:

@@ -14,22 +14,24 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.known_scatter import placed_updates
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, integers
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax, integers
 from fusionlab.hlo.flat import Node
 
 
 def _slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     start, limit, strides = (integers(node.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
-    return [lax.slice(operands[0], start, raising.resized(node.operands[0], limit), strides)]
+    return [in_jax(node, lax.slice, operands[0], start, raising.resized(node.operands[0], limit), strides)]
 
 
 def _dynamic_slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     sizes = raising.resized(node.operands[0], integers(node.attributes["slice_sizes"]))
-    return [lax.dynamic_slice(operands[0], operands[1:], sizes, allow_negative_indices=False)]
+    return [in_jax(node, lax.dynamic_slice, operands[0], operands[1:], sizes, allow_negative_indices=False)]
 
 
 def _dynamic_update_slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [lax.dynamic_update_slice(operands[0], operands[1], operands[2:], allow_negative_indices=False)]
+    return [
+        in_jax(node, lax.dynamic_update_slice, operands[0], operands[1], operands[2:], allow_negative_indices=False)
+    ]
 
 
 def _gather(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
@@ -43,7 +45,9 @@ def _gather(node: Node, operands: list[Any], raising: Any, environment: Any) -> 
         start_indices_batching_dims=tuple(numbers.start_indices_batching_dims),
     )
     return [
-        lax.gather(
+        in_jax(
+            node,
+            lax.gather,
             operands[0],
             operands[1],
             dimensions,
@@ -81,7 +85,9 @@ def _scatter(node: Node, operands: list[Any], raising: Any, environment: Any) ->
         scatter_indices_batching_dims=tuple(numbers.scatter_indices_batching_dims),
     )
     return [
-        _SCATTERS[name](
+        in_jax(
+            node,
+            _SCATTERS[name],
             operands[0],
             operands[1],
             operands[2],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, integers
+from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax, integers
 from fusionlab.hlo.enumerations import direction_of, keyword
 from fusionlab.hlo.flat import Node, Region, Value, constant_array
 
@@ -41,11 +41,11 @@ def _reduce(node: Node, operands: list[Any], raising: Any, environment: Any) -> 
     dimensions = integers(node.attributes["dimensions"])
     name = combiner(node.regions[0]) if half == 1 else "custom"
     if name in _BINARY:
-        return [lax.reduce(arrays[0], initial[0], _BINARY[name], dimensions)]
+        return [in_jax(node, lax.reduce, arrays[0], initial[0], _BINARY[name], dimensions)]
     combine = raising.region(node.regions[0], environment)
     if half == 1:
-        return [lax.reduce(arrays[0], initial[0], lambda x, y: combine(x, y)[0], dimensions)]
-    return list(lax.reduce(tuple(arrays), tuple(initial), lambda x, y: combine(*x, *y), dimensions))
+        return [in_jax(node, lax.reduce, arrays[0], initial[0], lambda x, y: combine(x, y)[0], dimensions)]
+    return list(in_jax(node, lax.reduce, tuple(arrays), tuple(initial), lambda x, y: combine(*x, *y), dimensions))
 
 
 def _reduce_window(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
@@ -63,7 +63,9 @@ def _reduce_window(node: Node, operands: list[Any], raising: Any, environment: A
         for name in ("window_strides", "base_dilations", "window_dilations")
     )
     return [
-        lax.reduce_window(
+        in_jax(
+            node,
+            lax.reduce_window,
             operands[0],
             operands[1],
             _BINARY[name],
@@ -78,7 +80,9 @@ def _reduce_window(node: Node, operands: list[Any], raising: Any, environment: A
 
 def _sort(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
     keys = _ascending_keys(node)
-    results = lax.sort(
+    results = in_jax(
+        node,
+        lax.sort,
         tuple(operands),
         dimension=node.attributes["dimension"].value,
         is_stable=bool(node.attributes["is_stable"].value) if "is_stable" in node.attributes else False,

@@ -20,6 +20,27 @@ class RaiseError(Exception):
         super().__init__(f"{reason}{place}")
 
 
+class JaxRefusal(RaiseError):
+    """JAX's counterpart of an op does not take what the op has: StableHLO allows more element types, and a region that
+    is raised at another number of walkers can have shapes that do not fit."""
+
+
+class RaisingFault(Exception):
+    """A raising rule failed by itself: a fault of ours, whatever the program is."""
+
+
+def in_jax(node: Node, function: Callable[..., Any], *given: Any, **parameters: Any) -> Any:
+    """``function(*given, **parameters)``, a function of JAX or NumPy; JaxRefusal where it does not take these.
+
+    Rules call both through this alone, so that a TypeError or ValueError of the rule's own stays one.
+    """
+    try:
+        return function(*given, **parameters)
+    except (TypeError, ValueError) as error:
+        cause = (str(error).splitlines() or [""])[0]
+        raise JaxRefusal(f"{node.name} cannot be expressed in JAX: {cause}", node) from error
+
+
 def integers(attribute: Any) -> tuple[int, ...]:
     """The elements of an integer array attribute (dense array or dense elements)."""
     return tuple(int(element) for element in attribute)

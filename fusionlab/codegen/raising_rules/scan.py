@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.codegen.raising_rules.rule import Rule
+from fusionlab.codegen.raising_rules.rule import Rule, in_jax
 from fusionlab.hlo.flat import Node, Region
 
 
@@ -21,7 +21,7 @@ def _scan(node: Node, operands: list[Any], raising: Any, environment: Any) -> li
     carries = sum(len(value.type.shape) == len(node.results[-1].type.shape) for value in node.results)
     inputs, initial = operands[: len(operands) - carries], operands[len(operands) - carries :]
     if carries == len(inputs) == 1 and _adds(region):
-        sums = jnp.expand_dims(initial[0], axis) + lax.cumsum(inputs[0], axis, reverse)
+        sums = in_jax(node, _sums_from, initial[0], inputs[0], axis, reverse)
         return [sums, lax.index_in_dim(sums, 0 if reverse else -1, axis, keepdims=False)]
     body = raising.region(region, environment)
 
@@ -30,8 +30,12 @@ def _scan(node: Node, operands: list[Any], raising: Any, environment: Any) -> li
         return tuple(results[len(results) - carries :]), tuple(results[: len(results) - carries])
 
     moved = tuple(jnp.moveaxis(one, axis, 0) for one in inputs)
-    last, outputs = lax.scan(step, tuple(initial), moved, reverse=reverse)
+    last, outputs = in_jax(node, lax.scan, step, tuple(initial), moved, reverse=reverse)
     return [*(jnp.moveaxis(one, 0, axis) for one in outputs), *last]
+
+
+def _sums_from(initial: Any, array: Any, axis: int, reverse: bool) -> Any:
+    return jnp.expand_dims(initial, axis) + lax.cumsum(array, axis, reverse)
 
 
 def _adds(region: Region) -> bool:
