@@ -66,6 +66,7 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
         target=values[known.target.id],
         gradients=tuple(values[value.id] for value in known.gradients),
         still=tuple(values[value.id] for value in known.still),
+        ties={values[value.id]: slope for value, slope in known.ties.items()},
         axes=axes,
         one=replace(known.one, shapes=shapes),
     )

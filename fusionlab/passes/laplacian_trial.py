@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -23,6 +23,7 @@ from fusionlab.passes.branch_doors import closed, open_doors
 from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
 from fusionlab.passes.laplacian_agreement import TOLERANCE, are_derivatives, common_factor
 from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, rounded, told_apart
+from fusionlab.passes.laplacian_ties import differing_where_tied, tie_slopes
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
@@ -42,7 +43,7 @@ class Laplacian:
 
     ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
     the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through ``still``
-    cancel.
+    cancel. ``ties`` are the slopes of its maxima and minima where two values are equal (``laplacian_ties``).
     """
 
     x: Value
@@ -55,6 +56,7 @@ class Laplacian:
     axes: dict[Value, set[int]]
     one: Raising
     still: tuple[Value, ...] = ()
+    ties: Mapping[Value, int] = field(default_factory=dict)
 
 
 def subject(question: DirectionSum) -> str:
@@ -104,6 +106,7 @@ class Trial:
             turned=self.cover.turned | asking(self.cone, self.cover.slots, numbers),
         )
         self.one = Raising(shapes=resized_shapes(axes, many, 1))
+        self.ties = tie_slopes(self.flat.walk(), walk(self.cone), numbers)
 
     def _possible_gradients(self) -> list[Value]:
         """Values that have one number per coordinate and depend on them."""
@@ -138,7 +141,7 @@ class Trial:
             environment = dict(zip(self.inputs, arrays, strict=True))
             self.raising.run(self.nodes, environment)
             covered = self.cover.evaluate(self.raising, environment)
-            engine = TurnedLaplacian(self.x, self.coordinates, self.walkers, self.raising, self.one)
+            engine = TurnedLaplacian(self.x, self.coordinates, self.walkers, self.raising, self.one, ties=self.ties)
             jets = engine.run(self.cone, dict(zip(self.inputs, arrays, strict=True)), self.outputs)
             jets = [densify(jet, self.coordinates) for jet in jets]
             laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
@@ -178,12 +181,40 @@ class Trial:
                     found = self._found(which, at, scale, plain, turned)
                     self._require_open_doors(which, at, turn)
                     self._require_one_value(which, at, scale, plain, results)
-                    return found
+                    return self._where_tied(found, which, at, plain, results)
                 except NotSeen as reason:
                     not_seen = not_seen or reason
             if not_seen is not None:
                 raise not_seen
         return None
+
+    def _where_tied(
+        self, found: Laplacian, which: int, at: int, plain: Sequence[Any], results: Callable[..., list[Any]]
+    ) -> Laplacian:
+        """``found`` with those of its gradients that are the program's where two values are equal, too; NotSeen if its
+        Laplacian is not."""
+        gradients = [self.gradients.index(value) for value in found.gradients]
+
+        def pairs(result: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            target, rows = result[0][which], np.moveaxis(result[3][at], 0, -1)
+            yield target, found.scale * result[2][at]
+            for i in gradients:
+                given = np.where(np.isfinite(target)[..., None], result[1][i].reshape(rows.shape), np.nan)
+                yield given, rows
+
+        differing = differing_where_tied(
+            lambda draw: list(pairs(results(self.cover.turn(None), [draw])[0])),
+            lambda: self._draw(*DRAWS[0]),
+            (self.coordinates.electrons, self.coordinates.each),
+            [list(pairs(result)) for result in plain],
+        )
+        if 0 in differing:
+            raise NotSeen(
+                f"{subject(self.question)} differs from the derivative of its value where two values are exactly equal "
+                "(electrons at one place or at the origin, coordinates or parameters of 0)"
+            )
+        kept = tuple(value for at, value in enumerate(found.gradients, start=1) if at not in differing)
+        return replace(found, gradients=kept)
 
     def _require_open_doors(self, which: int, at: int, turn: np.ndarray) -> None:
         """NotSeen if something that the sum hides behind questions never came through."""
@@ -284,6 +315,7 @@ class Trial:
             tuple(value for i, value in enumerate(self.gradients) if self._is_gradient(i, at, [*results, *everywhere])),
             self.axes,
             self.one,
+            ties=self.ties,
         )
 
     def _is_gradient(self, i: int, at: int, results: Sequence[Any]) -> bool:
