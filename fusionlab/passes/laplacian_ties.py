@@ -56,7 +56,7 @@ def tie_slopes(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mapping
         above = any((a, b) in exceeds for a in first for b in second)
         below = any((b, a) in exceeds for a in first for b in second)
         if above != below:
-            found[node.results[0]] = int(above == (node.name == "stablehlo.maximum"))
+            found[node.results[0]] = int(above)
     return found
 
 

@@ -26,7 +26,7 @@ from fusionlab.hlo.patterns import Op, match, number, op
 
 @dataclass(frozen=True)
 class Composite:
-    """``function`` of ``arguments`` and ``numbers`` is what ``steps`` compute, the last of them the composite's node."""
+    """``function`` of ``arguments`` and ``numbers`` is what ``steps`` compute, the last of them its node."""
 
     function: Callable[..., Any]
     arguments: tuple[Value, ...]
