@@ -9,7 +9,7 @@ of a negative number is that of its size, which has the same derivatives.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,7 +147,7 @@ class TurnedLaplacian(ForwardLaplacian):
 
     raising: Turning
 
-    def differentiable(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
+    def differentiable(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
         """As ForwardLaplacian's; of a composite its parts where something is turned."""
         results = super().differentiable(node, environment)
         if node not in self.composites or not any(map(self.raising.turned_keys, self.composites[node].steps)):
@@ -157,7 +157,7 @@ class TurnedLaplacian(ForwardLaplacian):
             inner.update(zip(step.results, self._by_itself(step, inner), strict=True))
         return [jnp.where(self.raising.turn[0].any(), inner[node.results[0]], results[0])]
 
-    def _by_itself(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
+    def _by_itself(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
         results = super()._by_itself(node, environment)
         if node.name not in extremes.NAMES or not (keys := self.raising.turned_keys(node)):
             return results

@@ -50,11 +50,11 @@ def tie_slopes(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mapping
     for node in extremes:
         if node.name not in NAMES or any(frozenset(map(name, (v, node.results[0]))) in equal for v in node.operands):
             continue
-        first, second = ([name(v), *map(name, _within(v))] for v in node.operands)
+        left, right = ([name(v), *map(name, _within(v))] for v in node.operands)
         if node.name == "stablehlo.minimum":
-            first, second = second, first
-        above = any((a, b) in exceeds for a in first for b in second)
-        below = any((b, a) in exceeds for a in first for b in second)
+            left, right = right, left
+        above = any((a, b) in exceeds for a in left for b in right)
+        below = any((b, a) in exceeds for a in left for b in right)
         if above != below:
             found[node.results[0]] = int(above)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 import jax
@@ -90,13 +90,13 @@ class Elementwise(Generic):
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
 
-    def differentiable(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
+    def differentiable(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
         """The results of ``node``, with the derivatives that they have in the program and that survive fusion."""
         if (composite := self.composites.get(node)) is not None:
             return [composite.of(environment)]
         return self._by_itself(node, environment)
 
-    def _by_itself(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
+    def _by_itself(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
         """The results of ``node`` as a function of its operands."""
         if node.name in extremes.NAMES:
             extreme = extremes.RULES[node.name, self.ties.get(node.results[0])]

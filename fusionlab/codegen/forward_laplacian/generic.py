@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ class Generic(Known):
     def _jet(self, value: Value) -> Jet:
         raise NotImplementedError
 
-    def differentiable(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
+    def differentiable(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
         """The results of ``node``, with the derivatives that they have in the program and that survive fusion."""
         raise NotImplementedError
 
