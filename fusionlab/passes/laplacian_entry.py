@@ -20,8 +20,8 @@ from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_guards import mixed
-from fusionlab.passes.laplacian_trial import Laplacian
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian
 
 

@@ -31,7 +31,7 @@ from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import FLOATS, filling, least_of
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
-from fusionlab.passes.laplacian_trial import Laplacian
+from fusionlab.passes.laplacian_finding import Laplacian
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.passes.laplacian_extremes import shifts
-from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
+from fusionlab.passes.laplacian_finding import Laplacian
+from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Trial, subject
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float, with_what_follows
 
 _FOUND: dict[tuple[str, int], Laplacian | NoLaplacian] = {}

@@ -70,6 +70,22 @@ Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
 """What the program gives beside what is to be put in its place."""
 
 
+DIFFERS = (
+    "differs from the derivative of its value where two values are exactly equal "
+    "(electrons at one place or at the origin, coordinates or parameters of 0)"
+)
+
+
+def paired(target: np.ndarray, laplacian: np.ndarray, gradients: Arrays, rows: np.ndarray) -> Pairs:
+    """The program's Laplacian [*walkers] beside ours, then each of its gradients beside ``rows`` [K, *walkers].
+
+    Gradients count where the Laplacian is finite.
+    """
+    ours = np.moveaxis(rows, 0, -1)
+    finite = np.isfinite(target)[..., None]
+    return [(target, laplacian), *((np.where(finite, one.reshape(ours.shape), np.nan), ours) for one in gradients)]
+
+
 def differing_where_tied(
     evaluate: Callable[[Arrays], Pairs], draw: Callable[[], Arrays], particles: tuple[int, int], plain: Sequence[Pairs]
 ) -> set[int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -22,8 +22,9 @@ from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
 from fusionlab.passes.branch_doors import closed, open_doors
 from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
 from fusionlab.passes.laplacian_agreement import TOLERANCE, are_derivatives, common_factor
+from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, rounded, told_apart
-from fusionlab.passes.laplacian_ties import differing_where_tied, tie_slopes
+from fusionlab.passes.laplacian_ties import DIFFERS, Pairs, differing_where_tied, paired, tie_slopes
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
@@ -35,28 +36,6 @@ assert len(TURNED_DRAWS) == TURNS
 _WALKERS = 4
 FEW_ENOUGH = 64
 """Walkers that can all be evaluated."""
-
-
-@dataclass(frozen=True)
-class Laplacian:
-    """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``.
-
-    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
-    the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through ``still``
-    cancel. ``ties`` are the slopes of its maxima and minima where two values are equal (``laplacian_ties``).
-    """
-
-    x: Value
-    coordinates: Coordinates
-    walker_axes: int
-    output: Value
-    target: Value
-    scale: float
-    gradients: tuple[Value, ...]
-    axes: dict[Value, set[int]]
-    one: Raising
-    still: tuple[Value, ...] = ()
-    ties: Mapping[Value, int] = field(default_factory=dict)
 
 
 def subject(question: DirectionSum) -> str:
@@ -191,28 +170,21 @@ class Trial:
     def _where_tied(
         self, found: Laplacian, which: int, at: int, plain: Sequence[Any], results: Callable[..., list[Any]]
     ) -> Laplacian:
-        """``found`` with those of its gradients that are the program's where two values are equal, too; NotSeen if its
-        Laplacian is not."""
+        """``found`` with the gradients that are the program's at ties, too; NotSeen if its Laplacian is not."""
         gradients = [self.gradients.index(value) for value in found.gradients]
 
-        def pairs(result: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            target, rows = result[0][which], np.moveaxis(result[3][at], 0, -1)
-            yield target, found.scale * result[2][at]
-            for i in gradients:
-                given = np.where(np.isfinite(target)[..., None], result[1][i].reshape(rows.shape), np.nan)
-                yield given, rows
+        def pairs(result: Any) -> Pairs:
+            own = [result[1][i] for i in gradients]
+            return paired(result[0][which], found.scale * result[2][at], own, result[3][at])
 
         differing = differing_where_tied(
-            lambda draw: list(pairs(results(self.cover.turn(None), [draw])[0])),
+            lambda draw: pairs(results(self.cover.turn(None), [draw])[0]),
             lambda: self._draw(*DRAWS[0]),
             (self.coordinates.electrons, self.coordinates.each),
-            [list(pairs(result)) for result in plain],
+            list(map(pairs, plain)),
         )
         if 0 in differing:
-            raise NotSeen(
-                f"{subject(self.question)} differs from the derivative of its value where two values are exactly equal "
-                "(electrons at one place or at the origin, coordinates or parameters of 0)"
-            )
+            raise NotSeen(f"{subject(self.question)} {DIFFERS}")
         kept = tuple(value for at, value in enumerate(found.gradients, start=1) if at not in differing)
         return replace(found, gradients=kept)
 
