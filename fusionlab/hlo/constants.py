@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node, Region, Value, constant_array
+
+FLOATS = ("f16", "bf16", "f32", "f64")
 
 _MOST_ELEMENTS = 4096
 
@@ -65,10 +67,10 @@ def filling(value: Value) -> np.ndarray | None:
     return _constant_behind(value, ("stablehlo.broadcast_in_dim",))
 
 
-def number_of(value: Value) -> float | None:
-    """The one number that every element of ``value`` is, if it is a constant of float32 or float64."""
+def number_of(value: Value, dtypes: Collection[str] = ("f32", "f64")) -> float | None:
+    """The one number that every element of ``value`` is, if it is a constant of one of ``dtypes``."""
     array = _constant_behind(value, ("stablehlo.broadcast_in_dim", "stablehlo.reshape"))
-    if array is None or value.type.dtype not in ("f32", "f64"):
+    if array is None or value.type.dtype not in dtypes:
         return None
     same = array.size and bool(np.all(array == array.flat[0]))
     return float(array.flat[0]) if same else None

@@ -8,7 +8,8 @@ of a negative number is that of its size, which has the same derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,7 +128,7 @@ class Turning(Raising):
             return jnp.where(bits, -result, result)
         if node.name in _TWO:
             other = "minimum" if node.name == "stablehlo.maximum" else "maximum"
-            return jnp.where(bits, extremes.RULES[f"stablehlo.{other}"](*operands), result)
+            return jnp.where(bits, extremes.RULES[f"stablehlo.{other}", None](*operands), result)
         least, value, most = operands
         below = jnp.where(bits, jnp.minimum(value, least), jnp.maximum(value, least))
         bits_of_most = self.bits(keys[-1], np.shape(result))
@@ -146,11 +147,21 @@ class TurnedLaplacian(ForwardLaplacian):
 
     raising: Turning
 
-    def _differentiable(self, node: Node, environment: Mapping[Value, Any]) -> Any:
-        result = super()._differentiable(node, environment)
-        if node.name not in extremes.RULES or not (keys := self.raising.turned_keys(node)):
-            return result
-        return self.raising.side(node, keys, [environment[value] for value in node.operands], result)
+    def differentiable(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
+        """As ForwardLaplacian's; of a composite its parts where something is turned."""
+        results = super().differentiable(node, environment)
+        if node not in self.composites or not any(map(self.raising.turned_keys, self.composites[node].steps)):
+            return results
+        inner: ChainMap[Value, Any] = ChainMap({}, environment)
+        for step in self.composites[node].steps:
+            inner.update(zip(step.results, self._by_itself(step, inner), strict=True))
+        return [jnp.where(self.raising.turn[0].any(), inner[node.results[0]], results[0])]
+
+    def _by_itself(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
+        results = super()._by_itself(node, environment)
+        if node.name not in extremes.NAMES or not (keys := self.raising.turned_keys(node)):
+            return results
+        return [self.raising.side(node, keys, [environment[value] for value in node.operands], results[0])]
 
     def _linear_scales(self, node: Node, name: str) -> list[Callable[[Any], Any]]:
         scales = super()._linear_scales(node, name)

@@ -16,14 +16,13 @@ from jax import lax
 from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import densify
-from fusionlab.codegen.forward_laplacian.logistics import logistic_argument
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.branch_doors import no_adjoint
+from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_guards import mixed
-from fusionlab.passes.laplacian_trial import Laplacian
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian
 
 
@@ -83,35 +82,33 @@ class RewrittenEntry:
     ) -> tuple[ForwardLaplacian, Any, Any]:
         """The engine after its run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers]."""
         found = self.found
-        engine = ForwardLaplacian(found.x, found.coordinates, found.walker_axes, raising, one, self.how, found.still)
+        engine = ForwardLaplacian(
+            found.x, found.coordinates, found.walker_axes, raising, one, self.how, found.still, found.ties
+        )
         cone = [node for node in self.cone if not all(value in environment for value in node.results)]
         [jet] = engine.run(cone, {**environment, found.x: x}, [found.output])
         jet = densify(jet, found.coordinates)
         if not self.how.adjoint:
             return engine, jet.lap, jet.rows
-        return engine, self._weighted(engine, raising), jet.rows
+        return engine, self._weighted(engine), jet.rows
 
-    def _weighted(self, engine: ForwardLaplacian, raising: Raising) -> Any:
+    def _weighted(self, engine: ForwardLaplacian) -> Any:
         """sum over values v of <dF/dv, source of v>, by one reverse pass of F through all of them."""
         found = self.found
         sources = engine.sources
         known = {v: a for v, a in engine.environment.items() if found.x is v or v.producer not in set(self.cone)}
 
-        def ran(node: Node, values: Mapping[Value, Any]) -> Sequence[Any]:
-            argument = logistic_argument(node)
-            return raising.node(node, values) if argument is None else [lax.logistic(values[argument])]
-
         def output(injections: Sequence[Any]) -> Any:
             inner, injected = dict(known), dict(zip(sources, injections, strict=True))
             for node in self.cone:
-                inner.update(zip(node.results, ran(node, inner), strict=True))
+                inner.update(zip(node.results, engine.differentiable(node, inner), strict=True))
                 for value in node.results:
                     if value in engine.functions:
                         # As its source was made: of the root alone, whatever is injected on the way from there.
                         root, chain = engine.functions[value]
                         way = ChainMap({root: inner[root]}, inner)
                         for step in chain:
-                            way[step.results[0]] = ran(step, way)[0]
+                            [way[step.results[0]]] = engine.differentiable(step, way)
                         inner[value] = way[value]
                     if value in found.still:
                         inner[value] = lax.stop_gradient(inner[value])

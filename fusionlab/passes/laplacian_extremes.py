@@ -24,14 +24,14 @@ from typing import Literal
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.forward_laplacian.families import FLOATS, REPEATS, reduced_axes
+from fusionlab.codegen.forward_laplacian.families import REPEATS, reduced_axes
 from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising import live_nodes
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.hlo.constants import filling, least_of
+from fusionlab.hlo.constants import FLOATS, filling, least_of
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
-from fusionlab.passes.laplacian_trial import Laplacian
+from fusionlab.passes.laplacian_finding import Laplacian
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,8 @@ from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import merge_equal
 from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
 from fusionlab.passes.laplacian_entry import NotInParts, RewrittenEntry
+from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_search import Findings
-from fusionlab.passes.laplacian_trial import Laplacian
 from fusionlab.passes.loop_rewrite import describe
 from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, sum_of_loop, sums_without_loop

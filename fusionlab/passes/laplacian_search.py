@@ -19,7 +19,8 @@ from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.passes.laplacian_extremes import shifts
-from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Laplacian, Trial, subject
+from fusionlab.passes.laplacian_finding import Laplacian
+from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Trial, subject
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float, with_what_follows
 
 
@@ -79,6 +80,7 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
         target=values[known.target.id],
         gradients=tuple(values[value.id] for value in known.gradients),
         still=tuple(values[value.id] for value in known.still),
+        ties={values[value.id]: slope for value, slope in known.ties.items()},
         axes=axes,
         one=replace(known.one, shapes=shapes),
     )

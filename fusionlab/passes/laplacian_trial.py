@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -22,8 +22,10 @@ from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
 from fusionlab.passes.branch_doors import closed, open_doors
 from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
 from fusionlab.passes.laplacian_agreement import TOLERANCE, are_derivatives, common_factor
-from fusionlab.passes.laplacian_guards import is_chosen, less_precise, nan_guards, own_choices, rounded, told_apart
-from fusionlab.passes.laplacian_slopes import saturating, slopes, vanishing
+                    self._require_everywhere(which, at, scale, plain, results)
+from fusionlab.passes.laplacian_finding import Laplacian
+from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, rounded, told_apart
+from fusionlab.passes.laplacian_ties import DIFFERS, Pairs, differing_where_tied, paired, tie_slopes
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
 DRAWS = ((0, 1.0), (1, 0.3), (2, 2.0))
@@ -45,27 +47,6 @@ by, they are different."""
 _WALKERS = 4
 FEW_ENOUGH = 64
 """Walkers that can all be evaluated."""
-
-
-@dataclass(frozen=True)
-class Laplacian:
-    """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``.
-
-    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
-    the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through ``still``
-    cancel.
-    """
-
-    x: Value
-    coordinates: Coordinates
-    walker_axes: int
-    output: Value
-    target: Value
-    scale: float
-    gradients: tuple[Value, ...]
-    axes: dict[Value, set[int]]
-    one: Raising
-    still: tuple[Value, ...] = ()
 
 
 def subject(question: DirectionSum) -> str:
@@ -119,6 +100,7 @@ class Trial:
             turned=self.cover.turned | asking(self.cone, self.cover.slots, numbers),
         )
         self.one = Raising(shapes=resized_shapes(axes, many, 1))
+        self.ties = tie_slopes(self.flat.walk(), walk(self.cone), numbers)
 
     def _possible_gradients(self) -> list[Value]:
         """Values that have one number per coordinate and depend on them."""
@@ -153,7 +135,7 @@ class Trial:
             environment = dict(zip(self.inputs, arrays, strict=True))
             self.raising.run(self.nodes, environment)
             covered = self.cover.evaluate(self.raising, environment)
-            engine = TurnedLaplacian(self.x, self.coordinates, self.walkers, self.raising, self.one)
+            engine = TurnedLaplacian(self.x, self.coordinates, self.walkers, self.raising, self.one, ties=self.ties)
             jets = engine.run(self.cone, dict(zip(self.inputs, arrays, strict=True)), self.outputs)
             jets = [densify(jet, self.coordinates) for jet in jets]
             laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
@@ -204,12 +186,33 @@ class Trial:
                     self._require_open_doors(which, at, turn)
                     self._require_one_value(which, at, scale, plain, results)
                     self._require_everywhere(which, at, scale, plain, results)
-                    return found
+                    return self._where_tied(found, which, at, plain, results)
                 except NotSeen as reason:
                     not_seen = not_seen or reason
             if not_seen is not None:
                 raise not_seen
         return None
+
+    def _where_tied(
+        self, found: Laplacian, which: int, at: int, plain: Sequence[Any], results: Callable[..., list[Any]]
+    ) -> Laplacian:
+        """``found`` with the gradients that are the program's at ties, too; NotSeen if its Laplacian is not."""
+        gradients = [self.gradients.index(value) for value in found.gradients]
+
+        def pairs(result: Any) -> Pairs:
+            own = [result[1][i] for i in gradients]
+            return paired(result[0][which], found.scale * result[2][at], own, result[3][at])
+
+        differing = differing_where_tied(
+            lambda draw: pairs(results(self.cover.turn(None), [draw])[0]),
+            lambda: self._draw(*DRAWS[0]),
+            (self.coordinates.electrons, self.coordinates.each),
+            list(map(pairs, plain)),
+        )
+        if 0 in differing:
+            raise NotSeen(f"{subject(self.question)} {DIFFERS}")
+        kept = tuple(value for at, value in enumerate(found.gradients, start=1) if at not in differing)
+        return replace(found, gradients=kept)
 
     def _require_open_doors(self, which: int, at: int, turn: np.ndarray) -> None:
         """NotSeen if something that the sum hides behind questions never came through."""
@@ -353,6 +356,7 @@ class Trial:
             tuple(value for i, value in enumerate(self.gradients) if self._is_gradient(i, at, [*results, *everywhere])),
             self.axes,
             self.one,
+            ties=self.ties,
         )
 
     def _is_gradient(self, i: int, at: int, results: Sequence[Any]) -> bool:

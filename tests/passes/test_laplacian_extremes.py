@@ -11,7 +11,7 @@ from fusionlab.hlo.flat import flatten, walk
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.laplacian_extremes import is_extreme, shifts
-from fusionlab.passes.laplacian_trial import Laplacian
+from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy

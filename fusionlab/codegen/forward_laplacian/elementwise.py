@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 import jax
@@ -14,7 +14,6 @@ from fusionlab.codegen.forward_laplacian import extremes, products
 from fusionlab.codegen.forward_laplacian.families import AFFINE, CHEAP, PIECEWISE_LINEAR
 from fusionlab.codegen.forward_laplacian.generic import Generic
 from fusionlab.codegen.forward_laplacian.jet import Jet, row_products, scaled_stack, select_first, with_first
-from fusionlab.codegen.forward_laplacian.logistics import logistic_argument
 from fusionlab.hlo.flat import Node, Value
 
 
@@ -23,7 +22,7 @@ class Elementwise(Generic):
 
     def _elementwise(self, node: Node) -> None:
         result = node.results[0]
-        moving = [value for value in dict.fromkeys(node.operands) if self._moves(value)]
+        moving = [value for value in dict.fromkeys(self._arguments(node)) if self._moves(value)]
         common = set.intersection(*(self._candidates(value) for value in moving))
         if common:
             self.roots[result] = min(common, key=lambda value: -value.id)
@@ -46,7 +45,7 @@ class Elementwise(Generic):
             if current is root or node is None or node in found or not self._moves(current):
                 continue
             found[node] = None
-            stack += node.operands
+            stack += self._arguments(node)
         return sorted(found, key=lambda node: node.id)
 
     def _jet(self, value: Value) -> Jet:
@@ -69,7 +68,7 @@ class Elementwise(Generic):
         def function(array: Any) -> Any:
             inner = ChainMap({root: array}, self.environment)
             for node in chain:
-                inner[node.results[0]] = self._differentiable(node, inner)
+                [inner[node.results[0]]] = self.differentiable(node, inner)
             return inner[value]
 
         ones = jnp.ones(jet.shape, np.result_type(jet.value))
@@ -78,7 +77,7 @@ class Elementwise(Generic):
         if self._affine(chain, root):
             result, slope = jax.jvp(function, (jet.value,), (ones,))
             if jet.dense:
-                return scaled_stack(jet, result, slope, None, self.how.lean, _cheap(chain))
+                return scaled_stack(jet, result, slope, None, self.how.lean, self._cheap(chain))
             lap = None if jet.lap is None else slope * jet.lap
             return Jet(result, lap, slope * jet.rows, jet.owners)
         (result, slope), (_, curvature) = jax.jvp(
@@ -86,23 +85,30 @@ class Elementwise(Generic):
         )
         squares = row_products(jet, jet, self.coordinates)
         if jet.dense:
-            return scaled_stack(jet, result, slope, curvature * squares, self.how.lean, _cheap(chain))
+            return scaled_stack(jet, result, slope, curvature * squares, self.how.lean, self._cheap(chain))
         laps = [] if jet.lap is None else [slope * jet.lap]
         laps += [] if squares is None else [curvature * squares]  # None where all slots belong to nobody
         return Jet(result, sum(laps[1:], laps[0]) if laps else None, slope * jet.rows, jet.owners)
 
-    def _differentiable(self, node: Node, environment: Mapping[Value, Any]) -> Any:
-        """The result of an elementwise ``node``, with a derivative that survives fusion."""
-        if node.name in extremes.RULES:
-            return extremes.RULES[node.name](*(environment[value] for value in node.operands))
-        if (argument := logistic_argument(node)) is not None and argument in environment:
-            return jax.lax.logistic(environment[argument])
-        return self.raising.node(node, environment)[0]
+    def differentiable(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
+        """The results of ``node``, with the derivatives that they have in the program and that survive fusion."""
+        if (composite := self.composites.get(node)) is not None:
+            return [composite.of(environment)]
+        return self._by_itself(node, environment)
+
+    def _by_itself(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
+        """The results of ``node`` as a function of its operands."""
+        if node.name in extremes.NAMES:
+            extreme = extremes.RULES[node.name, self.ties.get(node.results[0])]
+            return [extreme(*(environment[value] for value in node.operands))]
+        return self.raising.node(node, environment)
 
     def _affine(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain has no second derivative."""
         varying = {root}
         for node in chain:
+            if node in self.composites:
+                return False
             count = sum(operand in varying for operand in node.operands)
             if node.name == "stablehlo.multiply" and count > 1:
                 return False
@@ -115,6 +121,9 @@ class Elementwise(Generic):
                 return False
             varying.update(node.results)
         return True
+
+    def _cheap(self, chain: Sequence[Node]) -> bool:
+        return all(node.name in CHEAP and node not in self.composites for node in chain)
 
     def _homogeneous(self, chain: Sequence[Node], root: Value) -> bool:
         """Whether the chain only scales, so that it can be applied to values and derivatives alike."""
@@ -130,7 +139,7 @@ class Elementwise(Generic):
         """An elementwise op of several independent jets."""
         jets = [self._jet(value) for value in moving]
         value = self.raising.node(node, self.environment)[0]
-        name = node.name.removeprefix("stablehlo.")
+        name = "composite" if node in self.composites else node.name.removeprefix("stablehlo.")
         if name == "multiply":
             return products.multiply(value, jets[0], jets[1], self.coordinates, self._front)
         if name == "divide":
@@ -146,19 +155,19 @@ class Elementwise(Generic):
             return [lambda part: part, lambda part: part]
         if name == "subtract":
             return [lambda part: part, lambda part: -part]
-        first, second = (self.environment[value] for value in node.operands[-2:])
         if name == "select":
-            chosen = self.environment[node.operands[0]]
-        else:
-            chosen = first > second if name == "maximum" else first < second
+            return _of_chosen(self.environment[node.operands[0]])
+        first, second = (self.environment[value] for value in node.operands)
+        chosen = first > second if name == "maximum" else first < second
+        tie = self.ties.get(node.results[0])
+        if tie is not None:
+            return _of_chosen(chosen | (first == second) if tie == 0 else chosen)
+        half = first == second
 
-        def kept(part: Any) -> Any:
-            return jnp.where(chosen, part, np.zeros((), part.dtype))
+        def by_halves(scale: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            return lambda part: jnp.where(half, part * np.asarray(0.5, part.dtype), scale(part))
 
-        def other(part: Any) -> Any:
-            return jnp.where(chosen, np.zeros((), part.dtype), part)
-
-        return [kept, other]
+        return [by_halves(scale) for scale in _of_chosen(chosen)]
 
     def _put_off(self, value: Value) -> Any:
         """The plain value of what was put off."""
@@ -172,5 +181,9 @@ class Elementwise(Generic):
         return self.environment[value]
 
 
-def _cheap(chain: Sequence[Node]) -> bool:
-    return all(node.name in CHEAP for node in chain)
+def _of_chosen(first: Any) -> list[Callable[[Any], Any]]:
+    """The scales of two jets of which one is taken, the first where ``first``."""
+    return [
+        lambda part: jnp.where(first, part, np.zeros((), part.dtype)),
+        lambda part: jnp.where(first, np.zeros((), part.dtype), part),
+    ]

@@ -7,6 +7,7 @@ operands are compared with each other, and elements within a few units of roundi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,26 +18,23 @@ from jax import lax
 _ROUNDINGS = 8
 
 
-def _of_larger(primals: Any, tangents: Any) -> Any:
-    a, b = primals
-    return larger(a, b), _chosen(a > b, a == b, *tangents)
+def _rule(function: Callable[[Any, Any], Any], exceeds: Callable[[Any, Any], Any], tie: int | None) -> Any:
+    extreme = jax.custom_jvp(function)
+
+    def of_chosen(primals: Any, tangents: Any) -> Any:
+        (a, b), (s, t) = primals, tangents
+        equal = {None: (s + t) * np.asarray(0.5, s.dtype), 0: s, 1: t}[tie]
+        return extreme(a, b), jnp.where(a == b, equal, jnp.where(exceeds(a, b), s, t))
+
+    extreme.defjvp(of_chosen)
+    return extreme
 
 
-def _of_smaller(primals: Any, tangents: Any) -> Any:
-    a, b = primals
-    return smaller(a, b), _chosen(a < b, a == b, *tangents)
-
-
-def _chosen(first: Any, equal: Any, a: Any, b: Any) -> Any:
-    return jnp.where(equal, (a + b) * np.asarray(0.5, a.dtype), jnp.where(first, a, b))
-
-
-larger, smaller = jax.custom_jvp(lax.max), jax.custom_jvp(lax.min)
-larger.defjvp(_of_larger)
-smaller.defjvp(_of_smaller)
-
-RULES = {"stablehlo.maximum": larger, "stablehlo.minimum": smaller}
-"""Elementwise extremes: the slope is that of the larger (smaller) operand, by halves where they are equal."""
+_FUNCTIONS = {"stablehlo.maximum": (lax.max, lax.gt), "stablehlo.minimum": (lax.min, lax.lt)}
+RULES = {(name, tie): _rule(*functions, tie) for name, functions in _FUNCTIONS.items() for tie in (None, 0, 1)}
+"""Elementwise extremes: the slope is that of the larger (smaller) operand; where they are equal that of operand ``tie``
+(``jax.nn.relu(x)`` is the maximum of x and 0 with the slope of 0 at 0), by halves if it is None (``jnp.maximum``)."""
+NAMES = tuple(_FUNCTIONS)
 
 
 def shares(array: Any, extreme: Any, axes: tuple[int, ...], largest: bool) -> Any:

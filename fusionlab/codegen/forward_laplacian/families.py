@@ -47,8 +47,6 @@ REPEATS = _ops("stablehlo", "broadcast_in_dim reshape transpose")
 LINEAR = _ops("stablehlo", "dynamic_update_slice pad scatter reduce_window sort")
 """Ops that JAX differentiates as a whole, affine in their floating-point operands if what they combine by is."""
 
-FLOATS = ("f16", "bf16", "f32", "f64")
-
 
 def linear(node: Node) -> bool:
     """Whether ``node`` is affine, piecewise at most, in all its floating-point operands together."""

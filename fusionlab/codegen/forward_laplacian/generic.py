@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian.families import FLOATS, linear
+from fusionlab.codegen.forward_laplacian.families import linear
 from fusionlab.codegen.forward_laplacian.jet import Jet, densify
 from fusionlab.codegen.forward_laplacian.known import Known
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.constants import FLOATS
+from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.replay import reached
 
 
@@ -23,15 +24,19 @@ class Generic(Known):
     def _jet(self, value: Value) -> Jet:
         raise NotImplementedError
 
+    def differentiable(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
+        """The results of ``node``, with the derivatives that they have in the program and that survive fusion."""
+        raise NotImplementedError
+
     def _generic(self, node: Node) -> None:
         """y_k = J x_k, lap y = J lap x + sum_k H[x_k, x_k], by jvp and jvp of jvp over all coordinates."""
-        moving = [value for value in dict.fromkeys(reads(node)) if self._moves(value)]
+        moving = [value for value in dict.fromkeys(self._arguments(node)) if self._moves(value)]
         jets = [densify(self._jet(value), self.coordinates) for value in moving]
         varying = _varying_results(node, moving)
         kept = [i for i, value in enumerate(node.results) if value.type.dtype in FLOATS and value in varying]
 
         def function(*arrays: Any) -> list[Any]:
-            results = self.raising.node(node, ChainMap(dict(zip(moving, arrays, strict=True)), self.environment))
+            results = self.differentiable(node, ChainMap(dict(zip(moving, arrays, strict=True)), self.environment))
             return [results[i] for i in kept]
 
         values = tuple(jet.value for jet in jets)

@@ -6,16 +6,17 @@ pass through an op together, so that one GEMM or reduction serves the value, its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fusionlab.codegen.forward_laplacian import determinants
+from fusionlab.codegen.forward_laplacian.composites import Composite, find_composite
 from fusionlab.codegen.forward_laplacian.contractions import Contractions
-from fusionlab.codegen.forward_laplacian.families import ELEMENTWISE, FLAT, FLOATS, MOVES
+from fusionlab.codegen.forward_laplacian.families import ELEMENTWISE, FLAT, MOVES
 from fusionlab.codegen.forward_laplacian.jet import Jet, densify, identity_jet
 from fusionlab.codegen.forward_laplacian.known import Environment
 from fusionlab.codegen.raising import RaiseError
-from fusionlab.hlo.constants import taken_branch
+from fusionlab.hlo.constants import FLOATS, taken_branch
 from fusionlab.hlo.flat import Node, Value, reads
 
 _DIFFERENTIABLE = (*FLOATS, "complex")
@@ -61,9 +62,13 @@ class ForwardLaplacian(Contractions):
             if wanted.isdisjoint(node.results):
                 continue
             found = determinants.find_log_determinant(node, self.mover, self.environment)
+            composite = find_composite(node)
             if found is not None and found.matrix in moving:
                 self.determinants[node] = found
                 wanted.add(found.matrix)
+            elif composite is not None and self._is_whole(composite, moving):
+                self.composites[node] = composite
+                wanted.update(value for value in composite.arguments if value in moving)
             else:
                 wanted.update(value for value in _reads(node) if value in moving)
         needed = wanted & moving
@@ -72,8 +77,15 @@ class ForwardLaplacian(Contractions):
                 raise RaiseError(f"{value.type} depends on the coordinates; only real jets are known", value.producer)
         return needed
 
+    def _is_whole(self, composite: Composite, moving: Collection[Value]) -> bool:
+        """Whether what moves the result of a composite are its arguments, and nothing on the way from them to it."""
+        within = {value for step in composite.steps for operand in step.operands for value in (operand, *step.results)}
+        apart = within.difference(composite.arguments)
+        return not apart.intersection((self.x, *self.still)) and any(v in moving for v in composite.arguments)
+
     def _step(self, node: Node, needed: set[Value]) -> None:
-        moves = node in self.determinants or any(map(self._moves, _reads(node)))
+        reads_of = self._arguments(node) if node in self.composites else _reads(node)
+        moves = node in self.determinants or any(map(self._moves, reads_of))
         if needed.isdisjoint(node.results) or not moves:
             self._plain(node)
             return

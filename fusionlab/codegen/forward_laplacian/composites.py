@@ -1,0 +1,113 @@
+"""Functions whose derivatives JAX defines by hand, recognised in what it lowers them to.
+
+    select(x - y != x - y, x + y, max(x, y) + log1p(exp(-|x - y|)))      -->      logaddexp(x, y)
+
+Differentiated op by op the text on the left has slopes that depend on what the ops make of a tie: half of max and the
+sign of 0, whose curvature is 0. ``jnp.logaddexp`` (and with it softplus, log_sigmoid and mish) has at x = y the slopes
+and curvatures that it has around. Its rule, and those of the other functions of ``_PATTERNS``, are JAX's own
+(``jax/_src/lax/other.py``, ``jax/_src/numpy/ufuncs.py``); the quotient 1 / (1 + exp(-x)) is the logistic function,
+whose derivative y (1 - y) is finite where exp(-x) is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.hlo.enumerations import direction_of
+from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.patterns import Op, match, number, op
+
+
+@dataclass(frozen=True)
+class Composite:
+    """``function`` of ``arguments`` and ``numbers`` is what ``steps`` compute, the last of them its node."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Value, ...]
+    numbers: tuple[float, ...]
+    steps: tuple[Node, ...]
+
+    def of(self, environment: Mapping[Value, Any]) -> Any:
+        """The result, an array, with JAX's derivatives by the arguments."""
+        return self.function(*(environment[value] for value in self.arguments), *self.numbers)
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """``text``, with comparisons by ``direction``, is ``function`` of ``arguments``: values, then numbers."""
+
+    text: Op
+    function: Callable[..., Any]
+    arguments: tuple[str, ...]
+    direction: str = ""
+
+
+def _sinc(x: Any, pi: float) -> Any:
+    """sin(pi x) / (pi x) with pi as precise as the program has it."""
+    scale = np.asarray(pi / np.pi, np.result_type(x))
+    return jnp.sinc(x if scale == 1 else x * scale)
+
+
+_DIFFERENCE = op("subtract", "x", "y")
+_SIZE = op("negate", op("abs", _DIFFERENCE))
+_IS_NAN = op("compare", _DIFFERENCE, _DIFFERENCE)
+_SCALED = op("multiply", number("pi"), "x")
+_IS_ZERO = op("compare", "x", 0.0)
+_SAFE = op("select", _IS_ZERO, 1.0, _SCALED)
+
+_PATTERNS = (
+    _Pattern(
+        op("divide", 1.0, op("add", 1.0, op("exponential", op("negate", "x")))),
+        jax.lax.logistic,
+        ("x",),
+    ),
+    _Pattern(
+        op(
+            "select",
+            _IS_NAN,
+            op("add", "x", "y"),
+            op("add", op("maximum", "x", "y"), op("log_plus_one", op("exponential", _SIZE))),
+        ),
+        jnp.logaddexp,
+        ("x", "y"),
+        "NE",
+    ),
+    _Pattern(
+        op("select", _IS_ZERO, op("add", op("multiply", _SCALED, 0.0), 1.0), op("divide", op("sine", _SAFE), _SAFE)),
+        _sinc,
+        ("x", "pi"),
+        "EQ",
+    ),
+)
+
+
+def find_composite(node: Node) -> Composite | None:
+    """What ``node`` is the last op of, if it is one of ``_PATTERNS``."""
+    for pattern in _PATTERNS:
+        if node.name != f"stablehlo.{pattern.text.name}" or (found := match(pattern.text, node.results[0])) is None:
+            continue
+        bound = [found[name] for name in pattern.arguments]
+        values = tuple(one for one in bound if isinstance(one, Value))
+        numbers = [one for one in bound if not isinstance(one, Value)]
+        steps = _steps(node, values)
+        if all(direction_of(step) == pattern.direction for step in steps if step.name == "stablehlo.compare"):
+            return Composite(pattern.function, values, tuple(numbers), steps)
+    return None
+
+
+def _steps(node: Node, arguments: Sequence[Value]) -> tuple[Node, ...]:
+    """The nodes between ``arguments`` and the result of ``node``, in order, constants left out."""
+    found: dict[Node, None] = {}
+    pending = [node]
+    while pending:
+        step = pending.pop()
+        if step not in found and step.name not in ("stablehlo.constant", "stablehlo.broadcast_in_dim"):
+            found[step] = None
+            pending += [v.producer for v in step.operands if v not in arguments and v.producer is not None]
+    return tuple(sorted(found, key=lambda step: step.id))
