@@ -22,9 +22,9 @@ from fusionlab.passes.branch_cover import BranchCover, equal_where_finite, place
 from fusionlab.passes.branch_doors import closed, open_doors
 from fusionlab.passes.branch_turns import TURNS, TurnedLaplacian, Turning, asking
 from fusionlab.passes.laplacian_agreement import TOLERANCE, are_derivatives, common_factor
-                    self._require_everywhere(which, at, scale, plain, results)
 from fusionlab.passes.laplacian_finding import Laplacian
-from fusionlab.passes.laplacian_guards import is_chosen, less_precise, own_choices, rounded, told_apart
+from fusionlab.passes.laplacian_guards import is_chosen, less_precise, nan_guards, own_choices, rounded, told_apart
+from fusionlab.passes.laplacian_slopes import saturating, slopes, vanishing
 from fusionlab.passes.laplacian_ties import DIFFERS, Pairs, differing_where_tied, paired, tie_slopes
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
 
