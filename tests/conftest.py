@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
-import pytest
-from click.testing import CliRunner, Result
+from tests.compiled import cache_with_shared_compiles, share_compiled_programs
 
-from fusionlab.cli import main
-from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.codegen.raising import Raising, raise_program
-from fusionlab.hlo.program import Program
+share_compiled_programs()  # before JAX reads its environment
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from click.testing import CliRunner, Result  # noqa: E402
+
+from fusionlab.cli import main  # noqa: E402
+from fusionlab.codegen.cpu_options import CPU_OPTIONS  # noqa: E402
+from fusionlab.codegen.raising import Raising, raise_program  # noqa: E402
+from fusionlab.hlo.program import Program  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,8 +43,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 
 @pytest.fixture
 def compile_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a test is left in the user's cache."""
-    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
+    """Nothing of a test is left in the user's cache, nor found by another test, but for what XLA compiled."""
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path)))
 
 
 class _Flushed:

@@ -11,6 +11,7 @@ from fusionlab.hlo.loops import find_loops
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.sparsify_directions import SparsifyDirections
+from tests.compiled import cache_with_shared_compiles
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads import catalogue
 
@@ -20,7 +21,7 @@ BUDGET = ByteSize.parse("2GiB")
 
 @pytest.fixture(scope="session")
 def given(tmp_path_factory):
-    return study.Circumstances(load_target("a100"), cache=CompileCache(tmp_path_factory.mktemp("compiled")))
+    return study.Circumstances(load_target("a100"), cache=CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,14 @@ of_this_jax = pytest.mark.skipif(
 )
 
 
+QUICK = ("paulinet", "ferminet", "psiformer")
+OTHERS = [name for name in MOLECULES if name != "LiH"]
+
+
+def full(name):
+    return pytest.param(name, marks=pytest.mark.full)
+
+
 @pytest.fixture
 def water(tmp_path):
     path = tmp_path / "water.xyz"
@@ -41,15 +49,14 @@ def test_every_program_of_the_catalogue_has_a_stored_count():
 
 
 @of_this_jax
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer"])
+@pytest.mark.parametrize("name", QUICK)
 def test_stored_counts_are_those_of_programs_lowered_now(name):
     assert stored_counts().of(name, "LiH") == count_ops(name, "LiH")
 
 
-@pytest.mark.slow
 @of_this_jax
-@pytest.mark.parametrize("molecule", list(MOLECULES))
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer", "orbformer", "orbformer-flash"])
+@pytest.mark.parametrize("molecule", [pytest.param("LiH", marks=pytest.mark.slow), *map(full, OTHERS)])
+@pytest.mark.parametrize("name", [*map(full, QUICK), "orbformer", "orbformer-flash"])
 def test_all_programs_of_the_paper_lower(name, molecule):
     jax.clear_caches()  # what other tests traced must not be found again: it may differ by an op
     assert count_ops(name, molecule) == stored_counts().of(name, molecule)

@@ -1,4 +1,4 @@
-"""Every command and snippet of README.md and docs is understood (here, quickly) and run (the slow tests, tiny).
+"""Every command and snippet of README.md and docs is understood (here, quickly) and run (most by ``make full``, tiny).
 
 A new command is run without a line here; one that cannot be has to be entered in ``running.NOT_RUN`` with the reason.
 """
@@ -10,13 +10,14 @@ import click
 import pytest
 
 from fusionlab.cli import main
+from tests.compiled import cache_with_shared_compiles
 
 from . import running
 from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
 QUICK = ("testing.md", "theory.md")
-"""Pages that are run in the fast tier too; the others take minutes."""
+"""Pages that are run in the fast tier; README.md is in the slow one, and the others, which take minutes, in neither."""
 LONG = {"README.md": 5}
 """Pages whose commands do not need each other, and in how many parts they are run."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
@@ -103,13 +104,13 @@ def run_page(page, folder, part, count):
 
 
 def cost(page):
-    return () if page.name in QUICK else pytest.mark.slow
+    return () if page.name in QUICK else pytest.mark.slow if page.name == "README.md" else pytest.mark.full
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FUSIONLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
         yield
 
 

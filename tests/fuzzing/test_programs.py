@@ -26,7 +26,7 @@ def test_random_replays_are_right_or_left_alone(replay):
     replays.check_replay(replay)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @seed(77)
 @settings(max_examples=150, **quick)
 @given(programs.programs())
@@ -34,7 +34,7 @@ def test_more_random_programs(program):
     properties.check_program(program)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @seed(78)
 @settings(max_examples=30, **quick)
 @given(replays.replays())

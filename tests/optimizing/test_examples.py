@@ -24,7 +24,7 @@ def example(compile_cache):
     return load
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_vmc_from_scratch_finds_the_hydrogen_molecule(example, capsys):
     module = example("vmc_in_forty_lines")
     rows = module.main(walkers=256, width=8, steps=60, every=60)
@@ -48,7 +48,7 @@ def test_the_forms_of_ferminet_and_jaqmc(example):
         np.testing.assert_allclose(row["loss"], row["energies"].mean(), rtol=1e-3, atol=1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 def test_deepqmc_s_evaluation(example):
     rows, optimized = example("deepqmc_evaluation").main("LiH", "ferminet", walkers=4, steps=2)

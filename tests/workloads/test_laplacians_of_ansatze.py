@@ -21,12 +21,12 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 # Derivatives of the fused attention are those of the plain one, so its variants come out the same.
 OURS = [
-    pytest.param(name, marks=pytest.mark.slow) if name == "orbformer-flash" else name
+    pytest.param(name, marks=pytest.mark.full) if name == "orbformer-flash" else name
     for name in ANSATZE
     if not name.startswith("deepqmc:")
 ]
 EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
-SLOW = ("forward-sparse", "vmap")
+TIERS = {"forward-sparse": (pytest.mark.slow,), "vmap": (pytest.mark.full,)}
 ESTIMATES = 2000
 
 
@@ -54,7 +54,7 @@ def sample(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Itera
         yield Sample(log_psi, x, np.asarray(gradient), np.asarray(hessian))
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXACT])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=TIERS.get(n, ())) for n in EXACT])
 def test_exact_ones_are_the_trace_of_the_hessian(name: str, sample: Sample, quickly: Callable[..., Any]) -> None:
     if name in SPARSITY_THRESHOLDS:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")

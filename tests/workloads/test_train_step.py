@@ -78,7 +78,7 @@ def test_phases_are_marked() -> None:
     assert len(arguments) == len(train_step.argument_names("replay"))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_training_lowers_the_energy_of_lih() -> None:
     ansatz = psiformer.build(LIH, "tiny")
     step = jax.jit(train_step.build(ansatz, "replay", learning_rate=3e-3))
