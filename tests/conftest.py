@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +23,9 @@ from click.testing import CliRunner, Result  # noqa: E402
 from fusionlab.cli import main  # noqa: E402
 from fusionlab.codegen.cpu_options import CPU_OPTIONS  # noqa: E402
 from fusionlab.codegen.raising import Raising, raise_program  # noqa: E402
+from fusionlab.equivalence import interpreter, isolated  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
+from fusionlab.own_process import ProcessFailed, run_module  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,6 +77,25 @@ def cli(compile_cache: None) -> Callable[..., Result]:
         return result
 
     return run
+
+
+@pytest.fixture
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks and interpreters run in this process: to start one takes seconds. Those of short limits are started."""
+    for caller in (isolated, interpreter):
+        monkeypatch.setattr(caller, "run_module", _run_module_here)
+    monkeypatch.setattr(isolated, "limit_memory", lambda: None)
+
+
+def _run_module_here(module: str, arguments: Sequence[str], time_limit_s: float) -> str:
+    if time_limit_s < 1:
+        return run_module(module, arguments, time_limit_s)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            sys.modules[module].main(list(arguments))
+        except SystemExit as end:
+            raise ProcessFailed(str(end), 1) from end
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="session")

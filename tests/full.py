@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "studies" / "full-run.json")
     given = parser.parse_args()
     record, started = Record(), time.monotonic()
-    words = ["-m", "full", "--numprocesses", given.numprocesses, "--dist", "loadgroup", str(ROOT / "tests")]
+    words = ["-m", "full", "--numprocesses", given.numprocesses, "--dist", "loadfile", str(ROOT / "tests")]
     code = int(pytest.main(words, plugins=[record]))
     revision = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     from fusionlab.codegen.compile import versions

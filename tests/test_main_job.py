@@ -21,7 +21,9 @@ BUDGET = ByteSize.parse("2GiB")
 
 @pytest.fixture(scope="session")
 def given(tmp_path_factory):
-    return study.Circumstances(load_target("a100"), cache=CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
+    return study.Circumstances(
+        load_target("a100"), cache=CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own")))
+    )
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,7 @@ def tiny(tmp_path_factory):
     return folder, json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_a_model_is_its_replay_beside_its_rewriting(tiny):
     _, document = tiny
     assert [one["name"] for one in document["variants"]] == ["replay", "fused"]
@@ -77,12 +78,14 @@ def test_a_model_is_its_replay_beside_its_rewriting(tiny):
     assert document["workload"]["walkers"] == 2
 
 
+@pytest.mark.slow
 def test_a_peer_that_cannot_do_it_says_why(tiny):
     _, document = tiny
     (failure,) = document["failures"]
     assert failure == {"name": "jet", "step": "lower", "reason": "jax.experimental.jet has no rule for tile"}
 
 
+@pytest.mark.slow
 def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch):
     folder, _ = tiny
     monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(folder)))
@@ -98,6 +101,7 @@ def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch)
     assert [one["verdict"] for one in document["checked"]] == ["equal", "within-bound"]
 
 
+@pytest.mark.slow
 def test_what_is_different_gets_no_figures(tiny, cli, monkeypatch, tmp_path):
     monkeypatch.setattr(variants, "check_workload", lambda *_, **__: Verdict("different", worst="walker 1"))
     result, document = bench(cli, tmp_path, *TINY, "--against", "none", "--check-only")

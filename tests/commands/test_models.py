@@ -49,7 +49,9 @@ def test_every_program_of_the_catalogue_has_a_stored_count():
 
 
 @of_this_jax
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer"))]
+)
 def test_stored_counts_are_those_of_programs_lowered_now(name):
     assert stored_counts().of(name, "LiH") == count_ops(name, "LiH")
 

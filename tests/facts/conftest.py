@@ -18,7 +18,9 @@ def on_a100(tmp_path_factory):
     """Circumstances of an absent A100 with a cache of this session; skips without the CUDA plugin."""
     if not HAS_CUDA_PLUGIN:
         pytest.skip(NO_CUDA_PLUGIN)
-    return Circumstances(load_target("a100"), cache=CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
+    return Circumstances(
+        load_target("a100"), cache=CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own")))
+    )
 
 
 @pytest.fixture(scope="session")

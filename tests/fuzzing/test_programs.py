@@ -1,4 +1,4 @@
-"""Random programs and random replays keep their numbers through raising and every pass; ``make fuzz`` runs more."""
+"""Random programs and replays keep their numbers through raising and every pass; ``make full`` runs more."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -14,13 +14,13 @@ quick = {
 }
 
 
-@settings(max_examples=20, derandomize=True, **quick)
+@settings(max_examples=5, derandomize=True, **quick)
 @given(programs.programs())
 def test_random_programs_keep_their_numbers(program):
     properties.check_program(program)
 
 
-@settings(max_examples=5, derandomize=True, **quick)
+@settings(max_examples=2, derandomize=True, **quick)
 @given(replays.replays())
 def test_random_replays_are_right_or_left_alone(replay):
     replays.check_replay(replay)

@@ -191,9 +191,9 @@ def _assert_same_at_three_walkers(workload, platform):
 @pytest.mark.parametrize(
     "name",
     [
-        "paulinet",
         "psiformer",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("ferminet", "orbformer", "psiformer-deepqmc")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "ferminet", "orbformer")),
+        pytest.param("psiformer-deepqmc", marks=pytest.mark.full),
     ],
 )
 def test_local_energies_with_their_replay(name):
