@@ -32,6 +32,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="Write the golden files instead of comparing them.")
 
 
+FIRST = (
+    "workloads/test_deepqmc_adapter.py", "passes/test_tiny_workloads.py", "commands/test_study_of_paulinet.py",
+    "docs/test_pages.py", "workloads/test_laplacians_of_ansatze.py", "test_main_job.py", "passes/test_deepqmc.py",
+    "commands/test_bench.py", "workloads/test_deepqmc_agreement.py", "hlo/test_walker_axes.py",
+    "passes/test_forms_of_laplacians.py", "passes/test_laplacian_extremes.py", "facts/test_facts_of_paulinet.py",
+    "codegen/forward_laplacian/test_jets.py", "workloads/test_ansatze.py", "workloads/test_train_step.py",
+    "fuzzing/test_programs.py", "optimizing/test_calls.py",
+)  # fmt: skip
+"""The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(FIRST)))
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
     """``golden(path, text)``: ``text`` is what the file says; a missing file is a failure, not a first version."""

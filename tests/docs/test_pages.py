@@ -17,7 +17,7 @@ from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
 QUICK = ("testing.md", "theory.md")
-"""Pages that are run in the fast tier; ``make full`` runs all."""
+"""Pages that are run in the fast tier; the slow one has a fifth of README.md, and ``make full`` the rest."""
 LONG = {"README.md": 5}
 """Pages whose commands do not need each other, and in how many parts they are run."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
@@ -103,8 +103,10 @@ def run_page(page, folder, part, count):
                 del sys.modules[name]
 
 
-def cost(page):
-    return () if page.name in QUICK else pytest.mark.full
+def cost(page, part):
+    if page.name in QUICK:
+        return ()
+    return pytest.mark.slow if (page.name, part) == ("README.md", 0) else pytest.mark.full
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -120,7 +122,7 @@ def runs():
         count = LONG.get(page.name, 1)
         name = str(page.relative_to(ROOT))
         for part in range(count):
-            yield pytest.param(page, part, count, marks=cost(page), id=f"{name}-{part}" if count > 1 else name)
+            yield pytest.param(page, part, count, marks=cost(page, part), id=f"{name}-{part}" if count > 1 else name)
 
 
 @pytest.mark.parametrize(("page", "part", "count"), list(runs()))
