@@ -54,6 +54,7 @@ def test_the_replay_is_thousands_of_launches(paulinet, original, given):
     assert (found.walkers, found.target) == (1024, "a100")
 
 
+@pytest.mark.slow
 def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet, original, given):
     result, _ = study.rewrite(original, (SparsifyDirections(),), given)
     (event,) = result.applied
@@ -64,6 +65,7 @@ def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet
     assert found.temp_bytes <= 850 * 2**20
 
 
+@pytest.mark.slow
 def test_batched_it_is_a_handful(paulinet, original, batched, given):
     found = study.measure(paulinet, batched.program, given)
     assert found.dynamic_launches <= 370
@@ -93,6 +95,7 @@ def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
         assert again.program is bounded.program, again.applied
 
 
+@pytest.mark.slow
 def test_a_second_run_changes_nothing(batched, given):
     for pass_ in (BatchReplay(), HoistLoopInvariants()):
         again, _ = study.rewrite(batched.program, (pass_,), given)

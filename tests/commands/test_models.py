@@ -115,6 +115,7 @@ def test_a_charge_and_spin_that_are_the_molecules_own_change_nothing(cli):
     assert entry["stablehlo_ops"] == stored_counts().of("ferminet", "LiH")
 
 
+@pytest.mark.slow
 def test_recounting(cli):
     (entry,) = json.loads(cli("models", "--model", "ferminet", "--molecule", "LiH", "--ops", "--json").stdout)
     assert entry["stablehlo_ops"] == count_ops("ferminet", "LiH")

@@ -14,7 +14,7 @@ quick = {
 }
 
 
-@settings(max_examples=5, derandomize=True, **quick)
+@settings(max_examples=3, derandomize=True, **quick)
 @given(programs.programs())
 def test_random_programs_keep_their_numbers(program):
     properties.check_program(program)
