@@ -1,6 +1,6 @@
 """The long tests, which run before a release: ``make full``, with a record of what ran under what.
 
-    python -m tests.full [--numprocesses N] [--out FILE.json]
+    python -m tests.full [--numprocesses N] [--out FILE.json] [pytest's options, e.g. -k NAME]
 
 They are marked ``full``; every one has a smaller case in the tiers of CI. The record has each test with its outcome and
 seconds, and is committed with the release.
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fusionlab.codegen.compile import versions
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,20 +39,24 @@ class Record:
             row["outcome"] = report.outcome
 
 
+def _revision() -> str:
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    return subprocess.check_output([git, "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
+
+
 def main() -> int:
     """Run them and write the record; pytest's exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--numprocesses", default="2")
     parser.add_argument("--out", type=Path, default=ROOT / "studies" / "full-run.json")
-    given = parser.parse_args()
+    given, others = parser.parse_known_args()
     record, started = Record(), time.monotonic()
-    words = ["-m", "full", "--numprocesses", given.numprocesses, "--dist", "loadfile", str(ROOT / "tests")]
+    words = ["-m", "full", "--numprocesses", given.numprocesses, "--dist", "loadfile", *others, str(ROOT / "tests")]
     code = int(pytest.main(words, plugins=[record]))
-    revision = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
-    from fusionlab.codegen.compile import versions
-
     document = {
-        "revision": revision.stdout.strip(),
+        "revision": _revision(),
         "versions": f"Python {platform.python_version()}, {versions()}",
         "processors": len(os.sched_getaffinity(0)),
         "processes": int(given.numprocesses),
