@@ -1,5 +1,5 @@
 # The two commands of a newcomer are `make study` and `make test`; both set up .venv first.
-.PHONY: study test test-slow test-lowest test-newest newest-python docs fuzz check help clean
+.PHONY: study test test-slow full test-lowest test-newest newest-python docs fuzz check help clean
 
 # The first interpreter that runs and is 3.11 or 3.12; override with `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3 python; do \
@@ -9,13 +9,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 help:
 	@echo "make study      the main job: PauliNet's replay, rewritten, checked and counted"
-	@echo "make test       lint, types and tests (but the slow ones)"
+	@echo "make test       lint, types and tests (but the slow and the long ones)"
 	@echo "make test-slow  the slow tests"
+	@echo "make full       the long tests, before a release, into studies/full-run.json; about an hour"
 	@echo "make fuzz       random programs, replays and damaged files, into studies/fuzzing.json; about an hour:"
 	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 MINUTES=60"
 	@echo "make check      lint and types only"
 	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
-	@echo "make test-lowest, make test-newest   a third of the tests with the lowest and the newest dependencies"
+	@echo "make test-lowest, make test-newest   tests of interfaces, with the lowest and the newest dependencies"
 
 study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
@@ -23,12 +24,20 @@ study: .venv/.study-installed
 
 # Processes that run the tests, each a few files at a time; WORKERS=0 runs them in one.
 WORKERS ?= 2
+# The files in the order of tests/conftest.py, the longest first, so that the processes end together.
+XDIST := --numprocesses $(WORKERS) --dist loadfile
+IN_ORDER := --no-loadscope-reorder
+# What XLA compiled in one tier is not compiled again in another; a changed source begins afresh.
+export FUSIONLAB_TEST_CACHE ?= $(CURDIR)/build/test-cache
 
 test: check
-	$(BIN)/python -m pytest -m "not slow" --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not full" $(XDIST) $(IN_ORDER)
 
 test-slow: .venv/.test-installed
-	$(BIN)/python -m pytest -m slow --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "slow and not full" $(XDIST) $(IN_ORDER)
+
+full: .venv/.test-installed
+	$(BIN)/python -m tests.full --numprocesses $(WORKERS)
 
 SEED ?= 0
 FILES ?= 20000
@@ -40,15 +49,15 @@ fuzz: .venv/.test-installed
 	$(BIN)/python -m tests.fuzzing --seed $(SEED) --files $(FILES) --programs $(PROGRAMS) --replays $(REPLAYS) \
 	  --minutes $(MINUTES)
 
-# A third of the fast tests: those that touch JAX's and the other packages' interfaces.
-VERSION_TESTS := tests/codegen/test_compile.py tests/codegen/test_raising.py tests/codegen/test_row_kernels.py \
-  tests/codegen/forward_laplacian/test_jets.py tests/codegen/forward_laplacian/test_determinants.py \
-  tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/test_optimized.py tests/hlo/test_loops.py \
-  tests/measure/test_ledger.py tests/measure/test_thunks.py tests/measure/test_profiler.py tests/bench \
-  tests/measure/test_session.py tests/passes/test_cases.py tests/passes/test_numbers.py \
-  tests/passes/test_own_passes.py tests/equivalence/test_check.py tests/commands/test_apply.py \
-  tests/optimizing/test_calls.py tests/optimizing/test_surroundings.py tests/testing
-VERSION_OPTIONS := -m "not slow" -p no:cacheprovider --numprocesses $(WORKERS) --dist loadfile
+# What touches interfaces that JAX, XLA and click may change: lowering, MLIR's bindings and the rules of raising (cases
+# of every op and of every pass), compiling and what XLA writes of it, Pallas, the profiler, JAX's primitives, and the
+# command line. What our algorithms compute does not depend on the versions once these hold.
+VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/test_optimized.py \
+  tests/codegen/test_raising.py tests/codegen/test_compile.py tests/codegen/test_row_kernels.py \
+  tests/measure/test_ledger.py tests/measure/test_thunks.py tests/measure/test_profiler.py \
+  tests/passes/test_cases.py tests/optimizing/test_calls.py tests/testing tests/test_quiet_start.py \
+  tests/optimizing/test_surroundings.py tests/commands/test_bad_input.py tests/commands/test_apply.py
+VERSION_OPTIONS := -m "not slow and not full" -p no:cacheprovider $(XDIST)
 # JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`. An interpreter on the PATH can be a shim of pyenv
 # that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked through as well.
 NEWEST_PYTHON ?= $(shell account=$$(getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6); \

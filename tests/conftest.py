@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
-import pytest
-from click.testing import CliRunner, Result
+from tests.compiled import cache_with_shared_compiles, share_compiled_programs
 
-from fusionlab.cli import main
-from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.codegen.raising import Raising, raise_program
-from fusionlab.hlo.program import Program
+share_compiled_programs()  # before JAX reads its environment
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from click.testing import CliRunner, Result  # noqa: E402
+
+from fusionlab.cli import main  # noqa: E402
+from fusionlab.codegen.cpu_options import CPU_OPTIONS  # noqa: E402
+from fusionlab.codegen.raising import Raising, raise_program  # noqa: E402
+from fusionlab.equivalence import interpreter, isolated  # noqa: E402
+from fusionlab.hlo.program import Program  # noqa: E402
+from fusionlab.own_process import ProcessFailed, run_module  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="Write the golden files instead of comparing them.")
+
+
+FIRST = (
+    "workloads/test_deepqmc_adapter.py", "passes/test_tiny_workloads.py", "commands/test_study_of_paulinet.py",
+    "docs/test_pages.py", "workloads/test_laplacians_of_ansatze.py", "test_main_job.py", "passes/test_deepqmc.py",
+    "commands/test_bench.py", "workloads/test_deepqmc_agreement.py", "hlo/test_walker_axes.py",
+    "passes/test_forms_of_laplacians.py", "passes/test_laplacian_extremes.py", "facts/test_facts_of_paulinet.py",
+    "codegen/forward_laplacian/test_jets.py", "workloads/test_ansatze.py", "workloads/test_train_step.py",
+    "fuzzing/test_programs.py", "optimizing/test_calls.py",
+)  # fmt: skip
+"""The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(FIRST)))
 
 
 @pytest.fixture
@@ -39,8 +63,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 
 @pytest.fixture
 def compile_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a test is left in the user's cache."""
-    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
+    """Nothing of a test is left in the user's cache, nor found by another test, but for what XLA compiled."""
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path)))
 
 
 class _Flushed:
@@ -69,6 +93,25 @@ def cli(compile_cache: None) -> Callable[..., Result]:
         return result
 
     return run
+
+
+@pytest.fixture
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks and interpreters run in this process: to start one takes seconds. Those of short limits are started."""
+    for caller in (isolated, interpreter):
+        monkeypatch.setattr(caller, "run_module", _run_module_here)
+    monkeypatch.setattr(isolated, "limit_memory", lambda: None)
+
+
+def _run_module_here(module: str, arguments: Sequence[str], time_limit_s: float) -> str:
+    if time_limit_s < 1:
+        return run_module(module, arguments, time_limit_s)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            sys.modules[module].main(list(arguments))
+        except SystemExit as end:
+            raise ProcessFailed(str(end), 1) from end
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="session")

@@ -116,7 +116,7 @@ def test_tables_name_every_system_and_show_what_is_missing_as_a_dash(module):
     assert "| orbformer | CH4 | - | - | - | - | - | - | - | - |" in text
 
 
-@pytest.mark.slow  # five compiles for an absent GPU, each in a process of its own
+@pytest.mark.full  # five compiles for an absent GPU, each in a process of its own
 def test_a_tiny_run(tmp_path):
     given = ("--models", "ferminet", "--molecules", "LiH", "--size", "tiny", "--walkers", 4)
     out = tmp_path / "record.json"
@@ -129,7 +129,7 @@ def test_a_tiny_run(tmp_path):
     assert rows["ferminet LiH verdict"]["verdict"] == "within-bound"
 
 
-@pytest.mark.slow  # four compiles for the CPU
+@pytest.mark.full  # four compiles for the CPU
 def test_a_tiny_run_on_the_cpu(tmp_path):
     out = tmp_path / "record.json"
     given = ("--models", "ferminet", "--molecules", "LiH", "--size", "tiny", "--walkers", 4)

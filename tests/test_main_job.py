@@ -11,6 +11,7 @@ from fusionlab.hlo.loops import find_loops
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.sparsify_directions import SparsifyDirections
+from tests.compiled import cache_with_shared_compiles
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads import catalogue
 
@@ -20,7 +21,9 @@ BUDGET = ByteSize.parse("2GiB")
 
 @pytest.fixture(scope="session")
 def given(tmp_path_factory):
-    return study.Circumstances(load_target("a100"), cache=CompileCache(tmp_path_factory.mktemp("compiled")))
+    return study.Circumstances(
+        load_target("a100"), cache=CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own")))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +54,7 @@ def test_the_replay_is_thousands_of_launches(paulinet, original, given):
     assert (found.walkers, found.target) == (1024, "a100")
 
 
+@pytest.mark.slow
 def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet, original, given):
     result, _ = study.rewrite(original, (SparsifyDirections(),), given)
     (event,) = result.applied
@@ -61,6 +65,7 @@ def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet
     assert found.temp_bytes <= 850 * 2**20
 
 
+@pytest.mark.slow
 def test_batched_it_is_a_handful(paulinet, original, batched, given):
     found = study.measure(paulinet, batched.program, given)
     assert found.dynamic_launches <= 370
@@ -90,6 +95,7 @@ def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
         assert again.program is bounded.program, again.applied
 
 
+@pytest.mark.slow
 def test_a_second_run_changes_nothing(batched, given):
     for pass_ in (BatchReplay(), HoistLoopInvariants()):
         again, _ = study.rewrite(batched.program, (pass_,), given)

@@ -31,9 +31,9 @@ def wrong(tree):
                 yield "np.load without allow_pickle=False"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_source_can_run_what_a_file_says(path):
-    assert list(wrong(ast.parse(path.read_text()))) == []
+def test_no_source_can_run_what_a_file_says():
+    found = {str(path.relative_to(ROOT)): list(wrong(ast.parse(path.read_text()))) for path in SOURCES}
+    assert {name: what for name, what in found.items() if what} == {}
 
 
 @pytest.mark.parametrize(

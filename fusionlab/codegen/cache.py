@@ -37,7 +37,7 @@ def default_cache() -> CompileCache | None:
 
 
 class CompileCache:
-    """Compiled records below ``folder``, which is made when the first one is stored."""
+    """Compiled records in ``compiles`` below ``folder``, which is made when the first one is stored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ class CompileCache:
                 Path(temporary).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.json.gz"
+        return self.folder / "compiles" / key[:2] / f"{key}.json.gz"
 
 
 def _to_json(compiled: Compiled) -> dict[str, Any]:

@@ -145,6 +145,7 @@ OVERFLOW = """func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 """
 
 
+@pytest.mark.slow
 def test_a_pass_of_xla_is_found(cli, tmp_path):
     path = tmp_path / "overflow.mlir"
     path.write_text(OVERFLOW)
@@ -167,7 +168,7 @@ def test_a_program_that_xla_keeps_is_within_bound(lowered):
     assert judge_xla(lowered(lambda x: jnp.sin(x) @ x, SQUARE)).passed
 
 
-def test_the_command_on_a_file(cli, program, last_trip_lost_where_there_are_three, tmp_path):
+def test_the_command_on_a_file(cli, program, last_trip_lost_where_there_are_three, tmp_path, no_processes):
     path, out = tmp_path / "two.mlir", tmp_path / "out"
     path.write_text(program.text)
     result = cli("bisect", path, "--pass", "batch-replay", "--target", "cpu", "--trials", "1", "--json", "--out", out)
@@ -194,7 +195,7 @@ class Swapped(Pass):
 """
 
 
-def test_a_pass_of_a_file_gets_a_test_that_runs_anywhere(cli, lowered, tmp_path, monkeypatch):
+def test_a_pass_of_a_file_gets_a_test_that_runs_anywhere(cli, lowered, tmp_path, monkeypatch, no_processes):
     (tmp_path / "p.mlir").write_text(lowered(lambda x: jnp.sin(x - 2.0) + jnp.exp(x), SQUARE).text)
     (tmp_path / "own.py").write_text(SWAPPED)
     monkeypatch.chdir(tmp_path)
@@ -218,7 +219,7 @@ def test_a_pass_of_a_file_is_no_code_of_the_test(lowered, tmp_path):
         run_tests_of(test)
 
 
-def test_nothing_to_find_is_exit_0_and_no_files(cli, lowered, tmp_path):
+def test_nothing_to_find_is_exit_0_and_no_files(cli, lowered, tmp_path, no_processes):
     path, out = tmp_path / "loop.mlir", tmp_path / "out"
     path.write_text(lowered(*PROGRAMS["directions"]).text)
     result = cli("bisect", path, "--pass", "batch-replay", "--target", "cpu", "--quiet", "--out", out)

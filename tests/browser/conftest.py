@@ -18,6 +18,7 @@ from selenium import webdriver
 from fusionlab.cli import main
 from tests.browser.opening import opened
 from tests.browser.reading import until
+from tests.compiled import cache_with_shared_compiles
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 """A scope that would run a script if the page took it for markup."""
@@ -53,7 +54,7 @@ def study_folder(lowered: Any, tmp_path_factory: pytest.TempPathFactory) -> Path
     path = place / "replay.mlir"
     path.write_text(lowered(local_energy, *arrays, platform="cuda", name="replay").text)
     arguments = ["study", str(path), "--target", "a100", "-o", str(place / "report"), "--quiet", "--json"]
-    result = CliRunner().invoke(main, arguments, env={"FUSIONLAB_CACHE": str(place / "cache")})
+    result = CliRunner().invoke(main, arguments, env={"FUSIONLAB_CACHE": str(cache_with_shared_compiles(place))})
     assert result.exit_code == 0, f"{result.output}{result.stderr}{result.exception!r}"
     return place / "report"
 

@@ -73,6 +73,7 @@ def test_kernels_compute_what_they_replace(attention):
         close(work, nodes)
 
 
+@pytest.mark.slow
 def test_kernels_of_a_network_compute_what_they_replace(psiformer):
     seen = {}
     for nodes, work in sums_of(psiformer):
@@ -109,6 +110,7 @@ def test_kernels_compile_for_an_absent_gpu(target, attention, rewritten):
     assert 'fusionlab_flops="' in after.optimized_hlo
 
 
+@pytest.mark.slow
 def test_float64_takes_the_same_decisions_without_kernels(psiformer):
     wide = lowering.lower(build("psiformer", "LiH", walkers=3, size="tiny", dtype="float64"), "cuda")
     results = [ContractInKernels().run(program, Setting(platform="cuda")) for program in (wide, psiformer)]

@@ -93,6 +93,7 @@ def test_kernels_compile_for_an_absent_gpu(target, fused):
     assert 'fusionlab_flops="' in after.optimized_hlo
 
 
+@pytest.mark.slow
 def test_float64_takes_the_same_decisions_without_kernels():
     workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float64")
     narrow = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")

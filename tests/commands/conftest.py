@@ -13,6 +13,18 @@ def own_cache(compile_cache):
     """Commands that are called without the command line, too."""
 
 
+@pytest.fixture(autouse=True)
+def few_processes(request):
+    """Commands check in this process, but for a test that asks for ``processes`` of their own."""
+    if "processes" not in request.fixturenames:
+        request.getfixturevalue("no_processes")
+
+
+@pytest.fixture
+def processes():
+    """The test runs checks in processes of their own, as users do."""
+
+
 @pytest.fixture
 def replay_file(lowered, tmp_path) -> Path:
     """A counted sum over directions in a file, lowered for the CPU."""

@@ -19,7 +19,7 @@ FOOTPRINT = {
 }  # fmt: skip
 
 
-def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, tmp_path, run_raised):
+def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, tmp_path, run_raised, processes):
     out = tmp_path / "rewritten.mlir"
     result = cli("apply", replay_file, "--pass", "fuse-jvp-replay", "--out", out, *ON_CPU)
     assert result.exit_code == 0, result.stderr

@@ -8,6 +8,7 @@ from fusionlab.bench import variants
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.measure.peers import PEERS, Peer, peers_of
 from fusionlab.measure.records import read_records
+from tests.compiled import cache_with_shared_compiles
 
 TINY = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", 2, "--check-walkers", 2)
 SHORT = ("--device", "cpu", "--runs", 3, "--repeats", 2)
@@ -57,12 +58,13 @@ def tiny(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     words = ["bench", *TINY, *SHORT, "--against", "jet", "--records", folder / "records", "--json"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FUSIONLAB_CACHE", str(folder / "cache"))
+        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(folder)))
         result = CliRunner().invoke(main, [str(word) for word in words])
     assert result.exit_code == 0, result.stderr
     return folder, json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_a_model_is_its_replay_beside_its_rewriting(tiny):
     _, document = tiny
     assert [one["name"] for one in document["variants"]] == ["replay", "fused"]
@@ -76,15 +78,17 @@ def test_a_model_is_its_replay_beside_its_rewriting(tiny):
     assert document["workload"]["walkers"] == 2
 
 
+@pytest.mark.slow
 def test_a_peer_that_cannot_do_it_says_why(tiny):
     _, document = tiny
     (failure,) = document["failures"]
     assert failure == {"name": "jet", "step": "lower", "reason": "jax.experimental.jet has no rule for tile"}
 
 
+@pytest.mark.slow
 def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch):
     folder, _ = tiny
-    monkeypatch.setenv("FUSIONLAB_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(folder)))
 
     def asked(*_, **__):
         raise AssertionError("the check is done already")
@@ -97,6 +101,7 @@ def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch)
     assert [one["verdict"] for one in document["checked"]] == ["equal", "within-bound"]
 
 
+@pytest.mark.slow
 def test_what_is_different_gets_no_figures(tiny, cli, monkeypatch, tmp_path):
     monkeypatch.setattr(variants, "check_workload", lambda *_, **__: Verdict("different", worst="walker 1"))
     result, document = bench(cli, tmp_path, *TINY, "--against", "none", "--check-only")

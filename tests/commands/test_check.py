@@ -70,7 +70,7 @@ def test_the_worst_walker_tells_them_apart_again(cli, files, tmp_path, monkeypat
     assert cli("check", files["a"], files["same"], "--inputs", "worst-walker.npz", *QUIET).exit_code == 0
 
 
-def test_a_file_and_passes(cli, files):
+def test_a_file_and_passes(cli, files, processes):
     result = cli("check", files["a"], "--pass", "batch-replay", "--target", "cpu", "--json", *QUIET)
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
@@ -81,6 +81,7 @@ def test_a_file_and_passes(cli, files):
 MODEL = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", "7", "--target", "cpu")
 
 
+@pytest.mark.slow
 def test_a_model_and_another_laplacian(cli):
     result = cli("check", *MODEL, "--check-walkers", "7", "--against-laplacian", "forward", "--json", *QUIET)
     assert result.exit_code == 0, result.stdout
@@ -118,6 +119,7 @@ def test_what_could_not_be_checked_is_no_yes(cli, files):
     assert "verdict: not-checked; the check did not finish within 0.1 s" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_model_beside_a_file_that_cannot_be_run_or_never_ends(cli, tmp_path):
     """In a process of its own, as two files are: its samples go there."""
     workload = catalogue.build("ferminet", "LiH", program="log-psi", walkers=2, size="tiny")

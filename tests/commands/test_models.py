@@ -17,6 +17,14 @@ of_this_jax = pytest.mark.skipif(
 )
 
 
+QUICK = ("paulinet", "ferminet", "psiformer")
+OTHERS = [name for name in MOLECULES if name != "LiH"]
+
+
+def full(name):
+    return pytest.param(name, marks=pytest.mark.full)
+
+
 @pytest.fixture
 def water(tmp_path):
     path = tmp_path / "water.xyz"
@@ -41,15 +49,16 @@ def test_every_program_of_the_catalogue_has_a_stored_count():
 
 
 @of_this_jax
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer"])
+@pytest.mark.parametrize(
+    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer"))]
+)
 def test_stored_counts_are_those_of_programs_lowered_now(name):
     assert stored_counts().of(name, "LiH") == count_ops(name, "LiH")
 
 
-@pytest.mark.slow
 @of_this_jax
-@pytest.mark.parametrize("molecule", list(MOLECULES))
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer", "orbformer", "orbformer-flash"])
+@pytest.mark.parametrize("molecule", [pytest.param("LiH", marks=pytest.mark.slow), *map(full, OTHERS)])
+@pytest.mark.parametrize("name", [*map(full, QUICK), "orbformer", "orbformer-flash"])
 def test_all_programs_of_the_paper_lower(name, molecule):
     jax.clear_caches()  # what other tests traced must not be found again: it may differ by an op
     assert count_ops(name, molecule) == stored_counts().of(name, molecule)
@@ -106,6 +115,7 @@ def test_a_charge_and_spin_that_are_the_molecules_own_change_nothing(cli):
     assert entry["stablehlo_ops"] == stored_counts().of("ferminet", "LiH")
 
 
+@pytest.mark.slow
 def test_recounting(cli):
     (entry,) = json.loads(cli("models", "--model", "ferminet", "--molecule", "LiH", "--ops", "--json").stdout)
     assert entry["stablehlo_ops"] == count_ops("ferminet", "LiH")

@@ -1,4 +1,4 @@
-"""Every command and snippet of README.md and docs is understood (here, quickly) and run (the slow tests, tiny).
+"""Every command and snippet of README.md and docs is understood (here, quickly) and run (most by ``make full``, tiny).
 
 A new command is run without a line here; one that cannot be has to be entered in ``running.NOT_RUN`` with the reason.
 """
@@ -10,13 +10,14 @@ import click
 import pytest
 
 from fusionlab.cli import main
+from tests.compiled import cache_with_shared_compiles
 
 from . import running
 from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
 QUICK = ("testing.md", "theory.md")
-"""Pages that are run in the fast tier too; the others take minutes."""
+"""Pages that are run in the fast tier; the slow one has a fifth of README.md, and ``make full`` the rest."""
 LONG = {"README.md": 5}
 """Pages whose commands do not need each other, and in how many parts they are run."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
@@ -102,14 +103,16 @@ def run_page(page, folder, part, count):
                 del sys.modules[name]
 
 
-def cost(page):
-    return () if page.name in QUICK else pytest.mark.slow
+def cost(page, part):
+    if page.name in QUICK:
+        return ()
+    return pytest.mark.slow if (page.name, part) == ("README.md", 0) else pytest.mark.full
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FUSIONLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
         yield
 
 
@@ -119,7 +122,7 @@ def runs():
         count = LONG.get(page.name, 1)
         name = str(page.relative_to(ROOT))
         for part in range(count):
-            yield pytest.param(page, part, count, marks=cost(page), id=f"{name}-{part}" if count > 1 else name)
+            yield pytest.param(page, part, count, marks=cost(page, part), id=f"{name}-{part}" if count > 1 else name)
 
 
 @pytest.mark.parametrize(("page", "part", "count"), list(runs()))

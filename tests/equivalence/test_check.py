@@ -35,6 +35,7 @@ def rewritten(workload):
     ]
 
 
+@pytest.mark.slow
 def test_a_correct_rewriting_is_within_bound(workload, rewritten):
     verdict = check_workload(workload, *rewritten)
     assert verdict.passed, verdict

@@ -57,6 +57,7 @@ def test_coulombs_law_of_two_charges():
     assert scale[0] == pytest.approx(1 / 4 + 2 / 3 + 2 * (2 / 2 + 1 / 13**0.5))
 
 
+@pytest.mark.slow
 def test_a_verdict_says_what_brute_force_says(workload):
     lowered = [lowering.lower(workload.rebuild(dtype=dtype), "cpu") for dtype in ("float32", "float64")]
     verdict = check_workload(workload, *lowered, oracles=True)

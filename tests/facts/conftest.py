@@ -8,6 +8,7 @@ from rich.console import Console
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.targets import load_target
 from fusionlab.study import Circumstances
+from tests.compiled import cache_with_shared_compiles
 from tests.optional_packages import HAS_CUDA_PLUGIN, NO_CUDA_PLUGIN
 from workloads import catalogue
 
@@ -17,7 +18,9 @@ def on_a100(tmp_path_factory):
     """Circumstances of an absent A100 with a cache of this session; skips without the CUDA plugin."""
     if not HAS_CUDA_PLUGIN:
         pytest.skip(NO_CUDA_PLUGIN)
-    return Circumstances(load_target("a100"), cache=CompileCache(tmp_path_factory.mktemp("cache")))
+    return Circumstances(
+        load_target("a100"), cache=CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own")))
+    )
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,12 @@ def run(*arguments):
 
 
 # PauliNet has a file of its own; Orbformer compiles for half a minute.
-ANSATZE = ["ferminet", "psiformer", "psiformer-deepqmc", pytest.param("orbformer", marks=pytest.mark.slow)]
+ANSATZE = [
+    "ferminet",
+    "psiformer",
+    pytest.param("psiformer-deepqmc", marks=pytest.mark.slow),
+    pytest.param("orbformer", marks=pytest.mark.full),
+]
 A_LAUNCH = r"\d+: k(?!Sequential|While|Conditional|CommandBuffer|Copy|Memset|Memzero|WaitForStreams)\w+\s*\["
 
 

@@ -1,4 +1,4 @@
-"""Random programs and random replays keep their numbers through raising and every pass; ``make fuzz`` runs more."""
+"""Random programs and replays keep their numbers through raising and every pass; ``make full`` runs more."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -14,19 +14,19 @@ quick = {
 }
 
 
-@settings(max_examples=20, derandomize=True, **quick)
+@settings(max_examples=3, derandomize=True, **quick)
 @given(programs.programs())
 def test_random_programs_keep_their_numbers(program):
     properties.check_program(program)
 
 
-@settings(max_examples=5, derandomize=True, **quick)
+@settings(max_examples=2, derandomize=True, **quick)
 @given(replays.replays())
 def test_random_replays_are_right_or_left_alone(replay):
     replays.check_replay(replay)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @seed(77)
 @settings(max_examples=150, **quick)
 @given(programs.programs())
@@ -34,7 +34,7 @@ def test_more_random_programs(program):
     properties.check_program(program)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @seed(78)
 @settings(max_examples=30, **quick)
 @given(replays.replays())

@@ -191,9 +191,9 @@ def _assert_same_at_three_walkers(workload, platform):
 @pytest.mark.parametrize(
     "name",
     [
-        "paulinet",
         "psiformer",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("ferminet", "orbformer", "psiformer-deepqmc")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "ferminet", "orbformer")),
+        pytest.param("psiformer-deepqmc", marks=pytest.mark.full),
     ],
 )
 def test_local_energies_with_their_replay(name):
@@ -201,10 +201,15 @@ def test_local_energies_with_their_replay(name):
     _assert_same_at_three_walkers(workload, "cuda")
 
 
-@pytest.mark.slow  # two compiles of a whole local energy each
-@needs_deepqmc
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer", "deeperwin"])
-@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+@needs_deepqmc  # two compiles of a whole local energy each
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("paulinet", marks=pytest.mark.slow),
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("ferminet", "psiformer", "deeperwin")),
+    ],
+)
+@pytest.mark.parametrize("platform", [pytest.param("cpu", marks=pytest.mark.full), "cuda"])
 def test_local_energies_of_deepqmc(name, platform):
     workload = catalogue.build(f"deepqmc:{name}", "CH4", walkers=7, dtype="float64")
     _assert_same_at_three_walkers(workload, platform)

@@ -207,6 +207,7 @@ def test_disabled_jit_runs_the_function():
         np.testing.assert_allclose(fusionlab.optimize(repeated, **HOIST)(1.0, 0.5), repeated(1.0, 0.5), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_devices():
     script = ROOT / "tests" / "optimizing" / "several_devices.py"
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "PYTHONPATH": str(ROOT)}

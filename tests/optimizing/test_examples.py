@@ -24,7 +24,7 @@ def example(compile_cache):
     return load
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_vmc_from_scratch_finds_the_hydrogen_molecule(example, capsys):
     module = example("vmc_in_forty_lines")
     rows = module.main(walkers=256, width=8, steps=60, every=60)
@@ -34,13 +34,21 @@ def test_a_vmc_from_scratch_finds_the_hydrogen_molecule(example, capsys):
     assert module.local_energies.fusionlab.state == "rewritten"
 
 
+@pytest.mark.slow
+def test_its_energies_come_from_a_rewritten_program(example):
+    module = example("vmc_in_forty_lines")
+    rows = module.main(walkers=16, width=4, steps=2, every=1)
+    assert np.isfinite(rows).all()
+    assert module.local_energies.fusionlab.state == "rewritten"
+
+
 def test_its_forty_lines_are_forty():
     lines = (EXAMPLES / "vmc_in_forty_lines.py").read_text().splitlines()
     start, end = (next(i for i, line in enumerate(lines) if mark in line) for mark in ("# --- 40", "# --- end"))
     assert sum(bool(line.strip()) for line in lines[start + 1 : end]) <= 40
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_forms_of_ferminet_and_jaqmc(example):
     for row in example("ferminet_forms").main("LiH", walkers=4, size="tiny", calls=1):
         assert row["function"].fusionlab.reason == "", row["form"]
@@ -48,7 +56,7 @@ def test_the_forms_of_ferminet_and_jaqmc(example):
         np.testing.assert_allclose(row["loss"], row["energies"].mean(), rtol=1e-3, atol=1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 def test_deepqmc_s_evaluation(example):
     rows, optimized = example("deepqmc_evaluation").main("LiH", "ferminet", walkers=4, steps=2)

@@ -12,7 +12,6 @@ import pytest
 
 import fusionlab
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 KEPT_OUT = {".git", ".venv", "build", "dist", "studies", "fusionlab-dump"}
 TINY = ("--size", "tiny", "--molecule", "LiH", "--walkers", "4")
@@ -49,6 +48,7 @@ def environment(built, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_what_is_in_the_distributions(built):
     (wheel,), (source,) = built.glob("*.whl"), built.glob("*.tar.gz")
     assert wheel.name == f"fusionlab-{fusionlab.__version__}-py3-none-any.whl"
@@ -69,6 +69,7 @@ def test_what_is_in_the_distributions(built):
     assert {"LICENSE", "CHANGELOG.md", "CITATION.cff", "README.md", "mkdocs.yml", "tests/conftest.py"} <= packed
 
 
+@pytest.mark.full
 def test_the_command_and_the_workloads_are_there(environment):
     command = environment / "venv/bin/fusionlab"
     assert run(command, "--version", cwd=environment) == f"fusionlab, version {fusionlab.__version__}\n"
@@ -78,6 +79,7 @@ def test_the_command_and_the_workloads_are_there(environment):
     assert where.startswith(str(environment))
 
 
+@pytest.mark.full
 def test_the_main_job_runs_outside_the_checkout(environment):
     arguments = ("apply", "--model", "paulinet", "--pass", "fuse-jvp-replay", *TINY, "--check-walkers", "2", "--json")
     document = json.loads(run(environment / "venv/bin/fusionlab", *arguments, cwd=environment))
@@ -85,6 +87,7 @@ def test_the_main_job_runs_outside_the_checkout(environment):
     assert document["after"]["dynamic_launches"] < document["before"]["dynamic_launches"] / 5
 
 
+@pytest.mark.full
 def test_a_type_checker_sees_the_types(environment):
     (environment / "user.py").write_text(
         "from fusionlab import parse_pipeline\nreveal_type(parse_pipeline('layout'))\n"

@@ -82,18 +82,18 @@ def within(seconds, true):
 @pytest.mark.slow
 def test_the_workers_of_a_dask_scheduler_measure_the_same():
     distributed = pytest.importorskip("distributed")
-    here = dict(run_here(CELLS, Job(TINY), workers=1))
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        found = dict(run_on_dask(CELLS, Job(TINY), cluster.scheduler_address))
+    here = dict(run_here(CELLS[:1], Job(TINY), workers=1))
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        found = dict(run_on_dask(CELLS[:1], Job(TINY), cluster.scheduler_address))
     times = ("lower_s", "compile_s")
-    for cell in CELLS:
+    for cell in CELLS[:1]:
         assert "failed" not in found[cell], found[cell]
         assert {name: value for name, value in found[cell].items() if name not in times} == {
             name: value for name, value in here[cell].items() if name not in times
         }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_that_is_killed_costs_no_cell():
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:

@@ -15,7 +15,7 @@ from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
 from tests.optional_packages import needs_deepqmc
 from workloads import catalogue
 
-pytestmark = needs_deepqmc
+pytestmark = [needs_deepqmc, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,6 @@ def test_a_file_is_rewritten_as_the_workload_is(original, rewritten, tmp_path):
     assert str(result.program.parse()) == str(rewritten.program.parse())
 
 
-@pytest.mark.slow  # two compiles for the CPU
 def test_the_energies_are_theirs(workload, rewritten, run_raised):
     with jax.enable_x64(True):
         arrays = list(workload_samples(workload))[1].arrays

@@ -34,7 +34,7 @@ def test_every_form_alone(form, lowered, run_raised):
 
 
 @pytest.mark.parametrize("form", ["fori", "scan", "jvp-in-loop", "diagonal"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
 def test_inside_a_local_energy(form, dtype, lowered, run_raised):
     function = local_energy(smooth, FORMS[form])
     result, arrays = rewritten(function, lowered, (WEIGHTS, X), dtype)

@@ -109,7 +109,9 @@ def test_what_a_value_and_its_replay_ask_alike_is_rewritten(name):
     assert result.applied, result.events
 
 
-@pytest.mark.parametrize("name", ["orbformer", pytest.param("psiformer", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", [pytest.param("orbformer", marks=pytest.mark.slow), pytest.param("psiformer", marks=pytest.mark.full)]
+)
 def test_what_a_network_asks_is_asked_alike_by_its_replay(name):
     workload = build(name, "LiH", laplacian="replay", walkers=4, size="tiny", dtype="float32")
     result = SparsifyDirections().run(lowering.lower(workload, "cuda"), Setting(platform="cuda"))

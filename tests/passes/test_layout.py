@@ -13,6 +13,7 @@ APPLIED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", APPLIED)
 def test_sampling_is_the_same(name, assert_same_numbers):
     """In float64 rounding does not decide whether a step is accepted."""

@@ -28,7 +28,10 @@ def test_one_walker(form, lowered, run_raised):
     np.testing.assert_allclose(laplacian, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("step", ["train-step", pytest.param("inference-step", marks=pytest.mark.slow)])
+STEPS = [pytest.param("train-step", marks=pytest.mark.slow), pytest.param("inference-step", marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize("step", STEPS)
 def test_the_replay_of_a_step(step):
     workload = build("ferminet", "LiH", program=step, walkers=4, size="tiny", laplacian="replay")
     program = lowering.lower(workload, "cuda")

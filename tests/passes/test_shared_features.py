@@ -11,6 +11,7 @@ from workloads.catalogue import build
 PIPELINE = "contract-before-broadcast{fewest=2},sum-before-contract{fewest=2}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "applied"),
     [

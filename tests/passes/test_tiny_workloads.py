@@ -1,7 +1,6 @@
 """Every pass on the tiny form of all four ansätze: a second run changes nothing, and the numbers stay.
 
-Adding a pass adds no line here. Two of the four, and the numbers (a compile on the CPU for each pass), take minutes and
-belong to the slow tier.
+Adding a pass adds no line here. The slow tier has each pass on one of the four, ``make full`` on all.
 """
 
 import jax
@@ -14,7 +13,6 @@ from fusionlab.passes.contract import Setting
 from fusionlab.passes.pipeline import parse_pipeline
 from workloads.catalogue import build
 
-LONG = ("transpose-replay", "collapse-replay")
 NARROW = {name: f"{name}{{fewest=4}}" for name in ("contract-before-broadcast", "sum-before-contract")}
 """Passes over wide layers, asked for the narrow ones of the tiny forms too."""
 ANSATZE = ("ferminet", "psiformer", "paulinet", "orbformer")
@@ -69,13 +67,7 @@ def expected(workload, run_directly):
     return get
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ferminet", "psiformer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "orbformer"))],
-)
-@pytest.mark.parametrize("pass_name", [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in PASSES])
-def test_a_second_run_changes_nothing(pass_name, name, rewritten):
-    result = rewritten(name, pass_name)
+def assert_nothing_is_left_to_do(pass_name, result):
     again = the_pass(pass_name).run(result.program, Setting(platform="cuda"))
     assert again.applied == ()
     assert again.program is result.program
@@ -83,12 +75,21 @@ def test_a_second_run_changes_nothing(pass_name, name, rewritten):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pass_name", PASSES)
-def test_the_numbers_stay(pass_name, rewritten, expected, run_raised):
+def test_the_numbers_stay_and_a_second_run_changes_nothing(pass_name, rewritten, expected, run_raised):
     """On the first ansatz to which it applies; there is one for every pass."""
     name = next(name for name in ANSATZE if rewritten(name, pass_name).applied)
+    result = rewritten(name, pass_name)
+    assert_nothing_is_left_to_do(pass_name, result)
     arrays, values = expected(name)
-    found = run_raised(rewritten(name, pass_name).program, arrays)
+    found = run_raised(result.program, arrays)
     assert len(found) == len(values)
     for value, wanted in zip(found, values, strict=True):
         assert (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
         np.testing.assert_allclose(value, wanted, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ANSATZE)
+@pytest.mark.parametrize("pass_name", PASSES)
+def test_a_second_run_changes_nothing(pass_name, name, rewritten):
+    assert_nothing_is_left_to_do(pass_name, rewritten(name, pass_name))

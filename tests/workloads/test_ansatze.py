@@ -18,6 +18,7 @@ from workloads.molecule import Molecule
 from workloads.programs.walkers import initial_walkers
 
 OURS = [name for name in ANSATZE if not name.startswith("deepqmc:")]
+SAMPLES = [pytest.param(name, marks=pytest.mark.slow) if name == "orbformer-flash" else name for name in OURS]
 PARAMETERS = {
     ("paulinet", "LiH"): 197_589,
     ("paulinet", "CH4"): 230_799,
@@ -49,7 +50,7 @@ class Sample:
     run: Callable[..., Any]
 
 
-@pytest.fixture(scope="module", params=OURS)
+@pytest.fixture(scope="module", params=SAMPLES)
 def sample(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Iterator[Sample]:
     with jax.enable_x64(True):
         workload = build(request.param, "CH4", "log-psi", walkers=4, dtype="float64", size="tiny")

@@ -36,10 +36,9 @@ def test_the_process_keeps_its_matmul_precision() -> None:
     assert jax.config.jax_default_matmul_precision == precision
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(
-    "laplacian", ["forward", *(pytest.param(n, marks=pytest.mark.slow) for n in EXACT[1:] if n != "forward")]
-)
+@pytest.mark.parametrize("laplacian", [n for n in EXACT if n != "replay"])
 def test_every_laplacian_gives_the_energies_of_deepqmc(laplacian: str, quickly: Callable[..., Any]) -> None:
     workloads = [
         build("deepqmc:ferminet", "LiH", walkers=2, dtype="float64", laplacian=n) for n in (laplacian, "replay")
@@ -72,9 +71,10 @@ def test_our_settings_are_those_of_its_files(sampler: str) -> None:
     assert ("Langevin" in move["_target_"]) == SAMPLERS[sampler].drift
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["deepqmc:ferminet", pytest.param("deepqmc:paulinet", marks=pytest.mark.slow)],  # Metropolis, Langevin
+    ["deepqmc:ferminet", pytest.param("deepqmc:paulinet", marks=pytest.mark.full)],  # Metropolis, Langevin
 )
 def test_one_inference_step(name: str, quickly: Callable[..., Any]) -> None:
     """Its sampler moves walkers, and what it returns belongs to them; the step adapts from the one given."""
@@ -106,6 +106,7 @@ def test_its_programs_are_its_own() -> None:
     assert all(scope in text for scope in ("mcmc", "stage_e"))
 
 
+@pytest.mark.slow
 def test_a_training_step_moves_the_parameters(quickly: Callable[..., Any]) -> None:
     workload = build("deepqmc:ferminet", "LiH", "train-step", walkers=4)
     arguments = workload.inputs(0)

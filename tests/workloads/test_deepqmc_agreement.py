@@ -59,7 +59,7 @@ def everything(name: str, molecule: str) -> Callable[..., dict[str, Any]]:
 
 CASES = [
     pytest.param(("paulinet", "LiH"), marks=pytest.mark.slow),
-    ("paulinet", "CH4"),
+    pytest.param(("paulinet", "CH4"), marks=pytest.mark.slow),
     ("ferminet", "LiH"),
     pytest.param(("ferminet", "CH4"), marks=pytest.mark.slow),
     ("psiformer-deepqmc", "LiH"),

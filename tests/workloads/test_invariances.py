@@ -22,6 +22,7 @@ from workloads.molecule import Molecule
 from workloads.programs.walkers import initial_walkers
 
 OURS = [name for name in ANSATZE if not name.startswith("deepqmc:")]
+SAMPLES = [pytest.param(name, marks=pytest.mark.slow) if name == "orbformer-flash" else name for name in OURS]
 WATER = Molecule("H2O", (8, 1, 1), ((0.0, 0.0, 0.2), (0.0, 1.4, -0.9), (0.0, -1.5, -0.8)))
 WALKERS = 3
 SHIFT = np.array([0.3, -1.1, 2.0])
@@ -37,7 +38,7 @@ class Sample:
     walkers: Any
 
 
-@pytest.fixture(scope="module", params=OURS)
+@pytest.fixture(scope="module", params=SAMPLES)
 def sample(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Iterator[Sample]:
     build = importlib.import_module(ANSATZE[request.param]).build
     with jax.enable_x64(True):

@@ -19,14 +19,11 @@ from workloads.programs.walkers import initial_walkers
 
 pytestmark = pytest.mark.usefixtures("x64")
 
+SAMPLES = {"orbformer": (pytest.mark.slow,), "orbformer-flash": (pytest.mark.full,)}
 # Derivatives of the fused attention are those of the plain one, so its variants come out the same.
-OURS = [
-    pytest.param(name, marks=pytest.mark.slow) if name == "orbformer-flash" else name
-    for name in ANSATZE
-    if not name.startswith("deepqmc:")
-]
+OURS = [pytest.param(name, marks=SAMPLES.get(name, ())) for name in ANSATZE if not name.startswith("deepqmc:")]
 EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
-SLOW = ("forward-sparse", "vmap")
+TIERS = {**dict.fromkeys(("scan", "jvp-in-loop", "forward-sparse"), (pytest.mark.slow,)), "vmap": (pytest.mark.full,)}
 ESTIMATES = 2000
 
 
@@ -54,7 +51,7 @@ def sample(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Itera
         yield Sample(log_psi, x, np.asarray(gradient), np.asarray(hessian))
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXACT])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=TIERS.get(n, ())) for n in EXACT])
 def test_exact_ones_are_the_trace_of_the_hessian(name: str, sample: Sample, quickly: Callable[..., Any]) -> None:
     if name in SPARSITY_THRESHOLDS:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")
@@ -63,6 +60,7 @@ def test_exact_ones_are_the_trace_of_the_hessian(name: str, sample: Sample, quic
     np.testing.assert_allclose(gradient, sample.gradient, rtol=0, atol=1e-9 * np.abs(sample.gradient).max())
 
 
+@pytest.mark.slow
 def test_hutchinson_has_the_mean_and_the_variance_of_its_probes(sample: Sample, quickly: Callable[..., Any]) -> None:
     """v.Hv of random signs v has the mean tr H and the variance 2 (|H|_F^2 - sum_i H_ii^2); PROBES are averaged."""
     keys = jax.random.split(jax.random.PRNGKey(0), ESTIMATES)

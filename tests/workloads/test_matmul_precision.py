@@ -34,7 +34,7 @@ def of_program(name: str, program: str, laplacian: str | None = None) -> Counter
 @pytest.mark.parametrize(
     "laplacian",
     [
-        pytest.param(n, marks=pytest.mark.slow) if n == "forward-sparse" else n
+        n if n in ("replay", "forward") else pytest.param(n, marks=pytest.mark.full)
         for n in LAPLACIANS
         if n not in INCOMPLETE
     ],

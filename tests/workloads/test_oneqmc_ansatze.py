@@ -30,6 +30,8 @@ VARIANTS: dict[str, Callable[[], Ansatz]] = {
     "orbformer-padded": lambda: orbformer.build(LIH, "tiny", dimensions=Dimensions(3, 3, 4, 3, 3)),
 }
 
+QUICK = ("psiformer", "orbformer")
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -41,7 +43,9 @@ class Sample:
     run: Callable[[Any], Any]
 
 
-@pytest.fixture(scope="module", params=list(VARIANTS))
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in VARIANTS]
+)
 def sample(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Iterator[Sample]:
     with jax.enable_x64(True):
         ansatz = VARIANTS[request.param]()

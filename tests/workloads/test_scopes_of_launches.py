@@ -14,7 +14,7 @@ from fusionlab.measure.launch_rows import LaunchRow, launch_rows, totals
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
 
-pytestmark = [needs_the_cuda_plugin, pytest.mark.slow]
+pytestmark = [needs_the_cuda_plugin, pytest.mark.usefixtures("compile_cache")]
 
 SCOPES = {"mcmc", *(f"stage_{letter}" for letter in "abcde"), "optimiser"}
 SCOPE = re.compile(r"(?<!\w)(mcmc|stage_[a-e]|optimiser|potential)(?!\w)")
@@ -27,12 +27,9 @@ def launched(rows: list[LaunchRow]) -> int:
 @pytest.mark.parametrize(
     ("name", "molecule", "walkers", "size"),
     [
-        ("paulinet", "LiH", 16, "tiny"),
-        ("ferminet", "LiH", 16, "tiny"),
-        ("psiformer", "LiH", 16, "tiny"),
-        ("orbformer", "LiH", 16, "tiny"),
-        ("paulinet", "CH4", 1024, "full"),
-        ("psiformer", "CH4", 1024, "full"),
+        *(pytest.param(name, "LiH", 16, "tiny", marks=pytest.mark.slow) for name in ("paulinet", "psiformer")),
+        *(pytest.param(name, "LiH", 16, "tiny", marks=pytest.mark.full) for name in ("ferminet", "orbformer")),
+        *(pytest.param(name, "CH4", 1024, "full", marks=pytest.mark.full) for name in ("paulinet", "psiformer")),
     ],
 )
 def test_at_least_95_percent_of_the_launches_name_their_scope(

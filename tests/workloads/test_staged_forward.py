@@ -63,7 +63,7 @@ def test_pieces_follow_each_other_and_compose() -> None:
     "ansatz",
     [
         pytest.param(psiformer.build(LIH, "tiny"), id="psiformer"),
-        pytest.param(orbformer.build(LIH, "tiny", attention="flash"), id="orbformer-flash", marks=pytest.mark.slow),
+        pytest.param(orbformer.build(LIH, "tiny", attention="flash"), id="orbformer-flash", marks=pytest.mark.full),
     ],
 )
 def test_folx_with_scopes(ansatz: Ansatz, quickly: Callable[..., Any]) -> None:

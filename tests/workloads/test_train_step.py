@@ -78,7 +78,7 @@ def test_phases_are_marked() -> None:
     assert len(arguments) == len(train_step.argument_names("replay"))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_training_lowers_the_energy_of_lih() -> None:
     ansatz = psiformer.build(LIH, "tiny")
     step = jax.jit(train_step.build(ansatz, "replay", learning_rate=3e-3))
@@ -194,7 +194,7 @@ def test_a_broken_walker_does_not_poison_a_training_step(name: str) -> None:
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("dtype", "other"), [("float32", "f64"), ("float64", "f32")])
-@pytest.mark.parametrize("name", ["psiformer", "orbformer", "langevin"])
+@pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer", marks=pytest.mark.slow), "langevin"])
 def test_one_floating_point_dtype_throughout(name: str, dtype: str, other: str) -> None:
     """With 64-bit types enabled, every value of the whole training step has the dtype of its arguments."""
     ansatz = orbformer.build(LIH, "tiny") if name == "orbformer" else psiformer.build(LIH, "tiny")

@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from .conftest import assert_equal_jets
@@ -88,15 +89,29 @@ ops = st.one_of(
 )
 
 
-@settings(
-    max_examples=20,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(st.lists(ops, min_size=3, max_size=7))
+quick = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+}
+programs = st.lists(ops, min_size=3, max_size=7)
+
+
+@settings(max_examples=6, derandomize=True, **quick)
+@given(programs)
 def test_jets_of_random_programs(jets_of, brute_force, steps):
+    check_jets(jets_of, brute_force, steps)
+
+
+@pytest.mark.full
+@seed(79)
+@settings(max_examples=100, **quick)
+@given(programs)
+def test_jets_of_more_random_programs(jets_of, brute_force, steps):
+    check_jets(jets_of, brute_force, steps)
+
+
+def check_jets(jets_of, brute_force, steps):
     """Each step makes a value [B, N, F] from the last one and an earlier one."""
 
     def function(x: Any) -> Any:
