@@ -62,9 +62,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 
 
 @pytest.fixture
-def compile_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def compile_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of a test is left in the user's cache, nor found by another test, but for what XLA compiled."""
-    monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path)))
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
 
 
 class _Flushed:

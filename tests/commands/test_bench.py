@@ -88,7 +88,7 @@ def test_a_peer_that_cannot_do_it_says_why(tiny):
 @pytest.mark.slow
 def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch):
     folder, _ = tiny
-    monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(folder)))
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(folder / "cache"))
 
     def asked(*_, **__):
         raise AssertionError("the check is done already")

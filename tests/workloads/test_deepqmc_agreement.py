@@ -62,7 +62,7 @@ CASES = [
     pytest.param(("paulinet", "CH4"), marks=pytest.mark.slow),
     ("ferminet", "LiH"),
     pytest.param(("ferminet", "CH4"), marks=pytest.mark.slow),
-    ("psiformer-deepqmc", "LiH"),
+    pytest.param(("psiformer-deepqmc", "LiH"), marks=pytest.mark.slow),
     pytest.param(("psiformer-deepqmc", "CH4"), marks=pytest.mark.slow),
 ]
 

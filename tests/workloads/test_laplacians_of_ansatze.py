@@ -23,7 +23,10 @@ SAMPLES = {"orbformer": (pytest.mark.slow,), "orbformer-flash": (pytest.mark.ful
 # Derivatives of the fused attention are those of the plain one, so its variants come out the same.
 OURS = [pytest.param(name, marks=SAMPLES.get(name, ())) for name in ANSATZE if not name.startswith("deepqmc:")]
 EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
-TIERS = {**dict.fromkeys(("scan", "jvp-in-loop", "forward-sparse"), (pytest.mark.slow,)), "vmap": (pytest.mark.full,)}
+TIERS = {
+    **dict.fromkeys(("scan", "jvp-in-loop", "forward", "forward-sparse"), (pytest.mark.slow,)),
+    "vmap": (pytest.mark.full,),
+}
 ESTIMATES = 2000
 
 
