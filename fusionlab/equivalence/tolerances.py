@@ -77,7 +77,7 @@ def tolerances_in_float64(
         return np.asarray(own)
     floor = FLOAT64_FACTOR * epsilon64 * float(np.quantile(sizes, _LOWER_PART))
     zero = _ROUNDINGS_OF_ZERO * epsilon64 * float(sizes.max())
-    return np.maximum(own, np.where(truth == 0, max(floor, zero), floor))
+    return np.asarray(np.maximum(own, np.where(truth == 0, max(floor, zero), floor)))
 
 
 def _narrow(truth: np.ndarray, narrowed: np.ndarray | None) -> np.ndarray:
