@@ -29,8 +29,10 @@ _DTYPES: dict[str, Any] = {
     "bf16": jnp.bfloat16,
     "f32": np.float32,
     "f64": np.float64,
+    "complex<f32>": np.complex64,
+    "complex<f64>": np.complex128,
 }
-_FLOATS = frozenset(("f16", "bf16", "f32", "f64"))
+_FLOATS = frozenset(("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>"))
 
 
 class Evaluator:
@@ -47,7 +49,7 @@ class Evaluator:
         watch: Callable[[Node, Sequence[Held]], None] | None = None,
     ) -> None:
         self.arithmetic, self.rules, self.watch = arithmetic, rules, watch
-        self.uncovered: dict[str, str] = {}
+        self.uncovered: set[str] = set()
         self._steps: dict[Node, Step] = {}
         self._free: dict[Region, list[Value]] = {}
 
@@ -69,16 +71,17 @@ class Evaluator:
                 self.watch(node, results)
 
     def is_float(self, value: Value) -> bool:
-        """Whether ``value`` is an array of real floating-point numbers; Uncovered for types without rules."""
+        """Whether ``value`` is an array of floating-point or complex numbers; Uncovered for types without rules."""
         self.dtype(value)
         return value.type.dtype in _FLOATS
 
     def dtype(self, value: Value) -> np.dtype[Any]:
-        """The NumPy type of ``value``; Uncovered where it has none here (complex and quantised numbers)."""
+        """The NumPy type of ``value``; Uncovered where it has none here (quantised numbers)."""
         found = _DTYPES.get(value.type.dtype)
         if found is None:
             raise Uncovered(f"the element type {value.type.dtype}", value.producer.scope if value.producer else "")
-        return np.dtype(found)
+        dtype: np.dtype[Any] = np.dtype(found)
+        return dtype
 
     def lifted(self, held: Held, value: Value) -> Array:
         """The array of ``held`` with the axis of draws: residues where ``value`` is a float."""
@@ -108,7 +111,8 @@ class Evaluator:
         """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
         if node.regions:
             raise Uncovered(node.name, node.scope)
-        self.uncovered.setdefault(node.name, node.scope)
+        target = node.attributes.get("call_target_name")
+        self.uncovered.add(node.name if target is None else f"custom call @{target.value}")
         text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:

@@ -91,7 +91,9 @@ class PrimeField:
     # Ring operations: exact.
 
     def reduced(self, x: Array) -> Array:
-        """The residues of integers of magnitude at most 2**42."""
+        """The residues of integers of magnitude at most 2**42; of both parts of complex ones."""
+        if np.iscomplexobj(x):
+            return np.asarray(self.reduced(x.real) + 1j * self.reduced(x.imag))
         quotient = np.asarray(x * self._reciprocal)
         np.rint(quotient, out=quotient)
         quotient *= self.p
@@ -121,6 +123,7 @@ class PrimeField:
 
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
         terms = x.shape[-1]
         if terms <= MOST_TERMS:
             return self.reduced_sum(x @ y)
@@ -141,7 +144,10 @@ class PrimeField:
         return result if exponent >= 0 else self.inverse(result)
 
     def inverse(self, x: Array) -> Array:
-        """1 / x, and 0 for 0, which is counted."""
+        """1 / x, and 0 for 0, which is counted. Complex residues are a field, because -1 is no square."""
+        if np.iscomplexobj(x):
+            norm = self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag))
+            return self.multiply(x.conj(), self.inverse(norm))
         self.divisions_by_zero += int(np.count_nonzero(x == 0))
         return self._looked_up(self._table("inverse"), x)
 
@@ -149,6 +155,8 @@ class PrimeField:
 
     def embedded(self, x: Array) -> Array:
         """The residues [1, ...] of floating-point numbers m 2**e, exactly; infinities and NaN have residues."""
+        if np.iscomplexobj(x):
+            return np.asarray(self.embedded(x.real) + 1j * self.embedded(x.imag))
         x = np.asarray(x, np.float64)
         if x.size > 1 and (x == x.flat[0]).all():
             return np.broadcast_to(self.embedded(x.reshape(-1)[:1]).reshape((1,) * (x.ndim + 1)), (1, *x.shape))
@@ -183,6 +191,9 @@ class PrimeField:
             return self.subtract(self.function("exponential", x), np.ones(1))
         if name == "erfc":
             return self.subtract(np.ones(1), self.function("erf", x))
+        if np.iscomplexobj(x):
+            parts = (self.function_of_two(f"{name} {part}", x.real, x.imag) for part in ("real", "imaginary"))
+            return np.asarray(next(parts) + 1j * next(parts))
         if name == "logistic":  # 1 / (1 + exp(-x))
             return self.inverse(self.add(self.function("exponential", -x), np.ones(1)))
         if name == "tanh":  # (exp(2x) - 1) / (exp(2x) + 1)
@@ -192,12 +203,16 @@ class PrimeField:
 
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
         """A random function of two residues."""
+        if np.iscomplexobj(x):
+            return self.function(name, self.add(x, self.multiply(self.function(f"{name} of", y), np.full(1, 5.0))))
         return self.function(f"{name} 2", self.add(self.function(f"{name} 1", x), self.multiply(y, np.full(1, 3.0))))
 
     def power(self, x: Array, exponent: float) -> Array:
         """|x| to a constant rational power, as a homomorphism of the squares; an integral power exactly."""
         if float(exponent).is_integer() and abs(exponent) < 2**BITS:
             return self.integer_power(x, int(exponent))
+        if np.iscomplexobj(x):
+            return self.function(f"power {exponent}", x)
         return self._looked_up(self._table(f"power {float(exponent).hex()}"), x)
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
@@ -207,7 +222,7 @@ class PrimeField:
     def _looked_up(self, table: Array, x: Array) -> Array:
         at = x.astype(np.intp)  # a negative residue indexes from the end of the table: p + x
         if len(table) == 1:
-            return table[0].take(at, mode="wrap").astype(np.float64)
+            return np.asarray(table[0].take(at, mode="wrap"), np.float64)
         found = np.empty((len(table), *x.shape[1:]))
         for draw, own in enumerate(table):
             found[draw] = own.take(at[draw if len(at) > 1 else 0], mode="wrap")
@@ -224,7 +239,7 @@ class PrimeField:
         if name in ("inverse", "square") or name.startswith("power "):
             return _of_powers(p, name)
         if name == "sqrt":
-            return self._table(f"power {0.5.hex()}")
+            return self._table(f"power {(0.5).hex()}")
         if name == "rsqrt":
             return self._table(f"power {(-0.5).hex()}")
         if name == "exponential":  # exp(-x) = 1 / exp(x)
@@ -248,13 +263,15 @@ class PrimeField:
     # A random order, invariant under translations: x > y where x - y is a square. Not transitive.
 
     def sign(self, x: Array) -> Array:
-        """-1, 0 or 1: whether x is a square, but for the answers that ``steered`` prescribes."""
+        """-1, 0 or 1: whether x is a square, but for the answers that ``steered`` prescribes; x / |x| if complex."""
+        if np.iscomplexobj(x):
+            return self.divide(x, self.absolute(x))
         found = self._looked_up(self._order, x)
         infinite = np.abs(x) == self.infinity
         return np.where(infinite, np.sign(x), found) if infinite.any() else found
 
     def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
-        """The same draws under another order: in each, ``d > 0`` for the differences d > 0 of ``wishes`` is as they say.
+        """The same draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
 
         Any antisymmetric choice of answers is an order that is invariant under translations.
         """
@@ -278,6 +295,8 @@ class PrimeField:
         return np.asarray({"LT": order < 0, "LE": order <= 0, "GT": order > 0, "GE": order >= 0}[direction])
 
     def absolute(self, x: Array) -> Array:
+        if np.iscomplexobj(x):
+            return self.function("sqrt", self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag)))
         return np.where(self.sign(x) < 0, -x, x)
 
     def maximum(self, x: Array, y: Array) -> Array:
@@ -287,6 +306,8 @@ class PrimeField:
         return np.where(self.compare("LE", x, y), x, y)
 
     def is_finite(self, x: Array) -> Array:
+        if np.iscomplexobj(x):
+            return self.is_finite(x.real) & self.is_finite(x.imag)
         return np.asarray((np.abs(x) != self.infinity) & (x != self.nan))
 
     def key(self, x: Array) -> Array:
@@ -296,7 +317,10 @@ class PrimeField:
 
     def pivot_size(self, x: Array) -> Array:
         """What an LU factorisation chooses its pivots by: random, the same for x and -x, least for 0."""
-        return np.where(x == 0, -1.0, np.abs(self.function("pivot", np.abs(x))))
+        size = (
+            self.function_of_two("pivot", x.real, x.imag) if np.iscomplexobj(x) else self.function("pivot", np.abs(x))
+        )
+        return np.where(x == 0, -1.0, np.abs(size))
 
 
 _ODD = ("sine", "tan", "asin", "atan", "sinh", "asinh", "atanh", "erf", "erf_inv", "cbrt")

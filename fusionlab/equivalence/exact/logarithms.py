@@ -19,8 +19,17 @@ _LINEAR = ("stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo
 MOVES = frozenset(
     f"stablehlo.{name}"
     for name in (
-        "broadcast_in_dim concatenate dynamic_slice dynamic_update_slice gather pad reshape reverse slice transpose"
-    ).split()
+        "broadcast_in_dim",
+        "concatenate",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "pad",
+        "reshape",
+        "reverse",
+        "slice",
+        "transpose",
+    )
 )
 
 

@@ -33,7 +33,8 @@ def drawn_arguments(function: FlatFunction, field: PrimeField, evaluator: Evalua
         for seed in field.seeds:
             random = np.random.default_rng([field.p, seed, at])
             if evaluator.is_float(value):
-                parts.append(random.integers(-field.half, field.half + 1, shape).astype(np.float64))
+                real, imaginary = random.integers(-field.half, field.half + 1, (2, *shape)).astype(np.float64)
+                parts.append(real + 1j * imaginary if dtype.kind == "c" else real)
             elif dtype == np.bool_:
                 parts.append(random.integers(0, 2, shape).astype(np.bool_))
             else:
@@ -48,6 +49,8 @@ def evaluated(function: FlatFunction, field: PrimeField) -> list[np.ndarray[Any,
     return evaluator.outputs(function, drawn_arguments(function, field, evaluator))
 
 
-def agreement(first: Sequence[np.ndarray[Any, Any]], second: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+def agreement(
+    first: Sequence[np.ndarray[Any, Any]], second: Sequence[np.ndarray[Any, Any]]
+) -> list[np.ndarray[Any, Any]]:
     """Elementwise equality of the results of two programs."""
     return [np.asarray(x == y) for x, y in zip(first, second, strict=True)]

@@ -33,8 +33,25 @@ _ALL, _NONE = 0.35, 0.6
 ELEMENTWISE = frozenset(
     f"stablehlo.{name}"
     for name in (
-        "abs add and clamp compare convert divide maximum minimum multiply negate not or power select sign subtract xor"
-    ).split()
+        "abs",
+        "add",
+        "and",
+        "clamp",
+        "compare",
+        "convert",
+        "divide",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "power",
+        "select",
+        "sign",
+        "subtract",
+        "xor",
+    )
 )
 
 
@@ -49,35 +66,41 @@ class Tracked(Drawn):
 
 
 class Tracker(Evaluator):
-    """An evaluation that notes wishes: for each draw, by difference, whether it is to be positive.
+    """An evaluation that adds to ``wishes``: for each draw, by difference, whether it is to be positive.
 
     ``shares`` [draws] are the probabilities with which a wish is for the answer that makes a value non-zero.
     """
 
     arithmetic: PrimeField
 
-    def __init__(self, field: PrimeField, rules: Mapping[str, Rule], shares: Sequence[float]) -> None:
+    def __init__(
+        self,
+        field: PrimeField,
+        rules: Mapping[str, Rule],
+        shares: Sequence[float],
+        wishes: list[dict[float, bool]],
+    ) -> None:
         super().__init__(field, rules)
-        self.shares = np.asarray(shares)
-        self.wishes: list[dict[float, bool]] = [{} for _ in shares]
+        self.shares, self.wishes = np.asarray(shares), wishes
         self._random = np.random.default_rng([field.p, *field.seeds])
 
     def _step(self, node: Node) -> Step:
         plain = super()._step(node)
-        special = _SPECIAL.get(node.name)
-        if special is not None:
-            special = special(self, node, plain)
+        make = _SPECIAL.get(node.name)
+        otherwise = plain if make is None else make(self, node, plain)
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
             if any(isinstance(operand, Tracked) for operand in operands):
                 found = self._tracked(node, plain, operands, environment)
                 if found is not None:
                     return found
-            return special(operands, environment) if special is not None else plain(operands, environment)
+            return otherwise(operands, environment)
 
         return step
 
-    def _tracked(self, node: Node, plain: Step, operands: Sequence[Held], environment: Environment) -> list[Held] | None:
+    def _tracked(
+        self, node: Node, plain: Step, operands: Sequence[Held], environment: Environment
+    ) -> list[Held] | None:
         """The results of ``node`` where all that it combines is made of predicates; None where it is not."""
         pure = [isinstance(operand, Known | Tracked) for operand in operands]
         if node.name in MOVES:
@@ -134,7 +157,9 @@ class Tracker(Evaluator):
     def _reduced(self, node: Node, plain: Step, operands: Sequence[Held], environment: Environment) -> Held:
         axes = tuple(axis + 1 for axis in integers(node.attributes["dimensions"]))
         operand = operands[0]
-        [found] = plain([Drawn(self._part(o, v, "array")) for o, v in zip(operands, node.operands, strict=True)], environment)
+        [found] = plain(
+            [Drawn(self._part(o, v, "array")) for o, v in zip(operands, node.operands, strict=True)], environment
+        )
         if isinstance(operand, Tracked):
             shape = tuple(1 if axis in axes else n for axis, n in enumerate(operand.array.shape))
             chance = self._random.random(shape)
@@ -156,7 +181,7 @@ class Tracker(Evaluator):
         self.note(chosen, difference, hope == no)
 
     def note(self, where: Array, difference: Array, positive: Array) -> None:
-        """Wish that ``difference`` > 0 be ``positive`` at the elements ``where`` [draws or 1, ...]; the first wish holds."""
+        """Wish that ``difference`` > 0 be ``positive`` at the elements ``where`` [draws or 1, ...]; the first holds."""
         for draw, wishes in enumerate(self.wishes):
             chosen, own, answers = (part[draw if len(part) > 1 else 0] for part in (where, difference, positive))
             for one, answer in zip(own[chosen].tolist(), answers[chosen].tolist(), strict=True):

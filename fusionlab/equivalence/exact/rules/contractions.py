@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, Uncovered
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step
 from fusionlab.hlo.enumerations import keyword
 from fusionlab.hlo.flat import Node
 
@@ -30,7 +30,9 @@ def _dot_general(node: Node, evaluator: Evaluator) -> Step:
         extents = [math.prod(x.shape[axis + 1] for axis in axes) for axes in (free, inner)]
         order = [*batch, *free, *inner] if side == 0 else [*batch, *inner, *free]
         turned = x.transpose(0, *(axis + 1 for axis in order))
-        return turned.reshape(len(x), *(x.shape[axis + 1] for axis in batch), *(extents if side == 0 else extents[::-1]))
+        return turned.reshape(
+            len(x), *(x.shape[axis + 1] for axis in batch), *(extents if side == 0 else extents[::-1])
+        )
 
     def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
         if not floats and all(isinstance(operand, Known) for operand in operands):

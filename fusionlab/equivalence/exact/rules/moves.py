@@ -6,6 +6,7 @@ Out-of-range behaviour is StableHLO's: starts of slices and gathers are clamped,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
@@ -89,17 +90,14 @@ def _slice(node: Node, evaluator: Evaluator) -> Step:
 
 
 def _pad(node: Node, evaluator: Evaluator) -> Step:
-    low, high, interior = (
-        integers(node.attributes[f"edge_padding_{side}" if side != "interior" else "interior_padding"])
-        for side in ("low", "high", "interior")
-    )
+    low, interior = (integers(node.attributes[name]) for name in ("edge_padding_low", "interior_padding"))
     shape = node.results[0].type.shape
 
     def move(arrays: Sequence[Array]) -> Array:
         x, filling = arrays
         result = np.empty((max(len(x), len(filling)), *shape), x.dtype)
         result[...] = filling.reshape(len(filling), *(1,) * len(shape))
-        source, target = [slice(None)], [slice(None)]
+        source, target = [slice(None, None)], [slice(None, None)]
         for axis, extent in enumerate(shape):
             places = low[axis] + np.arange(x.shape[axis + 1]) * (interior[axis] + 1)
             [kept] = np.nonzero((places >= 0) & (places < extent))
@@ -201,7 +199,8 @@ def _gather(node: Node, evaluator: Evaluator) -> Step:
         extents, batch = x.shape[1:], vectors.shape[:-1]
         starts = {a: np.clip(vectors[..., i], 0, extents[a] - sizes[a]) for i, a in enumerate(mapped)}
         places = _coordinates(extents, starts, batching, window, batch)
-        found = x[(slice(None), *places)] if places else x
+        at: Any = (slice(None), *places)
+        found = x[at] if places else x
         found = np.broadcast_to(found, (len(x), *batch, *window.values()))
         return found.transpose(0, *(order + 1))
 
@@ -229,7 +228,9 @@ def _scatter(node: Node, evaluator: Evaluator) -> Step:
         kept = [axis for axis in range(len(extents)) if axis not in inserted and axis not in batching]
         window = dict(zip(kept, updates.shape[len(batch) : -1], strict=True))
         starts = {a: vectors[..., i] for i, a in enumerate(mapped)}
-        places = [np.broadcast_to(p, updates.shape[:-1]) for p in _coordinates(extents, starts, batching, window, batch)]
+        places = [
+            np.broadcast_to(p, updates.shape[:-1]) for p in _coordinates(extents, starts, batching, window, batch)
+        ]
         inside = np.ones(updates.shape[:-1], bool)
         for place, extent in zip(places, extents, strict=True):
             inside &= (place >= 0) & (place < extent)

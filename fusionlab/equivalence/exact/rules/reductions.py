@@ -173,7 +173,9 @@ def _scan(node: Node, evaluator: Evaluator) -> Step:
     carries = sum(len(value.type.shape) == rank for value in node.results)
 
     def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        inputs = [evaluator.lifted(o, v) for o, v in zip(operands, node.operands, strict=True)][: len(operands) - carries]
+        inputs = [evaluator.lifted(o, v) for o, v in zip(operands, node.operands, strict=True)][
+            : len(operands) - carries
+        ]
         carried = list(operands[len(operands) - carries :])
         outputs: list[list[Array]] = []
         places = range(inputs[0].shape[axis])

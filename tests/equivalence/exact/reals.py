@@ -39,7 +39,7 @@ class Reals:
         return np.asarray(x @ y)
 
     def embedded(self, x: Array) -> Array:
-        return np.asarray(x, np.float64)[None]
+        return np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64)[None]
 
     def of_integers(self, x: Array) -> Array:
         return np.asarray(x, np.float64)
