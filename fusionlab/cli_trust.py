@@ -45,6 +45,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--inputs", help="Compare on the inputs of this file only (a worst walker that was saved).")
 @click.option("--worst", default="worst-walker.npz", show_default=True, help="Where the worst walker is saved.")
 @click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
+@click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, every branch, in seconds.")
 @cache_option
 @output_options
 def check(
@@ -59,6 +60,7 @@ def check(
     inputs: str | None,
     worst: str,
     oracles: bool,
+    exact: bool,
     no_cache: bool,
     as_json: bool,
     quiet: bool,
@@ -83,6 +85,7 @@ def check(
         worst,
         command_line(click.get_current_context(), without=("inputs", "worst", "as_json")),
         oracles,
+        exact,
     )
     given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
     document, code = command.run_check(loaded, options, given, console_for(as_json))

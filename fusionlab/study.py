@@ -18,6 +18,8 @@ from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.exact.identity import Identity, compare_exactly
+from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import sample_of
@@ -244,6 +246,26 @@ def check(
     return check_workload(small, *again, samples, oracles=oracles)
 
 
+EXACT_WALKERS = 2
+"""Walkers of a model's exact check: each is a point of its own."""
+
+
+def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:
+    """Original against rewritten in prime fields, without a tolerance.
+
+    A workload is compared at two walkers, where the same choices are repeated; a file at its own shapes under limits.
+    """
+    if isinstance(source, Program):
+        given.progress(f"check: exactly, at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
+        return compare_files(original, result.program, given.check_time_limit_s)
+    given.progress(f"check: exactly, {EXACT_WALKERS} walkers")
+    small = source.rebuild(walkers=EXACT_WALKERS)
+    again = _rewritten_again(small, original.platform, result)
+    if isinstance(again, str):
+        return Identity("not-covered", 0, 0, 1.0, f"at {EXACT_WALKERS} walkers {again}")
+    return compare_exactly(*again)
+
+
 def _checked_once(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
     if given.kept is None:
         return check(source, original, result, given)
@@ -259,20 +281,27 @@ def rewrite_small(source: Workload, platform: str, result: Result, walkers: int)
     A verdict, ``different``, where the passes take other decisions there.
     """
     small = source.rebuild(walkers=walkers)
-    passes = parse_pipeline(resolved_pipeline(result.events))
     rewritten = []
     for dtype in (small.dtype, "float64"):
-        program = lowering.lower(small.rebuild(dtype=dtype), platform)
-        again = run_pipeline(program, passes, Setting(platform=platform))
-        if _signature(again) != _signature(result):
+        again = _rewritten_again(small.rebuild(dtype=dtype), platform, result)
+        if isinstance(again, str):
             return Verdict(
                 "different",
                 walkers=walkers,
                 worst="none: the passes took other decisions",
-                reason=f"at {walkers} walkers in {dtype} the events differ: {_signature(again)}",
+                reason=f"at {walkers} walkers in {dtype} {again}",
             )
-        rewritten.append(again.program)
+        rewritten.append(again[1])
     return rewritten[0], rewritten[1]
+
+
+def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[Program, Program] | str:
+    """(original, rewritten) of ``source`` by the choices of ``result``; in words how they differ where they do."""
+    program = lowering.lower(source, platform)
+    again = run_pipeline(program, parse_pipeline(resolved_pipeline(result.events)), Setting(platform=platform))
+    if _signature(again) != _signature(result):
+        return f"the events differ: {_signature(again)}"
+    return program, again.program
 
 
 def _signature(result: Result) -> list[tuple[str, str, str]]:

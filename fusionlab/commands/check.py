@@ -13,6 +13,7 @@ from rich.console import Console
 from fusionlab.commands.apply import require_file_name
 from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.samples import Sample, require_fitting, sample_of, workload_samples
 from fusionlab.equivalence.verdict import Verdict
@@ -22,15 +23,15 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Event, Pass
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.report.check_view import print_verdict
-from fusionlab.study import Circumstances, check, lower, rewrite
+from fusionlab.study import Circumstances, check, check_exactly, lower, rewrite
 from fusionlab.workload import Workload
 
 
 @dataclass(frozen=True)
 class CheckOptions:
     """What the source is compared with: another program, the source rewritten by ``passes``, or the same model with
-    another Laplacian. ``inputs`` names the file of a counterexample, ``worst`` where one is written, ``command`` the
-    command line without these two."""
+    another Laplacian. ``exact`` compares in prime fields alone. ``inputs`` names the
+    file of a counterexample, ``worst`` where one is written, ``command`` the command line without these two."""
 
     passes: Sequence[Pass] = ()
     other: Program | None = None
@@ -39,6 +40,7 @@ class CheckOptions:
     worst: str = "worst-walker.npz"
     command: str = "fusionlab check"
     oracles: bool = True
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ def run_check(
     """Check; print the verdict; write the worst walker of a difference. Gives the document and the exit code."""
     if sum((bool(options.passes), options.other is not None, options.laplacian is not None)) != 1:
         raise InputError("name one thing to compare with: a second FILE, --pass or --pipeline, or --against-laplacian")
+    if options.exact:
+        return _run_exact(source, options, given, console)
     require_file_name(options.worst, "--worst")
     checked = compare_source(source, options, given)
     verdict, saved = checked.verdict, None
@@ -73,6 +77,33 @@ def run_check(
         "events": [event.to_json() for event in checked.events],
     }
     return document, 0 if verdict.passed else 1
+
+
+def _run_exact(
+    source: Workload | Program, options: CheckOptions, given: Circumstances, console: Console
+) -> tuple[dict[str, Any], int]:
+    """The exact check alone: the document has no floating-point verdict."""
+    if options.inputs is not None:
+        raise InputError("--inputs are numbers of a floating-point check; --exact draws its own points")
+    original, result = lower(source, given), None
+    if options.passes:
+        result, _ = rewrite(original, options.passes, given)
+        identity = check_exactly(source, original, result, given)
+    elif options.other is not None:
+        given.progress(f"check: exactly, at the files' own shapes, at most {given.check_time_limit_s:.0f} s")
+        identity = compare_files(original, options.other, given.check_time_limit_s)
+    else:
+        raise InputError("--exact compares a rewriting; another Laplacian (--against-laplacian) is another algorithm")
+    console.print(identity.line, soft_wrap=True)
+    document = {
+        "name": source.title if isinstance(source, Workload) else source.name,
+        "pipeline": print_pipeline(options.passes),
+        "verdict": "not-checked",
+        "reason": "--exact: nothing was compared in floating point",
+        "exact": identity.to_json(),
+        "events": [event.to_json() for event in result.events] if result is not None else [],
+    }
+    return document, 0 if identity.result == "identical" else 1
 
 
 def compare_source(source: Workload | Program, options: CheckOptions, given: Circumstances) -> Checked:

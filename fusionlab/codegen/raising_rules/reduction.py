@@ -79,7 +79,7 @@ def _reduce_window(node: Node, operands: list[Any], raising: Any, environment: A
 
 
 def _sort(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    keys = _ascending_keys(node)
+    keys = ascending_keys(node)
     results = in_jax(
         node,
         lax.sort,
@@ -95,7 +95,7 @@ _COMPARE_TYPES = {"f": ("FLOAT", None), "b": ("FLOAT", None), "i": ("SIGNED", No
 _NOT_ASCENDING = "sort with a comparator that is not ascending order of its first operands"
 
 
-def _ascending_keys(node: Node) -> int:
+def ascending_keys(node: Node) -> int:
     """How many leading operands the comparator orders by; RaiseError unless it is an ascending comparison of them.
 
     Key 0 less, or key 0 equal and (key 1 less, or key 1 equal and ...), where each comparison is of the keys

@@ -1,0 +1,327 @@
+"""The arithmetic of a prime field, with random functions in place of the transcendental ones and a random order.
+
+Residues are float64 integers between -(p-1)/2 and (p-1)/2. The primes lie below 2**21, so that products and
+contractions of up to 8,192 terms are exact in float64, and any function of one residue is a table.
+
+Every array has an axis for the draws first: draws of one prime are evaluated together, each with its own inputs, its
+own random functions and its own order. What is the same in all draws (constants) has extent 1 there.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+BITS = 21
+MOST_TERMS = 2 ** (53 - 2 * (BITS - 1))
+"""Products of two residues whose sum is exact in float64."""
+
+
+def _is_prime(n: int) -> bool:
+    return n > 1 and all(n % k for k in range(2, int(n**0.5) + 1))
+
+
+@functools.cache
+def primes(count: int) -> tuple[int, ...]:
+    """The largest ``count`` safe primes below 2**21 that are 7 mod 8 and of which 2, 3, 5 and 7 are squares.
+
+    p = 3 mod 4 makes x > y <=> x - y is a square an antisymmetric relation; (p - 1) / 2 prime makes every power with a
+    rational exponent a function of the squares.
+    """
+    found: list[int] = []
+    n = 2**BITS - 1
+    while len(found) < count:
+        half = (n - 1) // 2
+        if _is_prime(half) and _is_prime(n) and all(pow(q, half, n) == 1 for q in (2, 3, 5, 7)):
+            found.append(n)
+        n -= 8
+    return tuple(found)
+
+
+@functools.cache
+def _powers(p: int) -> Array:
+    """g**0, ..., g**(p - 2) for a generator g modulo the safe prime p."""
+    half = (p - 1) // 2
+    generator = next(g for g in range(2, p) if pow(g, half, p) == p - 1 and pow(g, 2, p) != 1)
+    powers = np.ones(p - 1, np.int64)
+    filled = 1
+    while filled < p - 1:  # g**(filled + i) = g**filled g**i
+        step = min(filled, p - 1 - filled)
+        powers[filled : filled + step] = powers[:step] * pow(generator, filled, p) % p
+        filled += step
+    return powers
+
+
+@functools.lru_cache(16)
+def _of_powers(p: int, name: str) -> Array:
+    """[1, p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of |x|**c (``power C``, in hex)."""
+    powers, half = _powers(p), (p - 1) // 2
+    table = np.zeros(p, np.int64)
+    if name == "inverse":
+        table[powers] = powers[-np.arange(p - 1)]
+    elif name == "square":  # the even powers are the squares
+        table[powers[::2]], table[powers[1::2]] = 1, -1
+    else:
+        numerator, denominator = float.fromhex(name.removeprefix("power ")).as_integer_ratio()
+        squares = powers[::2]
+        table[squares] = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
+        table[p - squares] = table[squares]  # -1 is no square
+    return np.where(table > half, table - p, table).astype(np.float32)[None]
+
+
+class PrimeField:
+    """Residues modulo ``p`` for the draws ``seeds``, one seed each."""
+
+    def __init__(self, p: int, seeds: Sequence[int]) -> None:
+        self.p, self.seeds, self.half = p, tuple(seeds), (p - 1) // 2
+        self._reciprocal = 1.0 / p
+        self._tables: dict[str, Array] = {}
+        self.divisions_by_zero = 0
+        random = np.random.default_rng([p, 0])
+        self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
+        self._order = _of_powers(p, "square")
+
+    # Ring operations: exact.
+
+    def reduced(self, x: Array) -> Array:
+        """The residues of integers of magnitude at most 2**42; of both parts of complex ones."""
+        if np.iscomplexobj(x):
+            return np.asarray(self.reduced(x.real) + 1j * self.reduced(x.imag))
+        quotient = np.asarray(x * self._reciprocal)
+        np.rint(quotient, out=quotient)
+        quotient *= self.p
+        return np.asarray(x - quotient)
+
+    def reduced_sum(self, x: Array) -> Array:
+        """The residues of integers of magnitude at most 2**53: a quotient may be rounded to a neighbour at first."""
+        return self.reduced(self.reduced(x))
+
+    def add(self, x: Array, y: Array) -> Array:
+        return self.reduced(x + y)
+
+    def subtract(self, x: Array, y: Array) -> Array:
+        return self.reduced(x - y)
+
+    def multiply(self, x: Array, y: Array) -> Array:
+        return self.reduced(x * y)
+
+    def negate(self, x: Array) -> Array:
+        return -x
+
+    def divide(self, x: Array, y: Array) -> Array:
+        return self.multiply(x, self.inverse(y))
+
+    def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return self.reduced_sum(x.sum(axes)) if axes else x
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """[..., m, k] @ [..., k, n]."""
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
+        terms = x.shape[-1]
+        if terms <= MOST_TERMS:
+            return self.reduced_sum(x @ y)
+        parts = [
+            self.reduced_sum(x[..., at : at + MOST_TERMS] @ y[..., at : at + MOST_TERMS, :])
+            for at in range(0, terms, MOST_TERMS)
+        ]
+        return self.reduced_sum(np.sum(parts, 0))
+
+    def integer_power(self, x: Array, exponent: int) -> Array:
+        result, base, left = np.ones_like(x), x, abs(exponent)
+        while left:
+            if left & 1:
+                result = self.multiply(result, base)
+            left >>= 1
+            if left:
+                base = self.multiply(base, base)
+        return result if exponent >= 0 else self.inverse(result)
+
+    def inverse(self, x: Array) -> Array:
+        """1 / x, and 0 for 0, which is counted. Complex residues are a field, because -1 is no square."""
+        if np.iscomplexobj(x):
+            norm = self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag))
+            return self.multiply(x.conj(), self.inverse(norm))
+        self.divisions_by_zero += int(np.count_nonzero(x == 0))
+        return self._looked_up(self._table("inverse"), x)
+
+    # Constants.
+
+    def embedded(self, x: Array) -> Array:
+        """The residues [1, ...] of floating-point numbers m 2**e, exactly; infinities and NaN have residues."""
+        if np.iscomplexobj(x):
+            return np.asarray(self.embedded(x.real) + 1j * self.embedded(x.imag))
+        x = np.asarray(x, np.float64)
+        if x.size > 1 and (x == x.flat[0]).all():
+            return np.broadcast_to(self.embedded(x.reshape(-1)[:1]).reshape((1,) * (x.ndim + 1)), (1, *x.shape))
+        finite = np.isfinite(x)
+        mantissas, exponents = np.frexp(np.where(finite, x, 0.0))
+        high = np.rint(mantissas * 2.0**26)
+        low = mantissas * 2.0**53 - high * 2.0**27
+        residues = self.reduced(self.reduced(high) * self._power_of_two(27) + self.reduced(low))
+        powers, at = np.unique(exponents, return_inverse=True)
+        scales = np.array([self._power_of_two(int(e) - 53) for e in powers])[at].reshape(x.shape)
+        residues = self.reduced(residues * scales)
+        residues = np.where(finite, residues, np.where(np.isnan(x), self.nan, np.sign(x) * self.infinity))
+        return np.asarray(residues)[None]
+
+    def of_integers(self, x: Array) -> Array:
+        """The residues of integers of any width."""
+        wide = x.astype(object) if x.dtype == np.uint64 else x.astype(np.int64)
+        found = np.asarray(wide % self.p).astype(np.float64)
+        return np.asarray(np.where(found > self.half, found - self.p, found))
+
+    def _power_of_two(self, exponent: int) -> float:
+        residue = pow(2, exponent, self.p)
+        return float(residue - self.p if residue > self.half else residue)
+
+    # Functions: tables of random residues, one per draw, and those that are bound by an identity.
+
+    def function(self, name: str, x: Array) -> Array:
+        """The value of the function ``name`` (of an op, without its dialect) at x."""
+        if name == "log_plus_one":
+            return self.function("log", self.add(x, np.ones(1)))
+        if name == "exponential_minus_one":
+            return self.subtract(self.function("exponential", x), np.ones(1))
+        if name == "erfc":
+            return self.subtract(np.ones(1), self.function("erf", x))
+        if np.iscomplexobj(x):
+            parts = (self.function_of_two(f"{name} {part}", x.real, x.imag) for part in ("real", "imaginary"))
+            return np.asarray(next(parts) + 1j * next(parts))
+        if name == "logistic":  # 1 / (1 + exp(-x))
+            return self.inverse(self.add(self.function("exponential", -x), np.ones(1)))
+        if name == "tanh":  # (exp(2x) - 1) / (exp(2x) + 1)
+            power = self.function("exponential", self.add(x, x))
+            return self.divide(self.subtract(power, np.ones(1)), self.add(power, np.ones(1)))
+        return self._looked_up(self._table(name), x)
+
+    def function_of_two(self, name: str, x: Array, y: Array) -> Array:
+        """A random function of two residues."""
+        if np.iscomplexobj(x):
+            return self.function(name, self.add(x, self.multiply(self.function(f"{name} of", y), np.full(1, 5.0))))
+        return self.function(f"{name} 2", self.add(self.function(f"{name} 1", x), self.multiply(y, np.full(1, 3.0))))
+
+    def power(self, x: Array, exponent: float) -> Array:
+        """|x| to a constant rational power, as a homomorphism of the squares; an integral power exactly."""
+        if float(exponent).is_integer() and abs(exponent) < 2**BITS:
+            return self.integer_power(x, int(exponent))
+        if np.iscomplexobj(x):
+            return self.function(f"power {exponent}", x)
+        return self._looked_up(self._table(f"power {float(exponent).hex()}"), x)
+
+    def integers_of(self, x: Array, dtype: Any) -> Array:
+        """Small integers in place of the integral parts of residues."""
+        return np.asarray(self.function("integral part", x) % 8).astype(dtype)
+
+    def _looked_up(self, table: Array, x: Array) -> Array:
+        at = x.astype(np.intp)  # a negative residue indexes from the end of the table: p + x
+        if len(table) == 1:
+            return np.asarray(table[0].take(at, mode="wrap"), np.float64)
+        found = np.empty((len(table), *x.shape[1:]))
+        for draw, own in enumerate(table):
+            found[draw] = own.take(at[draw if len(at) > 1 else 0], mode="wrap")
+        return found
+
+    def _table(self, name: str) -> Array:
+        """[draws or 1, p] residues by argument 0, 1, ..., p - 1, in float32."""
+        if name not in self._tables:
+            self._tables[name] = self._made(name).astype(np.float32, copy=False)
+        return self._tables[name]
+
+    def _made(self, name: str) -> Array:
+        p, half = self.p, self.half
+        if name in ("inverse", "square") or name.startswith("power "):
+            return _of_powers(p, name)
+        if name == "sqrt":
+            return self._table(f"power {(0.5).hex()}")
+        if name == "rsqrt":
+            return self._table(f"power {(-0.5).hex()}")
+        if name == "exponential":  # exp(-x) = 1 / exp(x)
+            right = self._random("exponential", half)
+            right[right == 0] = 1
+            inverses = self._table("inverse")[0].take(right, mode="wrap")
+            return np.concatenate([np.ones((len(right), 1), np.float32), right, inverses[:, ::-1]], 1)
+        if name in _ODD:
+            right = self._random(name, half)
+            return np.concatenate([np.zeros((len(right), 1), np.int32), right, -right[:, ::-1]], 1)
+        if name in _EVEN:
+            right = self._random(name, half)
+            return np.concatenate([np.ones((len(right), 1), np.int32), right, right[:, ::-1]], 1)
+        return self._random(name, p)
+
+    def _random(self, name: str, count: int) -> Array:
+        """[draws, count] residues."""
+        draws = [np.random.default_rng([self.p, seed, zlib.crc32(name.encode())]) for seed in self.seeds]
+        return np.stack([draw.integers(-self.half, self.half + 1, count, np.int32) for draw in draws])
+
+    # A random order, invariant under translations: x > y where x - y is a square. Not transitive.
+
+    def sign(self, x: Array) -> Array:
+        """-1, 0 or 1: whether x is a square, but for the answers that ``steered`` prescribes; x / |x| if complex."""
+        if np.iscomplexobj(x):
+            return self.divide(x, self.absolute(x))
+        found = self._looked_up(self._order, x)
+        infinite = np.abs(x) == self.infinity
+        return np.where(infinite, np.sign(x), found) if infinite.any() else found
+
+    def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
+        """The same draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
+
+        Any antisymmetric choice of answers is an order that is invariant under translations.
+        """
+        field = copy.copy(self)
+        field._order = np.repeat(_of_powers(self.p, "square"), len(self.seeds), 0)
+        for own, answers in zip(field._order, wishes, strict=True):
+            at = np.fromiter(answers.keys(), np.float64, len(answers)).astype(np.intp)
+            signs = np.where(np.fromiter(answers.values(), np.bool_, len(answers)), 1, -1)
+            own[at], own[-at] = signs, -signs
+        return field
+
+    def compare(self, direction: str, x: Array, y: Array) -> Array:
+        """Booleans; ``direction`` is StableHLO's: EQ, NE, LT, LE, GT or GE."""
+        if direction in ("EQ", "NE"):
+            return np.asarray((x == y) == (direction == "EQ"))
+        order = self.sign(self.subtract(x, y))
+        for side, sense in ((x, 1.0), (y, -1.0)):
+            infinite = np.abs(side) == self.infinity
+            if infinite.any():
+                order = np.where(infinite & (x != y), sense * np.sign(side), order)
+        return np.asarray({"LT": order < 0, "LE": order <= 0, "GT": order > 0, "GE": order >= 0}[direction])
+
+    def absolute(self, x: Array) -> Array:
+        if np.iscomplexobj(x):
+            return self.function("sqrt", self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag)))
+        return np.where(self.sign(x) < 0, -x, x)
+
+    def maximum(self, x: Array, y: Array) -> Array:
+        return np.where(self.compare("GE", x, y), x, y)
+
+    def minimum(self, x: Array, y: Array) -> Array:
+        return np.where(self.compare("LE", x, y), x, y)
+
+    def is_finite(self, x: Array) -> Array:
+        if np.iscomplexobj(x):
+            return self.is_finite(x.real) & self.is_finite(x.imag)
+        return np.asarray((np.abs(x) != self.infinity) & (x != self.nan))
+
+    def key(self, x: Array) -> Array:
+        """What a sort orders by: a total order, random but for infinities."""
+        keys = self.function("sort key", x)
+        return np.where(np.abs(x) == self.infinity, np.sign(x) * self.p, keys)
+
+    def pivot_size(self, x: Array) -> Array:
+        """What an LU factorisation chooses its pivots by: random, the same for x and -x, least for 0."""
+        size = (
+            self.function_of_two("pivot", x.real, x.imag) if np.iscomplexobj(x) else self.function("pivot", np.abs(x))
+        )
+        return np.where(x == 0, -1.0, np.abs(size))
+
+
+_ODD = ("sine", "tan", "asin", "atan", "sinh", "asinh", "atanh", "erf", "erf_inv", "cbrt")
+_EVEN = ("cosine", "cosh")

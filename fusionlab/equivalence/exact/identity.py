@@ -1,0 +1,158 @@
+"""Whether two programs are identical as algebra: at every draw, under random and steered orders, element by element."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import PrimeField, primes
+from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
+from fusionlab.equivalence.exact.steering import Tracker
+from fusionlab.equivalence.exact.values import Array, Drawn, Held, Uncovered
+from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, source_of
+from fusionlab.hlo.program import Program
+
+SHARES = ((1.0, 0.0, 0.75), (0.5, 1.0, 0.0))
+"""For each prime its draws: the probability with which a predicate is steered to make a value non-zero."""
+DEGREE = 2**11
+"""The degree up to which two different outputs may agree by chance in ``error_probability``; see docs/trust.md."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The verdict of the exact check.
+
+    ``identical``: all outputs are equal in all ``draws``, points of all arguments over ``primes`` primes; two outputs
+    that differ by a polynomial of degree up to ``DEGREE`` pass with at most ``error_probability``. ``not-identical``:
+    they differ, which ``reason`` counts, the first time in what ``first_difference`` names; no proof that the programs
+    differ as functions of real numbers, because an identity of functions may be missing. ``not-covered``: something
+    in them has no exact meaning (``reason``).
+    """
+
+    result: Literal["identical", "not-identical", "not-covered"]
+    draws: int
+    primes: int
+    error_probability: float
+    reason: str = ""
+    first_difference: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> Identity:
+        return Identity(**record)
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        if self.result == "identical":
+            return (
+                f"identical: all outputs equal in {self.draws} draws over {self.primes} primes, predicates answered "
+                f"both ways (chance of error below {self.error_probability:.0e})"
+            )
+        where = f"; the first value that differs: {self.first_difference}" if self.first_difference else ""
+        return f"{self.result}: {self.reason}{where}"
+
+
+def compare_exactly(original: Program, rewritten: Program) -> Identity:
+    """Evaluate both programs at their own shapes; their signatures must be the same."""
+    modules = original.parse(), rewritten.parse()
+    return compare_functions(*map(flatten, modules))
+
+
+def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identity:
+    """The same of two views.
+
+    Each prime has draws under a random order first; where these combine predicates, as many again under the order in
+    which the original's predicates are steered.
+    """
+    if (unlike := _other_signature(original, rewritten)) is not None:
+        return Identity("not-identical", 0, 0, 1.0, unlike)
+    draws = used = 0
+    called: set[str] = set()
+    try:
+        for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
+            field, used = PrimeField(p, range(len(shares))), used + 1
+            wishes: list[dict[float, bool]] = [{} for _ in shares]
+            for _ in range(2):
+                tracker, other = Tracker(field, RULES, shares, wishes), Evaluator(field, RULES)
+                expected = tracker.outputs(original, drawn_arguments(original, field, tracker))
+                found = other.outputs(rewritten, drawn_arguments(rewritten, field, other))
+                called |= tracker.uncovered ^ other.uncovered
+                draws += len(shares)
+                if (difference := _difference(expected, found)) is not None:
+                    if called:
+                        return Identity("not-covered", draws, used, 1.0, f"{', '.join(sorted(called))} has no rule")
+                    first = first_difference(original, rewritten, field)
+                    return Identity("not-identical", draws, used, 1.0, difference, first)
+                if not any(wishes):
+                    break
+                field = field.steered(wishes)
+    except Uncovered as error:
+        return Identity("not-covered", draws, used, 1.0, str(error))
+    return Identity("identical", draws, used, (DEGREE / min(primes(used))) ** draws)
+
+
+def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | None:
+    for kind, ours, theirs in (
+        ("arguments", original.arguments, rewritten.arguments),
+        ("results", original.returns, rewritten.returns),
+    ):
+        if [value.type for value in ours] != [value.type for value in theirs]:
+            return f"the {kind} have other types"
+    return None
+
+
+def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None:
+    """How much of the first output that differs does, in words; None where all are equal."""
+    for index, (x, y) in enumerate(zip(expected, found, strict=True)):
+        differing = x != y
+        if differing.any():
+            return f"output {index} differs at {int(differing.sum())} of {differing.size} elements"
+    return None
+
+
+def first_difference(original: FlatFunction, rewritten: FlatFunction, field: PrimeField) -> str:
+    """The first op of ``rewritten`` that is computed from values of the original and is none, with its source line.
+
+    Values are the same here where they have the same elements, in whatever order and number: a rewriting moves and
+    repeats. Where no op of the rewritten program is known to be the first, the op of the output that differs.
+    """
+    seen: set[bytes] = set()
+
+    def note(node: Node, results: Sequence[Held]) -> None:
+        seen.update(_elements(held) for held in results)
+
+    _run(original, field, note)
+    told: list[Node] = []
+    matched: dict[Value, bool] = dict.fromkeys(rewritten.arguments, True)
+
+    def look(node: Node, results: Sequence[Held]) -> None:
+        same = all(isinstance(held, Drawn) is False or _elements(held) in seen for held in results)
+        if not same and not told and node.operands and all(matched.get(value, True) for value in node.operands):
+            told.append(node)
+        matched.update(dict.fromkeys(node.results, same))
+
+    _run(rewritten, field, look)
+    if not told:
+        return ""
+    node = told[0]
+    place = source_of(node.operation)
+    return f"{node.name} at {node.scope or 'no scope'}" + (f" ({place[0]}:{place[1]})" if place else "")
+
+
+def _run(function: FlatFunction, field: PrimeField, watch: Callable[[Node, Sequence[Held]], None]) -> None:
+    evaluator = Evaluator(field, RULES, watch)
+    evaluator.outputs(function, drawn_arguments(function, field, evaluator))
+
+
+def _elements(held: Held) -> bytes:
+    """A digest of the set of elements in the first draw."""
+    array = held.array[0] if isinstance(held, Drawn) else held.array
+    return hashlib.sha256(np.unique(np.asarray(array) + 0).tobytes()).digest()

@@ -1,0 +1,44 @@
+"""Compare two program files exactly in a process of its own, under a time and a memory limit.
+
+    python -m fusionlab.equivalence.exact.isolated ORIGINAL REWRITTEN
+
+prints the verdict as JSON. ``compare_files`` is the caller's side: whatever happens to that process, it returns one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from fusionlab.equivalence.exact.identity import Identity, compare_exactly
+from fusionlab.hlo.program import Program
+from fusionlab.own_process import ProcessFailed, limit_memory, run_module
+
+
+def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
+    """``compare_exactly`` of two programs at their own shapes; ``not-covered`` when a limit is exceeded."""
+    with tempfile.TemporaryDirectory(prefix="fusionlab-exact-") as directory:
+        paths = [Path(directory) / f"{label}.mlirbc" for label in ("original", "rewritten")]
+        for path, program in zip(paths, (original, rewritten), strict=True):
+            path.write_bytes(program.bytecode)
+        try:
+            printed = run_module("fusionlab.equivalence.exact.isolated", [*map(str, paths)], time_limit_s)
+        except ProcessFailed as error:
+            if error.exit_code is None:
+                return Identity("not-covered", 0, 0, 1.0, f"the check did not finish within {time_limit_s:g} s")
+            reason = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
+            return Identity("not-covered", 0, 0, 1.0, reason)
+    return Identity.from_json(json.loads(printed.splitlines()[-1]))
+
+
+def main(paths: list[str]) -> None:
+    """Compare the two programs named by ``paths`` and print the verdict."""
+    limit_memory()
+    original, rewritten = map(Program.from_own_file, paths)
+    print(json.dumps(compare_exactly(original, rewritten).to_json()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

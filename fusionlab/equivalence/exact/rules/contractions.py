@@ -1,0 +1,165 @@
+"""Evaluation rules for contractions and dense linear algebra."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir.dialects import stablehlo
+
+from fusionlab.codegen.raising_rules.calls import call_target
+from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step
+from fusionlab.hlo.enumerations import keyword
+from fusionlab.hlo.flat import Node
+
+
+def _dot_general(node: Node, evaluator: Evaluator) -> Step:
+    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    contracted = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
+    batched = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
+    shape, dtype = node.results[0].type.shape, evaluator.dtype(node.results[0])
+    floats = evaluator.is_float(node.operands[0])
+
+    def matrices(x: Array, side: int) -> Array:
+        """[draws, *batch, free, contracted], with the last two exchanged for the right side."""
+        batch, inner = batched[side], contracted[side]
+        free = [axis for axis in range(x.ndim - 1) if axis not in batch and axis not in inner]
+        extents = [math.prod(x.shape[axis + 1] for axis in axes) for axes in (free, inner)]
+        order = [*batch, *free, *inner] if side == 0 else [*batch, *inner, *free]
+        turned = x.transpose(0, *(axis + 1 for axis in order))
+        return turned.reshape(
+            len(x), *(x.shape[axis + 1] for axis in batch), *(extents if side == 0 else extents[::-1])
+        )
+
+    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
+        if not floats and all(isinstance(operand, Known) for operand in operands):
+            left, right = (matrices(operand.array[None], side) for side, operand in enumerate(operands))
+            return [Known((left @ right).reshape(shape).astype(dtype))]
+        left, right = (
+            matrices(evaluator.lifted(operand, value), side)
+            for side, (operand, value) in enumerate(zip(operands, node.operands, strict=True))
+        )
+        draws = max(len(left), len(right))
+        if not floats:
+            return [Drawn((left @ right).reshape(draws, *shape).astype(dtype))]
+        if len(right) == 1 and left.ndim == 3:  # the same weights in all draws: one GEMM
+            found = evaluator.arithmetic.matmul(left.reshape(-1, left.shape[-1]), right[0])
+        else:
+            found = evaluator.arithmetic.matmul(left, right)
+        return [Drawn(found.reshape(draws, *shape))]
+
+    return step
+
+
+def _factorised(a: Array, arithmetic: Any) -> tuple[Array, Array]:
+    """LU factors of a [..., m, n] and the exchanges of rows [..., min(m, n)], 0-based."""
+    *batch, m, n = a.shape
+    a = np.array(a).reshape(-1, m, n)
+    every = np.arange(len(a))
+    exchanges = np.zeros((len(a), min(m, n)), np.int64)
+    for k in range(min(m, n)):
+        sizes = arithmetic.pivot_size(a[:, k:, k].reshape(*batch[:1], -1, m - k)).reshape(len(a), m - k)
+        row = k + sizes.argmax(1)
+        exchanges[:, k] = row
+        a[every, k], a[every, row] = a[every, row].copy(), a[every, k].copy()
+        factors = arithmetic.multiply(a[:, k + 1 :, k], arithmetic.inverse(a[:, k, k])[:, None])
+        a[:, k + 1 :, k] = factors
+        a[:, k + 1 :, k + 1 :] = arithmetic.subtract(
+            a[:, k + 1 :, k + 1 :], arithmetic.multiply(factors[:, :, None], a[:, k, None, k + 1 :])
+        )
+    return a.reshape(*batch, m, n), exchanges.reshape(*batch, -1)
+
+
+def _getrf(node: Node, evaluator: Evaluator) -> Step:
+    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
+        factors, exchanges = _factorised(evaluator.lifted(operands[0], node.operands[0]), evaluator.arithmetic)
+        info = Known(np.zeros(node.results[2].type.shape, np.int32))
+        return [Drawn(factors), Drawn(exchanges.astype(np.int32) + 1), info]
+
+    return step
+
+
+def _pivots_to_permutation(node: Node, evaluator: Evaluator) -> Step:
+    n = node.results[0].type.shape[-1]
+
+    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
+        pivots = evaluator.lifted(operands[0], node.operands[0])
+        permutation = np.array(np.broadcast_to(np.arange(n, dtype=np.int32), (*pivots.shape[:-1], n)))
+        for k in range(pivots.shape[-1]):
+            row = pivots[..., k : k + 1].astype(np.int64)
+            moved = np.take_along_axis(permutation, row, -1)
+            np.put_along_axis(permutation, row, permutation[..., k : k + 1].copy(), -1)
+            permutation[..., k : k + 1] = moved
+        return [Drawn(permutation)]
+
+    return step
+
+
+def _solved(a: Array, b: Array, arithmetic: Any, left: bool, lower: bool, transposed: bool, unit: bool) -> Array:
+    """X with op(a) X = b, or X op(a) = b where not ``left``; a [draws, ..., n, n]."""
+    if not left:
+        swapped = _solved(a, np.swapaxes(b, -1, -2), arithmetic, True, lower, not transposed, unit)
+        return np.swapaxes(swapped, -1, -2)
+    if transposed:
+        a, lower = np.swapaxes(a, -1, -2), not lower
+    n, draws = a.shape[-1], max(len(a), len(b))
+    x = np.array(np.broadcast_to(b, (draws, *b.shape[1:])))
+    inverses = None if unit else arithmetic.inverse(np.diagonal(a, axis1=-2, axis2=-1))
+    for k in range(n) if lower else reversed(range(n)):
+        if inverses is not None:
+            x[..., k, :] = arithmetic.multiply(x[..., k, :], inverses[..., k, None])
+        rest = slice(k + 1, n) if lower else slice(0, k)
+        x[..., rest, :] = arithmetic.subtract(
+            x[..., rest, :], arithmetic.multiply(a[..., rest, k, None], x[..., None, k, :])
+        )
+    return x
+
+
+def _solving(node: Node, evaluator: Evaluator, left: bool, lower: bool, transposed: bool, unit: bool) -> Step:
+    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
+        a, b = (evaluator.lifted(o, v) for o, v in zip(operands[:2], node.operands[:2], strict=True))
+        return [Drawn(_solved(a, b, evaluator.arithmetic, left, lower, transposed, unit))]
+
+    return step
+
+
+def _triangular_solve(node: Node, evaluator: Evaluator) -> Step:
+    given = node.attributes
+    left, lower, unit = (bool(given[name].value) for name in ("left_side", "lower", "unit_diagonal"))
+    return _solving(node, evaluator, left, lower, keyword(given["transpose_a"]) != "NO_TRANSPOSE", unit)
+
+
+def _trsm(node: Node, evaluator: Evaluator) -> Step:
+    config = node.attributes["mhlo.backend_config"]
+    side, part, transposed, diagonal = (chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag"))
+    return _solving(node, evaluator, side == "L", part == "L", transposed != "N", diagonal == "U")
+
+
+def _unchanged(node: Node, evaluator: Evaluator) -> Step:
+    return lambda operands, environment: list(operands)
+
+
+_TARGETS: dict[str, Rule] = {
+    "Sharding": _unchanged,
+    "cu_lu_pivots_to_permutation": _pivots_to_permutation,
+    "cusolver_getrf_ffi": _getrf,
+    "lapack_dgetrf_ffi": _getrf,
+    "lapack_dtrsm_ffi": _trsm,
+    "lapack_sgetrf_ffi": _getrf,
+    "lapack_strsm_ffi": _trsm,
+}
+
+
+def _custom_call(node: Node, evaluator: Evaluator) -> Step:
+    rule: Callable[..., Step] = _TARGETS.get(call_target(node), lambda node, evaluator: evaluator.uninterpreted(node))
+    return rule(node, evaluator)
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.triangular_solve": _triangular_solve,
+}

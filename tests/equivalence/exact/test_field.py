@@ -1,0 +1,102 @@
+"""The arithmetic of the prime field against Python's integers."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.exact.field import MOST_TERMS, PrimeField, primes
+
+P = primes(1)[0]
+
+
+@pytest.fixture(scope="module")
+def field():
+    return PrimeField(P, [0, 1])
+
+
+@pytest.fixture
+def residues():
+    half = (P - 1) // 2
+    edges = np.array([0, 1, -1, half, -half, half - 1], np.float64)
+    drawn = np.random.default_rng(0).integers(-half, half + 1, 500).astype(np.float64)
+    return np.concatenate([edges, drawn])[None]
+
+
+def canonical(integer):
+    integer %= P
+    return integer - P if integer > (P - 1) // 2 else integer
+
+
+@pytest.mark.parametrize("p", primes(3))
+def test_primes_are_safe_and_minus_one_is_no_square(p):
+    assert all(p % k and ((p - 1) // 2) % k for k in range(2, 1500) if k < (p - 1) // 2)
+    assert pow(p - 1, (p - 1) // 2, p) == p - 1
+    assert all(pow(q, (p - 1) // 2, p) == 1 for q in (2, 3, 5, 7))
+
+
+def test_ring_operations(field, residues):
+    x, y = residues, residues[:, ::-1]
+    for name, exact in (("add", int.__add__), ("subtract", int.__sub__), ("multiply", int.__mul__)):
+        found = getattr(field, name)(x, y)
+        assert [canonical(exact(int(a), int(b))) for a, b in zip(x[0], y[0], strict=True)] == found[0].tolist(), name
+
+
+def test_quotients(field, residues):
+    x = residues[residues != 0][None]
+    assert (field.multiply(field.inverse(x), x) == 1).all()
+    assert field.inverse(np.zeros((1, 1))).tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize("terms", [3, MOST_TERMS, MOST_TERMS + 5])
+def test_contractions_of_largest_residues_are_exact(field, terms):
+    half = (P - 1) // 2
+    found = field.matmul(np.full((1, terms), half * 1.0), np.full((terms, 1), half * 1.0))
+    assert found.item() == canonical(half * half * terms)
+
+
+@pytest.mark.parametrize("number", [1.0, -0.1, 1e-30, 3.0e38, 2.0**-1074, np.pi, float(np.float32(0.1)), 12345.678])
+def test_floats_are_embedded_exactly(field, number):
+    exact = Fraction(number)
+    expected = canonical(exact.numerator * pow(exact.denominator, -1, P))
+    assert field.embedded(np.array([number, 1.0]))[0, 0] == expected
+    assert field.embedded(np.array(number)).item() == expected
+
+
+def test_functions_are_bound_by_these_identities_alone(field, residues):
+    one = np.ones((1, 1))
+    power = field.function("exponential", residues)
+    assert (field.multiply(power, field.function("exponential", -residues)) == 1).all()
+    logistic = field.function("logistic", residues)
+    assert (field.add(logistic, field.function("logistic", -residues)) == one).all()
+    assert (field.function("tanh", -residues) == -field.function("tanh", residues)).all()
+    squares = field.multiply(residues, residues)
+    root = field.function("sqrt", squares)
+    assert (field.multiply(root, root) == squares).all()
+    assert (field.multiply(root, field.function("rsqrt", squares))[squares != 0] == 1).all()
+    assert (field.power(squares, 1.5) == field.multiply(squares, root)).all()
+    assert not (field.function("log", residues)[0] == field.function("log", residues)[1]).all()  # draws differ
+
+
+def test_the_order_is_antisymmetric_and_invariant_under_translations(field, residues):
+    x, y = residues, residues[:, ::-1]
+    above, below = field.compare("GT", x, y), field.compare("LT", x, y)
+    assert (above ^ below == (x != y)).all()
+    assert (field.compare("GT", field.add(x, residues), field.add(y, residues)) == above).all()
+    assert (field.compare("GE", x, y) == above | (x == y)).all()
+    assert 0.3 < above.mean() < 0.7
+    infinite = np.full_like(x, field.infinity)
+    assert field.compare("GT", infinite, x).all()
+    assert field.compare("LT", -infinite, x).all()
+
+
+def test_a_steered_order_answers_as_it_is_told(field):
+    differences = np.array([[5.0, 6.0, 7.0]])
+    for answer in (True, False):
+        steered = field.steered([dict.fromkeys((5.0, 6.0), answer), {}])
+        assert (steered.compare("GT", differences, np.zeros((1, 3)))[0, :2] == answer).all()
+        assert (steered.compare("LT", -differences, np.zeros((1, 3)))[0, :2] == answer).all()
+        assert (
+            steered.compare("GT", differences, np.zeros((1, 3)))[1]
+            == field.compare("GT", differences, np.zeros((1, 3)))
+        ).all()

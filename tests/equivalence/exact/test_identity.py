@@ -1,0 +1,117 @@
+"""What the exact comparison finds identical, and what it does not: terms behind predicates, edits of constants."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.exact.identity import compare_exactly
+
+WALKERS = jax.ShapeDtypeStruct((64, 3, 3), jnp.float32)
+
+
+def pairs(y):
+    v = y.ravel()
+    return (v[:, None] + 2 * v[None, :])[~np.eye(9, dtype=bool)]
+
+
+ALTERNATING = np.arange(72) % 2 == 0
+GATES = {
+    "all of 72": lambda y: jnp.all(pairs(y) > 0.4),
+    "none of 72": lambda y: ~jnp.any(pairs(y) > 0.4),
+    "all of 8, alternately": lambda y: jnp.all(jnp.where(ALTERNATING[:8], pairs(y)[:8] > 0.4, pairs(y)[:8] < 0.4)),
+    "all of 72, alternately": lambda y: jnp.all(jnp.where(ALTERNATING, pairs(y) > 0.4, pairs(y) < 0.4)),
+    "all of 72, other constants": lambda y: jnp.all(pairs(y) > jnp.linspace(0.1, 3, 72)),
+    "at least 60 of 72": lambda y: (pairs(y) > 0.4).sum() >= 60,
+    "all of 72, no constant": lambda y: jnp.all(pairs(y) > pairs(y[::-1]) * 1.5),
+    "16 sorted": lambda y: jnp.all(jnp.diff(pairs(y)[:16]) > 0),
+    "product of 16 indicators": lambda y: jnp.prod(jnp.where(pairs(y)[:16] > 0.4, 1.0, 0.0)) > 0,
+    "one far out": lambda y: jnp.abs(y[0, 0]) > 20.0,
+}
+
+
+def psi(y):
+    return jnp.tanh(y).sum()
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_a_term_behind_predicates_is_seen(gate, lowered):
+    def gated(y):
+        return psi(y) + jnp.where(GATES[gate](y), 1.0, 0.0) * jnp.sin(y).sum()
+
+    with_term, without = lowered(jax.vmap(gated), WALKERS), lowered(jax.vmap(psi), WALKERS)
+    assert compare_exactly(with_term, without).result == "not-identical"
+    assert compare_exactly(with_term, with_term).result == "identical"
+
+
+EQUAL = {
+    "chain rule of softplus": (jax.grad(lambda x: jax.nn.softplus(x).sum()), jax.nn.sigmoid),
+    "derivative of tanh": (jax.grad(lambda x: jnp.tanh(x).sum()), lambda x: 1 - jnp.tanh(x) ** 2),
+    "a sum, reassociated": (lambda x: (x + 1.5) * x, lambda x: x * x + 1.5 * x),
+    "a contraction, transposed": (lambda x: (x.T @ x).T, lambda x: x.T @ x),
+    "log|det| by its gradient": (
+        jax.grad(lambda x: jnp.linalg.slogdet(x)[1]),
+        lambda x: jnp.linalg.inv(x).T,
+    ),
+    "a loop, unrolled": (
+        lambda x: jax.lax.fori_loop(0, 3, lambda k, y: y * x + k, x),
+        lambda x: ((x * x) * x + 1) * x + 2,
+    ),
+    "gelu's second derivative": (
+        lambda x: jax.jvp(jax.grad(lambda y: jax.nn.gelu(y).sum()), (x,), (jnp.ones_like(x),))[1],
+        lambda x: jax.grad(lambda y: jax.grad(lambda z: jax.nn.gelu(z).sum())(y).sum())(x),
+    ),
+    "complex numbers": (lambda x: jnp.abs((x + 2j) * (x - 2j)), lambda x: jnp.abs(x * x + (4 + 0j))),
+}
+UNEQUAL = {
+    "one constant in the seventh digit": (lambda x: x * 0.1234567, lambda x: x * 0.1234568),
+    "a derivative without its cross term": (
+        jax.grad(lambda x: (jnp.sin(x) * jnp.exp(x)).sum()),
+        lambda x: jnp.cos(x) * jnp.exp(x),
+    ),
+    "a distance with a floor": (lambda x: 1 / jnp.sqrt(x), lambda x: 1 / jnp.sqrt(jnp.maximum(x, 2.5e-5))),
+    "a distance with a cap": (jnp.sqrt, lambda x: jnp.minimum(jnp.sqrt(x), 20.0)),
+    "an index beyond": (lambda x: x[:, [0, 1, 2]], lambda x: x[:, [0, 1, 1]]),
+}
+MATRIX = jax.ShapeDtypeStruct((3, 3), jnp.float32)
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_functions_are_identical(name, lowered):
+    first, second = (lowered(function, MATRIX) for function in EQUAL[name])
+    identity = compare_exactly(first, second)
+    assert identity.result == "identical", identity
+    assert identity.error_probability < 1e-15
+
+
+@pytest.mark.parametrize("name", UNEQUAL)
+def test_other_functions_are_not(name, lowered):
+    first, second = (lowered(function, MATRIX) for function in UNEQUAL[name])
+    identity = compare_exactly(first, second)
+    assert identity.result == "not-identical"
+    assert "output 0 differs at" in identity.reason
+
+
+def test_the_first_difference_is_named_with_its_source_line(lowered):
+    def right(x):
+        return jnp.exp(jnp.sin(x) * 2.0)
+
+    def wrong(x):
+        return jnp.exp(jnp.sin(x) * 3.0)
+
+    identity = compare_exactly(lowered(right, MATRIX), lowered(wrong, MATRIX))
+    assert identity.first_difference.startswith("stablehlo.multiply at jit(<lambda>)/mul")
+    assert "test_identity.py" in identity.first_difference
+
+
+def test_other_types_are_not_compared(lowered):
+    first, second = lowered(jnp.sin, MATRIX), lowered(jnp.sin, WALKERS)
+    assert compare_exactly(first, second).reason == "the arguments have other types"
+
+
+def test_an_op_without_a_rule_is_a_function_of_its_operands_or_named(lowered):
+    positive = lowered(lambda x: jnp.linalg.cholesky(x @ x.T) * 2, MATRIX)
+    again = lowered(lambda x: jnp.linalg.cholesky(x @ x.T) + jnp.linalg.cholesky(x @ x.T), MATRIX)
+    assert compare_exactly(positive, again).result == "identical"
+    other = compare_exactly(positive, lowered(lambda x: 2 * x, MATRIX))
+    assert (other.result, other.reason) == ("not-covered", "custom call @lapack_spotrf_ffi has no rule")

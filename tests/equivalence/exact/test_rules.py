@@ -1,0 +1,52 @@
+"""The rules of exact evaluation over float64 and true functions are StableHLO's: op by op they agree with XLA."""
+
+import jax
+import numpy as np
+import pytest
+
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.identity import compare_functions
+from fusionlab.equivalence.exact.programs import RULES
+from fusionlab.equivalence.exact.values import Drawn
+from fusionlab.hlo.flat import flatten
+from tests.codegen.raising_cases import CASES
+
+from .reals import Reals
+
+WIDE = {"f": np.float64, "c": np.complex128}
+UNSEEN = {
+    "reduce_precision": "roundings do not exist in a field",
+    "convert": "roundings",
+    "convert-f16": "roundings",
+    "bitcast": "the bits of a float are a random function of it",
+    "bitcast-narrower": "the same",
+}
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in CASES])
+def test_an_op_is_what_xla_computes_and_identical_to_itself(name, lowered):
+    function, arguments = next((function, arguments) for each, function, arguments in CASES if each == name)
+    module = lowered(function, *arguments).parse()
+    view = flatten(module)
+    assert compare_functions(view, view).result == "identical"
+    if name in UNSEEN:
+        return
+    arrays = [np.asarray(array) for array in arguments]
+    given = [Drawn(array.astype(WIDE.get(array.dtype.kind, array.dtype))[None]) for array in arrays]
+    with np.errstate(all="ignore"):
+        found = Evaluator(Reals(), RULES).outputs(view, given)
+    expected = jax.tree.leaves(jax.jit(lambda *given: function(*given))(*arrays))
+    for ours, theirs in zip(found, expected, strict=True):
+        ours, theirs = ours[0], np.asarray(theirs)
+        assert ours.shape == theirs.shape
+        if theirs.dtype.kind in WIDE:
+            np.testing.assert_allclose(ours, theirs.astype(ours.dtype), rtol=2e-5, atol=2e-5)
+        else:
+            assert (ours == theirs).all()
+
+
+def test_every_op_that_can_be_raised_has_a_rule():
+    from fusionlab.codegen.raising import RULES as RAISED
+
+    uncovered = {"stablehlo.cholesky"}  # an uninterpreted function of its matrix
+    assert set(RAISED) - set(RULES) == uncovered
