@@ -146,13 +146,18 @@ def _sign_errors(columns: Columns) -> tuple[np.ndarray, float, np.ndarray, np.nd
     return errors, 0.0, errors64, np.zeros(truth.shape)
 
 
+_FEWEST_FOR_A_MEAN = 4
+"""A quarter of the walkers, at least one, are copies with electrons exchanged: of two walkers one, and the error of their
+mean is zero whatever the output's variance is."""
+
+
 def _mean_shift(columns: Columns) -> tuple[float, float, float] | None:
     """(shift of the mean over walkers, its Monte-Carlo error, what it may be) of outputs with a real number each."""
     truth, original, rewritten = columns.truth, columns.original, columns.rewritten
     if truth.ndim != 1 or not np.issubdtype(truth.dtype, np.floating):
         return None
     finite = np.isfinite(truth) & np.isfinite(original) & np.isfinite(rewritten)
-    if finite.sum() < 2:
+    if finite.sum() < _FEWEST_FOR_A_MEAN:
         return None
     kept, ours, theirs = (np.asarray(array, np.float64)[finite] for array in (truth, original, rewritten))
     with np.errstate(over="ignore", invalid="ignore"):

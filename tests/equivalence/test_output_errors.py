@@ -64,6 +64,14 @@ def test_the_mean_may_shift_by_its_error():
     assert edges.passed
 
 
+def test_a_walker_and_its_copy_have_no_error_of_their_mean():
+    """Two electrons exchanged: the energies are the same, and their spread of zero says nothing."""
+    truth = np.full(2, -8.0)
+    original = truth.astype(np.float32)
+    found = compare_output("output 0", columns(truth, original, original + np.float32(3e-6)), typical=True).error
+    assert found.mean_shift is None
+
+
 def test_one_lucky_evaluation_is_not_what_the_original_loses():
     lucky = columns([1.0, 2.5], [1.0, 2.5], [1.0, 2.5001])
     assert needs_more_roundings(lucky)
