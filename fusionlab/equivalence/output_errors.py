@@ -147,8 +147,8 @@ def _sign_errors(columns: Columns) -> tuple[np.ndarray, float, np.ndarray, np.nd
 
 
 _FEWEST_FOR_A_MEAN = 4
-"""A quarter of the walkers, at least one, are copies with electrons exchanged: of two walkers one, and the error of their
-mean is zero whatever the output's variance is."""
+"""A quarter of the walkers, at least one, are copies with electrons exchanged: of two walkers one, and the error of
+their mean is zero whatever the output's variance is."""
 
 
 def _mean_shift(columns: Columns) -> tuple[float, float, float] | None:
