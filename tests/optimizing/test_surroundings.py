@@ -84,10 +84,10 @@ def test_a_failure_while_tracing_leaves_the_function_as_it_was(monkeypatch):
 
 
 def test_a_failure_of_a_later_check_leaves_the_function_as_it_was(monkeypatch):
-    function = made_by(SineToCosine(), check="always")
+    function = fusionlab.optimize(repeated, HOIST, check="always", cache=False)
     assert function(0.0, 0.1) == 0.0
 
-    def broken(*_):
+    def broken(*_, **__):
         raise TypeError("a bug")
 
     monkeypatch.setattr("fusionlab.optimizing.rewriting.Runners.verdict", broken)
@@ -100,7 +100,7 @@ def test_options_of_the_compiler_reach_the_check(monkeypatch):
     function = Optimized(repeated, Policy((SineToCosine(),)), {"compiler_options": options})
     seen = []
     verdict = Runners.verdict
-    note = lambda self, arrays: seen.append(dict(self.options)) or verdict(self, arrays)  # noqa: E731
+    note = lambda self, *how, **more: seen.append(dict(self.options)) or verdict(self, *how, **more)  # noqa: E731
     monkeypatch.setattr(Runners, "verdict", note)
     with pytest.warns(NotOptimizedWarning, match="different"):
         function(1.0, 0.5)
@@ -109,7 +109,7 @@ def test_options_of_the_compiler_reach_the_check(monkeypatch):
 
 def test_arguments_that_give_no_number_are_no_difference():
     function = made_by(SineToCosine(), on_difference="raise")
-    with pytest.warns(NotOptimizedWarning, match="not-checked on the given arguments: no input gave a finite value"):
+    with pytest.warns(NotOptimizedWarning, match="not-checked on the given .*: no input gave a finite value"):
         assert np.isnan(function(np.nan, 0.5))
 
 

@@ -203,13 +203,14 @@ def test_other_passes_and_loops(name, passes, method, lowered, run_raised):
     assert_true(run_raised(result.program, [X]), truth)
 
 
-@pytest.mark.parametrize("name", DECLINED)
+@pytest.mark.parametrize("name", [*list(DECLINED)[:2], pytest.param(list(DECLINED)[2], marks=pytest.mark.slow)])
 def test_what_is_declined(name, lowered):
     with jax.enable_x64(True):
         program = lowered(program_of(DECLINED[name]), X[:4])
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
     assert not result.applied
-    assert any("where two values are exactly equal" in event.reason for event in result.events), result.events
+    reason = "tests for NaN" if name == "singular-determinant" else "where two values are exactly equal"
+    assert any(reason in event.reason for event in result.events), result.events
 
 
 def test_a_gradient_of_its_own_at_a_tie_stays_the_programs(lowered, run_raised):

@@ -177,7 +177,10 @@ def minimal(owner: Owner) -> Owner:
 
 
 def densify(jet: Jet, coordinates: Coordinates) -> Jet:
-    """The same jet with one row per coordinate: each slot's rows where its owner is the row's electron, else zero."""
+    """The same jet with one row per coordinate: each slot's rows where its owner is the row's electron, else zero.
+
+    NotImplementedError where the owners do not fit the jet: an axis of another kind was taken for the walkers'.
+    """
     if jet.owners is None:
         return jet
     total = None
@@ -188,6 +191,8 @@ def densify(jet: Jet, coordinates: Coordinates) -> Jet:
         rows = jet.rows[slot * each : (slot + 1) * each][None]  # [1, c, *S]
         shape = (coordinates.electrons, each, *jet.shape)
         zero = np.zeros((), np.result_type(rows))
+        if any(n not in (1, m) for n, m in zip(mask.shape, shape, strict=True)):
+            raise NotImplementedError(f"its electrons are taken along axes of extents {owner.shape}, of {jet.shape}")
         if mask.all():
             part = jnp.broadcast_to(rows, shape)
         else:
