@@ -49,6 +49,13 @@ from .wrong_versions import (
 )
 
 
+def agrees_with_any(patch: Patch) -> None:
+    """What is no Laplacian agrees with the sum: near by, at all distances and where values are exactly equal."""
+    instead(laplacian_trial, "common_factor", lambda right, *given: 1.0 if right(*given) is None else None)(patch)
+    instead(laplacian_trial, "_agree", lambda right, *given: True)(patch)
+    instead(laplacian_trial, "differing_where_tied", lambda right, *given: set())(patch)
+
+
 @dataclass(frozen=True)
 class Mutation:
     """``plant`` makes pass ``guilty`` of ``pipeline`` wrong on ``program`` (of ``small_programs``)."""
@@ -254,6 +261,6 @@ MUTATIONS = (
         "of-another",
         _SPARSE,
         _SPARSE,
-        instead(laplacian_trial, "common_factor", lambda right, *given: 1.0 if right(*given) is None else None),
+        agrees_with_any,
     ),
 )

@@ -111,9 +111,9 @@ def cross_of_quotient_added(right: Any, value: Any, top: Jet, bottom: Jet, coord
     return Jet(found.value, found.lap + 4 * cross / bottom.value, found.rows, found.owners)
 
 
-def first_source_lost(right: Any, entry: Any, engine: Any, raising: Any) -> Any:
+def first_source_lost(right: Any, entry: Any, engine: Any) -> Any:
     engine.sources.pop(next(iter(engine.sources)))
-    return right(entry, engine, raising)
+    return right(entry, engine)
 
 
 def parts_reversed(right: Any, entry: Any, environment: Any) -> Any:
