@@ -14,6 +14,7 @@ quick = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=3, derandomize=True, **quick)
 @given(programs.programs())
 def test_random_programs_keep_their_numbers(program):

@@ -105,6 +105,7 @@ def test_a_worker_that_is_killed_costs_no_cell():
     assert not [row for _, row in found if "failed" in row]
 
 
+@pytest.mark.slow
 def test_an_address_where_nothing_answers_is_an_input_error():
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match="no Dask scheduler answers there"):

@@ -57,6 +57,7 @@ def test_determinants_of_both_signs_and_other_pivots(count, lowered, run_raised)
     np.testing.assert_allclose(laplacian, of_hessian(log_psi, walkers), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_two_different_replays_in_one_module(lowered, run_raised):
     def both(weights, x):
         first = alone(smooth, FORMS["fori"])(weights, x)

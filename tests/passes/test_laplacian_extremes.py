@@ -229,6 +229,7 @@ def test_each_walker_has_a_maximum_of_its_own(lowered):
     assert shifts(flat, found) == ()
 
 
+@pytest.mark.slow
 def test_the_adjoint_passes_by_them_too(lowered, run_raised):
     program = rewritten(by_hand, lowered, "transpose-replay", alone)
     _, laplacian = run_raised(program, jax.tree.leaves((WEIGHTS, X)))

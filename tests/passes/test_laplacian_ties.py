@@ -190,9 +190,9 @@ def test_tied_coalescent_and_far_geometries(name, lowered, run_raised):
 @pytest.mark.parametrize(
     ("name", "passes", "method"),
     [
-        ("relu", "transpose-replay", fori),
+        pytest.param("relu", "transpose-replay", fori, marks=pytest.mark.slow),
         ("logaddexp", "transpose-replay", fori),
-        ("logaddexp", "collapse-replay", fori),
+        pytest.param("logaddexp", "collapse-replay", fori, marks=pytest.mark.slow),
         ("sinc", "sparsify-directions", jvp_in_loop),
     ],
 )

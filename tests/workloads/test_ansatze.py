@@ -96,7 +96,12 @@ ONE_DOWN = Molecule("Li", (3,), ((0.0, 0.0, 0.0),), spin=1)
 
 @pytest.mark.parametrize(
     ("name", "molecule"),
-    [("paulinet", ALL_UP), ("ferminet", ALL_UP), ("psiformer-deepqmc", ALL_UP), ("paulinet", ONE_DOWN)],
+    [
+        pytest.param("paulinet", ALL_UP, marks=pytest.mark.slow),
+        ("ferminet", ALL_UP),
+        ("psiformer-deepqmc", ALL_UP),
+        ("paulinet", ONE_DOWN),
+    ],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_spins_without_pairs_give_finite_values_and_gradients(
