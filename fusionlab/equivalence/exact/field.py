@@ -9,7 +9,6 @@ own random functions and its own order. What is the same in all draws (constants
 
 from __future__ import annotations
 
-import copy
 import functools
 import zlib
 from collections.abc import Mapping, Sequence
@@ -76,6 +75,20 @@ def _of_powers(p: int, name: str) -> Array:
     return np.where(table > half, table - p, table).astype(np.float32)[None]
 
 
+_RANGES = ((0, 8), (-4, 4), (-4, 0), (8, 1000), (-1000, 1000), (0, 8))
+_BOOLEANS = ((0, 2), (0, 2), (1, 2), (0, 1), (0, 2), (0, 2))
+
+
+def integer_range(draw: int, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The integers (or booleans) that are drawn, the upper end excluded: small, negative or large ones by the draw."""
+    if dtype == np.bool_:
+        return _BOOLEANS[draw % len(_BOOLEANS)]
+    low, high = _RANGES[draw % len(_RANGES)]
+    limits = np.iinfo(dtype)
+    low, high = max(low, limits.min), min(high, limits.max + 1)
+    return (low, high) if low < high else (0, 8)
+
+
 class PrimeField:
     """Residues modulo ``p`` for the draws ``seeds``, one seed each."""
 
@@ -83,7 +96,6 @@ class PrimeField:
         self.p, self.seeds, self.half = p, tuple(seeds), (p - 1) // 2
         self._reciprocal = 1.0 / p
         self._tables: dict[str, Array] = {}
-        self.divisions_by_zero = 0
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
         self._order = _of_powers(p, "square")
@@ -144,11 +156,10 @@ class PrimeField:
         return result if exponent >= 0 else self.inverse(result)
 
     def inverse(self, x: Array) -> Array:
-        """1 / x, and 0 for 0, which is counted. Complex residues are a field, because -1 is no square."""
+        """1 / x, and 0 for 0. Complex residues are a field, because -1 is no square."""
         if np.iscomplexobj(x):
             norm = self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag))
             return self.multiply(x.conj(), self.inverse(norm))
-        self.divisions_by_zero += int(np.count_nonzero(x == 0))
         return self._looked_up(self._table("inverse"), x)
 
     # Constants.
@@ -216,8 +227,12 @@ class PrimeField:
         return self._looked_up(self._table(f"power {float(exponent).hex()}"), x)
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
-        """Small integers in place of the integral parts of residues."""
-        return np.asarray(self.function("integral part", x) % 8).astype(dtype)
+        """Integers of ``integer_range`` in place of the integral parts of residues."""
+        found = self.function("integral part", x)
+        ranges = (integer_range(draw, np.dtype(dtype)) for draw in range(len(found)))
+        return np.stack([low + part % (high - low) for part, (low, high) in zip(found, ranges, strict=True)]).astype(
+            dtype
+        )
 
     def _looked_up(self, table: Array, x: Array) -> Array:
         at = x.astype(np.intp)  # a negative residue indexes from the end of the table: p + x
@@ -263,7 +278,7 @@ class PrimeField:
     # A random order, invariant under translations: x > y where x - y is a square. Not transitive.
 
     def sign(self, x: Array) -> Array:
-        """-1, 0 or 1: whether x is a square, but for the answers that ``steered`` prescribes; x / |x| if complex."""
+        """-1, 0 or 1: whether x is a square, but for the outcomes that ``steered`` prescribes; x / |x| if complex."""
         if np.iscomplexobj(x):
             return self.divide(x, self.absolute(x))
         found = self._looked_up(self._order, x)
@@ -271,15 +286,16 @@ class PrimeField:
         return np.where(infinite, np.sign(x), found) if infinite.any() else found
 
     def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
-        """The same draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
+        """The first draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
 
-        Any antisymmetric choice of answers is an order that is invariant under translations.
+        Any antisymmetric function of differences is an order that is invariant under translations.
         """
-        field = copy.copy(self)
-        field._order = np.repeat(_of_powers(self.p, "square"), len(self.seeds), 0)
-        for own, answers in zip(field._order, wishes, strict=True):
-            at = np.fromiter(answers.keys(), np.float64, len(answers)).astype(np.intp)
-            signs = np.where(np.fromiter(answers.values(), np.bool_, len(answers)), 1, -1)
+        field = PrimeField(self.p, self.seeds[: len(wishes)])
+        field._tables = {name: table[: len(wishes)] for name, table in self._tables.items()}
+        field._order = np.repeat(_of_powers(self.p, "square"), len(wishes), 0)
+        for own, outcomes in zip(field._order, wishes, strict=True):
+            at = np.fromiter(outcomes.keys(), np.float64, len(outcomes)).astype(np.intp)
+            signs = np.where(np.fromiter(outcomes.values(), np.bool_, len(outcomes)), 1, -1)
             own[at], own[-at] = signs, -signs
         return field
 

@@ -66,9 +66,9 @@ class Tracked(Drawn):
 
 
 class Tracker(Evaluator):
-    """An evaluation that adds to ``wishes``: for each draw, by difference, whether it is to be positive.
+    """An evaluation that collects ``wishes``: for each of the first draws, by difference, whether it is to be positive.
 
-    ``shares`` [draws] are the probabilities with which a wish is for the answer that makes a value non-zero.
+    ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero.
     """
 
     arithmetic: PrimeField
@@ -78,10 +78,10 @@ class Tracker(Evaluator):
         field: PrimeField,
         rules: Mapping[str, Rule],
         shares: Sequence[float],
-        wishes: list[dict[float, bool]],
     ) -> None:
         super().__init__(field, rules)
-        self.shares, self.wishes = np.asarray(shares), wishes
+        self.shares = np.resize(shares, len(field.seeds))
+        self.wishes: list[dict[float, bool]] = [{} for _ in shares]
         self._random = np.random.default_rng([field.p, *field.seeds])
 
     def _step(self, node: Node) -> Step:

@@ -41,6 +41,7 @@ def test_a_term_behind_predicates_is_seen(gate, lowered):
 
     with_term, without = lowered(jax.vmap(gated), WALKERS), lowered(jax.vmap(psi), WALKERS)
     assert compare_exactly(with_term, without).result == "not-identical"
+    assert compare_exactly(without, with_term).result == "not-identical"
     assert compare_exactly(with_term, with_term).result == "identical"
 
 
@@ -71,7 +72,19 @@ UNEQUAL = {
     ),
     "a distance with a floor": (lambda x: 1 / jnp.sqrt(x), lambda x: 1 / jnp.sqrt(jnp.maximum(x, 2.5e-5))),
     "a distance with a cap": (jnp.sqrt, lambda x: jnp.minimum(jnp.sqrt(x), 20.0)),
+    "48 comparisons in one program": (
+        jnp.tanh,
+        lambda x: jnp.tanh(x) + jnp.where(jnp.all(jnp.outer(x, np.arange(1, 6)) > 0.4), 1, 0),
+    ),
     "an index beyond": (lambda x: x[:, [0, 1, 2]], lambda x: x[:, [0, 1, 1]]),
+}
+INTEGERS = {
+    "above ten": (lambda x, n: jnp.where(n > 10, x, 2 * x), lambda x, n: 2 * x),
+    "negative": (lambda x, n: jnp.where(n < 0, 1, x), lambda x, n: x),
+    "all negative": (lambda x, n: jnp.where(jnp.all(jnp.full(16, n) + jnp.arange(16) < 16), 1, x), lambda x, n: x),
+    "eighths": (lambda x, n: x * (n // 8), lambda x, n: 0 * x),
+    "integral part above ten": (lambda x, n: jnp.where(x.astype(jnp.int32) > 10, 1, x), lambda x, n: x),
+    "integral part negative": (lambda x, n: jnp.where(x.astype(jnp.int8) < 0, 1, x), lambda x, n: x),
 }
 MATRIX = jax.ShapeDtypeStruct((3, 3), jnp.float32)
 
@@ -81,7 +94,7 @@ def test_equal_functions_are_identical(name, lowered):
     first, second = (lowered(function, MATRIX) for function in EQUAL[name])
     identity = compare_exactly(first, second)
     assert identity.result == "identical", identity
-    assert identity.error_probability < 1e-15
+    assert identity.error_probability < 1e-30
 
 
 @pytest.mark.parametrize("name", UNEQUAL)
@@ -90,6 +103,30 @@ def test_other_functions_are_not(name, lowered):
     identity = compare_exactly(first, second)
     assert identity.result == "not-identical"
     assert "output 0 differs at" in identity.reason
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_predicates_of_integers_are_seen(name, dtype, lowered):
+    scalar = jax.ShapeDtypeStruct((), dtype)
+    first, second = (lowered(function, MATRIX, scalar) for function in INTEGERS[name])
+    assert compare_exactly(first, second).result == "not-identical"
+    assert compare_exactly(second, first).result == "not-identical"
+
+
+def test_all_of_many_booleans_are_drawn_true_and_false(lowered):
+    mask = jax.ShapeDtypeStruct((64,), bool)
+    plain = lowered(lambda x, mask: x, MATRIX, mask)
+    for gate in (jnp.all, lambda mask: ~jnp.any(mask)):
+        gated = lowered(lambda x, mask, gate=gate: jnp.where(gate(mask), x * x, x), MATRIX, mask)
+        assert compare_exactly(gated, plain).result == "not-identical"
+
+
+def test_a_loop_whose_trips_are_an_argument_ends(lowered):
+    trips = jax.ShapeDtypeStruct((), np.int32)
+    first = lowered(lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: y * x, x), MATRIX, trips)
+    second = lowered(lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: x * y, x), MATRIX, trips)
+    assert compare_exactly(first, second).result == "identical"
 
 
 def test_the_first_difference_is_named_with_its_source_line(lowered):
