@@ -60,7 +60,10 @@ def _powers(p: int) -> Array:
 
 @functools.lru_cache(16)
 def _of_powers(p: int, name: str) -> Array:
-    """[1, p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of |x|**c (``power C``, in hex)."""
+    """[1, p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of x**c (``rational C``, in hex).
+
+    No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r.
+    """
     powers, half = _powers(p), (p - 1) // 2
     table = np.zeros(p, np.int64)
     if name == "inverse":
@@ -68,10 +71,11 @@ def _of_powers(p: int, name: str) -> Array:
     elif name == "square":  # the even powers are the squares
         table[powers[::2]], table[powers[1::2]] = 1, -1
     else:
-        numerator, denominator = float.fromhex(name.removeprefix("power ")).as_integer_ratio()
+        numerator, denominator = float.fromhex(name.removeprefix("rational ")).as_integer_ratio()
         squares = powers[::2]
-        table[squares] = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
-        table[p - squares] = table[squares]  # -1 is no square
+        rational = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
+        table[squares] = rational
+        table[p - squares] = np.roll(rational, -np.random.default_rng([p, 1]).integers(1, half))  # -1 is no square
     return np.where(table > half, table - p, table).astype(np.float32)[None]
 
 
@@ -136,13 +140,10 @@ class PrimeField:
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
-        terms = x.shape[-1]
-        if terms <= MOST_TERMS:
+        terms, most = x.shape[-1], MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
+        if terms <= most:
             return self.reduced_sum(x @ y)
-        parts = [
-            self.reduced_sum(x[..., at : at + MOST_TERMS] @ y[..., at : at + MOST_TERMS, :])
-            for at in range(0, terms, MOST_TERMS)
-        ]
+        parts = [self.reduced_sum(x[..., at : at + most] @ y[..., at : at + most, :]) for at in range(0, terms, most)]
         return self.reduced_sum(np.sum(parts, 0))
 
     def integer_power(self, x: Array, exponent: int) -> Array:
@@ -219,12 +220,12 @@ class PrimeField:
         return self.function(f"{name} 2", self.add(self.function(f"{name} 1", x), self.multiply(y, np.full(1, 3.0))))
 
     def power(self, x: Array, exponent: float) -> Array:
-        """|x| to a constant rational power, as a homomorphism of the squares; an integral power exactly."""
+        """x to a constant rational power, as a homomorphism of the squares; an integral power exactly."""
         if float(exponent).is_integer() and abs(exponent) < 2**BITS:
             return self.integer_power(x, int(exponent))
         if np.iscomplexobj(x):
             return self.function(f"power {exponent}", x)
-        return self._looked_up(self._table(f"power {float(exponent).hex()}"), x)
+        return self._looked_up(self._table(f"rational {float(exponent).hex()}"), x)
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
         """Integers of ``integer_range`` in place of the integral parts of residues."""
@@ -251,12 +252,12 @@ class PrimeField:
 
     def _made(self, name: str) -> Array:
         p, half = self.p, self.half
-        if name in ("inverse", "square") or name.startswith("power "):
+        if name in ("inverse", "square") or name.startswith("rational "):
             return _of_powers(p, name)
         if name == "sqrt":
-            return self._table(f"power {(0.5).hex()}")
+            return self._table(f"rational {(0.5).hex()}")
         if name == "rsqrt":
-            return self._table(f"power {(-0.5).hex()}")
+            return self._table(f"rational {(-0.5).hex()}")
         if name == "exponential":  # exp(-x) = 1 / exp(x)
             right = self._random("exponential", half)
             right[right == 0] = 1

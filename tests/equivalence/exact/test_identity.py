@@ -45,6 +45,7 @@ def test_a_term_behind_predicates_is_seen(gate, lowered):
     assert compare_exactly(with_term, with_term).result == "identical"
 
 
+CONSTANT = (np.diag([1, 2, 3]) + 1).astype(np.float32)
 EQUAL = {
     "chain rule of softplus": (jax.grad(lambda x: jax.nn.softplus(x).sum()), jax.nn.sigmoid),
     "derivative of tanh": (jax.grad(lambda x: jnp.tanh(x).sum()), lambda x: 1 - jnp.tanh(x) ** 2),
@@ -62,6 +63,27 @@ EQUAL = {
         lambda x: jax.jvp(jax.grad(lambda y: jax.nn.gelu(y).sum()), (x,), (jnp.ones_like(x),))[1],
         lambda x: jax.grad(lambda y: jax.grad(lambda z: jax.nn.gelu(z).sum())(y).sum())(x),
     ),
+    "a root times its reciprocal": (
+        lambda x: jnp.sqrt(x) * jax.lax.rsqrt(x),
+        lambda x: x**1.5 * x**-1.5,
+    ),
+    "an infinite exponent": (lambda x: jax.lax.pow(x, np.float32(np.inf)) * 2, lambda x: 2 * x**np.inf),
+    "a complex square": (lambda x: jax.lax.pow(x + 1j, np.complex64(2)), lambda x: (x + 1j) * (x + 1j)),
+    "LU of a constant": (lambda x: jnp.linalg.inv(CONSTANT) @ x, lambda x: jnp.linalg.solve(CONSTANT, x)),
+    "triangular solve of a constant": (
+        lambda x: jax.lax.linalg.triangular_solve(CONSTANT, x, left_side=True, lower=True),
+        lambda x: jax.lax.linalg.triangular_solve(CONSTANT.T, x, left_side=True, lower=False, transpose_a=True),
+    ),
+    "a greatest integer of none": (
+        lambda x: x * jax.lax.reduce_max(x[:0].astype(jnp.int32), (0,)),
+        lambda x: x * jnp.full(3, np.iinfo(np.int32).min),
+    ),
+    "integers contracted in 32 bits": (
+        lambda x: jax.lax.dot_general(
+            *(x.astype(jnp.int8),) * 2, (((1,), (0,)), ((), ())), preferred_element_type=np.int32
+        ),
+        lambda x: jnp.matmul(*(x.astype(jnp.int8).astype(jnp.int32),) * 2),
+    ),
     "complex numbers": (lambda x: jnp.abs((x + 2j) * (x - 2j)), lambda x: jnp.abs(x * x + (4 + 0j))),
 }
 UNEQUAL = {
@@ -72,6 +94,9 @@ UNEQUAL = {
     ),
     "a distance with a floor": (lambda x: 1 / jnp.sqrt(x), lambda x: 1 / jnp.sqrt(jnp.maximum(x, 2.5e-5))),
     "a distance with a cap": (jnp.sqrt, lambda x: jnp.minimum(jnp.sqrt(x), 20.0)),
+    "a root of the negative": (jnp.sqrt, lambda x: jnp.sqrt(-x)),
+    "another imaginary part of an exponent": (lambda x: (x + 1j) ** (2.5 + 1j), lambda x: (x + 1j) ** (2.5 + 2j)),
+    "another eigenvalue": (lambda x: jnp.linalg.eigvals(x).imag, lambda x: 0 * jnp.linalg.eigvals(x).imag),
     "48 comparisons in one program": (
         jnp.tanh,
         lambda x: jnp.tanh(x) + jnp.where(jnp.all(jnp.outer(x, np.arange(1, 6)) > 0.4), 1, 0),
@@ -152,3 +177,10 @@ def test_an_op_without_a_rule_is_a_function_of_its_operands_or_named(lowered):
     assert compare_exactly(positive, again).result == "identical"
     other = compare_exactly(positive, lowered(lambda x: 2 * x, MATRIX))
     assert (other.result, other.reason) == ("not-covered", "custom call @lapack_spotrf_ffi has no rule")
+
+
+def test_random_numbers_are_named(lowered):
+    program = lowered(lambda x: jax.lax.rng_uniform(np.float32(0), np.float32(1), (3, 3)) + x, MATRIX)
+    identity = compare_exactly(program, program)
+    assert identity.result == "not-covered"
+    assert identity.reason.startswith("stablehlo.rng, which has an effect")
