@@ -73,7 +73,7 @@ class Evaluator:
                 self.watch(node, results)
 
     def is_float(self, value: Value) -> bool:
-        """Whether ``value`` is an array of floating-point or complex numbers; Uncovered for types without rules."""
+        """True for floating-point and complex element types; Uncovered for types without rules."""
         self.dtype(value)
         return value.type.dtype in _FLOATS
 

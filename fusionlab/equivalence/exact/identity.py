@@ -123,7 +123,7 @@ def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | N
 
 
 def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None:
-    """How much of the first output that differs does, in words; None where all are equal."""
+    """The first output that differs and its number of differing elements, in words; None where all are equal."""
     for index, (x, y) in enumerate(zip(expected, found, strict=True)):
         differing = x != y
         if differing.any():

@@ -7,7 +7,7 @@ import pytest
 
 from fusionlab.equivalence.exact.identity import compare_exactly
 
-WALKERS = jax.ShapeDtypeStruct((64, 3, 3), jnp.float32)
+WALKERS = jax.ShapeDtypeStruct((8, 3, 3), jnp.float32)
 
 
 def pairs(y):

@@ -7,8 +7,11 @@ import jax
 import numpy as np
 import pytest
 
+from fusionlab import study
+from fusionlab.commands.check import CheckOptions, run_check
 from fusionlab.equivalence.exact import isolated
 from fusionlab.equivalence.exact.identity import Identity
+from fusionlab.errors import InputError
 from fusionlab.own_process import ProcessFailed
 
 MATRIX = jax.ShapeDtypeStruct((3, 3), np.float32)
@@ -43,3 +46,27 @@ def test_two_files_are_compared(lowered, tmp_path, capsys, monkeypatch):
     verdict = Identity.from_json(json.loads(capsys.readouterr().out))
     assert verdict.result == "identical"
     assert "all outputs of 2 walkers equal in 12 draws" in dataclasses.replace(verdict, walkers=2).line
+
+
+def test_a_model_is_compared_under_the_limits_of_a_file(lowered, monkeypatch):
+    program = lowered(lambda x: x + 1, MATRIX)
+    limits = []
+
+    class Model:
+        def rebuild(self, walkers):
+            return self
+
+    def compared(original, rewritten, limit_s):
+        limits.append(limit_s)
+        return Identity("identical", 12, 2, 1e-36)
+
+    monkeypatch.setattr(study, "_rewritten_again", lambda *given: (program, program))
+    monkeypatch.setattr(study, "compare_files", compared)
+    given = study.Circumstances(target=None, check_time_limit_s=7.0)
+    assert study.check_exactly(Model(), program, None, given).walkers == study.EXACT_WALKERS
+    assert limits == [7.0]
+
+
+def test_another_laplacian_is_refused_before_anything_is_lowered():
+    with pytest.raises(InputError, match="--exact compares a rewriting"):
+        run_check(None, CheckOptions(laplacian="forward", exact=True), None, None)
