@@ -258,23 +258,25 @@ class PrimeField:
             return self._table(f"rational {(0.5).hex()}")
         if name == "rsqrt":
             return self._table(f"rational {(-0.5).hex()}")
+        if name not in (*_ODD, *_EVEN, "exponential"):
+            return self._random(name, p)
+        table = self._random(name, half + 1)
+        right, left = table[:, 1 : half + 1], table[:, :half:-1]
+        table[:, 0] = 0 if name in _ODD else 1
         if name == "exponential":  # exp(-x) = 1 / exp(x)
-            right = self._random("exponential", half)
             right[right == 0] = 1
-            inverses = self._table("inverse")[0].take(right, mode="wrap")
-            return np.concatenate([np.ones((len(right), 1), np.float32), right, inverses[:, ::-1]], 1)
-        if name in _ODD:
-            right = self._random(name, half)
-            return np.concatenate([np.zeros((len(right), 1), np.int32), right, -right[:, ::-1]], 1)
-        if name in _EVEN:
-            right = self._random(name, half)
-            return np.concatenate([np.ones((len(right), 1), np.int32), right, right[:, ::-1]], 1)
-        return self._random(name, p)
+            left[...] = self._table("inverse")[0].take(right.astype(np.intp), mode="wrap")
+        else:
+            left[...] = -right if name in _ODD else right
+        return table
 
     def _random(self, name: str, count: int) -> Array:
-        """[draws, count] residues."""
-        draws = [np.random.default_rng([self.p, seed, zlib.crc32(name.encode())]) for seed in self.seeds]
-        return np.stack([draw.integers(-self.half, self.half + 1, count, np.int32) for draw in draws])
+        """[draws, p] residues, of which the first ``count`` are set."""
+        table = np.empty((len(self.seeds), self.p), np.float32)
+        for own, seed in zip(table, self.seeds, strict=True):
+            random = np.random.default_rng([self.p, seed, zlib.crc32(name.encode())])
+            own[:count] = random.integers(-self.half, self.half + 1, count, np.int32)
+        return table
 
     # A random order, invariant under translations: x > y where x - y is a square. Not transitive.
 
