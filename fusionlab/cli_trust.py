@@ -45,7 +45,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--inputs", help="Compare on the inputs of this file only (a worst walker that was saved).")
 @click.option("--worst", default="worst-walker.npz", show_default=True, help="Where the worst walker is saved.")
 @click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
-@click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, every branch, in seconds.")
+@click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, steered predicates.")
 @cache_option
 @output_options
 def check(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
@@ -18,7 +18,7 @@ from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
-from fusionlab.equivalence.exact.identity import Identity, compare_exactly
+from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.precisions import why_less_precise
@@ -251,19 +251,20 @@ EXACT_WALKERS = 2
 
 
 def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:
-    """Original against rewritten in prime fields, without a tolerance.
+    """Original against rewritten in prime fields, without a tolerance, in a process of its own under limits.
 
-    A workload is compared at two walkers, where the same choices are repeated; a file at its own shapes under limits.
+    A workload is compared at two walkers, where the same choices are repeated; a file at its own shapes.
     """
+    limit_s = given.check_time_limit_s
     if isinstance(source, Program):
-        given.progress(f"check: exactly, at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
-        return compare_files(original, result.program, given.check_time_limit_s)
-    given.progress(f"check: exactly, {EXACT_WALKERS} walkers")
+        given.progress(f"check: exactly, at the file's own shapes, at most {limit_s:.0f} s")
+        return compare_files(original, result.program, limit_s)
+    given.progress(f"check: exactly, {EXACT_WALKERS} walkers, at most {limit_s:.0f} s")
     small = source.rebuild(walkers=EXACT_WALKERS)
     again = _rewritten_again(small, original.platform, result)
     if isinstance(again, str):
-        return Identity("not-covered", 0, 0, 1.0, f"at {EXACT_WALKERS} walkers {again}")
-    return compare_exactly(*again)
+        return Identity("not-covered", 0, 0, 1.0, f"at {EXACT_WALKERS} walkers {again}", walkers=EXACT_WALKERS)
+    return replace(compare_files(*again, limit_s), walkers=EXACT_WALKERS)
 
 
 def _checked_once(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:

@@ -85,15 +85,15 @@ def _run_exact(
     """The exact check alone: the document has no floating-point verdict."""
     if options.inputs is not None:
         raise InputError("--inputs are numbers of a floating-point check; --exact draws its own points")
+    if options.laplacian is not None:
+        raise InputError("--exact compares a rewriting; another Laplacian (--against-laplacian) is another algorithm")
     original, result = lower(source, given), None
-    if options.passes:
+    if options.other is None:
         result, _ = rewrite(original, options.passes, given)
         identity = check_exactly(source, original, result, given)
-    elif options.other is not None:
+    else:
         given.progress(f"check: exactly, at the files' own shapes, at most {given.check_time_limit_s:.0f} s")
         identity = compare_files(original, options.other, given.check_time_limit_s)
-    else:
-        raise InputError("--exact compares a rewriting; another Laplacian (--against-laplacian) is another algorithm")
     console.print(identity.line, soft_wrap=True)
     document = {
         "name": source.title if isinstance(source, Workload) else source.name,

@@ -9,9 +9,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.equivalence.exact.field import integer_range
 from fusionlab.equivalence.exact.logarithms import with_logarithms
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Step, Uncovered
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
+from fusionlab.hlo.invariants import has_effect
 
 Rule = Callable[[Node, "Evaluator"], Step]
 
@@ -71,7 +73,7 @@ class Evaluator:
                 self.watch(node, results)
 
     def is_float(self, value: Value) -> bool:
-        """Whether ``value`` is an array of floating-point or complex numbers; Uncovered for types without rules."""
+        """True for floating-point and complex element types; Uncovered for types without rules."""
         self.dtype(value)
         return value.type.dtype in _FLOATS
 
@@ -93,16 +95,31 @@ class Evaluator:
             held.embedded = self.arithmetic.embedded(held.array)
         return held.embedded
 
-    def region(self, region: Region, arguments: Sequence[Held], environment: Environment) -> list[Held]:
-        """The results of ``region``; values that it captures are those of ``environment``."""
+    def drawn(self, value: Value, draw: int, random: np.random.Generator) -> Array:
+        """A random array of the type of ``value``: residues of floats, integers and booleans of the draw's range."""
+        dtype, shape = self.dtype(value), value.type.shape
+        if not self.is_float(value):
+            return np.asarray(random.integers(*integer_range(draw, dtype), shape)).astype(dtype)
+        half = self.arithmetic.half
+        real, imaginary = random.integers(-half, half + 1, (2, *shape)).astype(np.float64)
+        return np.asarray(real + 1j * imaginary if dtype.kind == "c" else real)
+
+    def captured(self, region: Region) -> list[Value]:
+        """The values that ``region`` reads and does not define."""
         if region not in self._free:
             self._free[region] = free_values(region)
-        inner = {value: environment[value] for value in self._free[region]}
+        return self._free[region]
+
+    def region(self, region: Region, arguments: Sequence[Held], environment: Environment) -> list[Held]:
+        """The results of ``region``; values that it captures are those of ``environment``."""
+        inner = {value: environment[value] for value in self.captured(region)}
         inner.update(zip(region.arguments, arguments, strict=True))
         self.run(region.nodes, inner)
         return [inner[value] for value in region.returns]
 
     def _step(self, node: Node) -> Step:
+        if not node.regions and has_effect(node):
+            raise Uncovered(f"{_called(node)}, which has an effect,", node.scope)
         rule = self.rules.get(node.name)
         step = rule(node, self) if rule is not None else self.uninterpreted(node)
         return with_logarithms(node, step, self.arithmetic)
@@ -111,8 +128,7 @@ class Evaluator:
         """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
         if node.regions:
             raise Uncovered(node.name, node.scope)
-        target = node.attributes.get("call_target_name")
-        self.uncovered.add(node.name if target is None else f"custom call @{target.value}")
+        self.uncovered.add(_called(node))
         text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -120,16 +136,20 @@ class Evaluator:
             draws = max((len(array) for array in arrays), default=1)
             found: list[Held] = []
             for index, result in enumerate(node.results):
-                dtype, shape = self.dtype(result), result.type.shape
                 parts = []
                 for draw in range(draws):
                     digest = hashlib.sha256(f"{node.name} {text} {index}".encode())
                     for array in arrays:
-                        digest.update(np.ascontiguousarray(array[draw if len(array) > 1 else 0] + 0).tobytes())
-                    random = np.random.default_rng(list(digest.digest()))
-                    floats = result.type.dtype in _FLOATS
-                    parts.append(random.integers(0, 2**20, shape).astype(np.float64 if floats else dtype))
+                        one = np.ascontiguousarray(array[draw if len(array) > 1 else 0])
+                        digest.update(f"{one.dtype} {one.shape}".encode())
+                        digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
+                    parts.append(self.drawn(result, draw, np.random.default_rng(list(digest.digest()))))
                 found.append(Drawn(np.stack(parts)))
             return found
 
         return step
+
+
+def _called(node: Node) -> str:
+    target = node.attributes.get("call_target_name")
+    return node.name if target is None else f"custom call @{target.value}"

@@ -9,7 +9,6 @@ own random functions and its own order. What is the same in all draws (constants
 
 from __future__ import annotations
 
-import copy
 import functools
 import zlib
 from collections.abc import Mapping, Sequence
@@ -61,7 +60,10 @@ def _powers(p: int) -> Array:
 
 @functools.lru_cache(16)
 def _of_powers(p: int, name: str) -> Array:
-    """[1, p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of |x|**c (``power C``, in hex)."""
+    """[1, p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of x**c (``rational C``, in hex).
+
+    No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r.
+    """
     powers, half = _powers(p), (p - 1) // 2
     table = np.zeros(p, np.int64)
     if name == "inverse":
@@ -69,11 +71,26 @@ def _of_powers(p: int, name: str) -> Array:
     elif name == "square":  # the even powers are the squares
         table[powers[::2]], table[powers[1::2]] = 1, -1
     else:
-        numerator, denominator = float.fromhex(name.removeprefix("power ")).as_integer_ratio()
+        numerator, denominator = float.fromhex(name.removeprefix("rational ")).as_integer_ratio()
         squares = powers[::2]
-        table[squares] = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
-        table[p - squares] = table[squares]  # -1 is no square
+        rational = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
+        table[squares] = rational
+        table[p - squares] = np.roll(rational, -np.random.default_rng([p, 1]).integers(1, half))  # -1 is no square
     return np.where(table > half, table - p, table).astype(np.float32)[None]
+
+
+_RANGES = ((0, 8), (-4, 4), (-4, 0), (8, 1000), (-1000, 1000), (0, 8))
+_BOOLEANS = ((0, 2), (0, 2), (1, 2), (0, 1), (0, 2), (0, 2))
+
+
+def integer_range(draw: int, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The integers (or booleans) that are drawn, the upper end excluded: small, negative or large ones by the draw."""
+    if dtype == np.bool_:
+        return _BOOLEANS[draw % len(_BOOLEANS)]
+    low, high = _RANGES[draw % len(_RANGES)]
+    limits = np.iinfo(dtype)
+    low, high = max(low, limits.min), min(high, limits.max + 1)
+    return (low, high) if low < high else (0, 8)
 
 
 class PrimeField:
@@ -83,7 +100,6 @@ class PrimeField:
         self.p, self.seeds, self.half = p, tuple(seeds), (p - 1) // 2
         self._reciprocal = 1.0 / p
         self._tables: dict[str, Array] = {}
-        self.divisions_by_zero = 0
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
         self._order = _of_powers(p, "square")
@@ -124,13 +140,10 @@ class PrimeField:
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
-        terms = x.shape[-1]
-        if terms <= MOST_TERMS:
+        terms, most = x.shape[-1], MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
+        if terms <= most:
             return self.reduced_sum(x @ y)
-        parts = [
-            self.reduced_sum(x[..., at : at + MOST_TERMS] @ y[..., at : at + MOST_TERMS, :])
-            for at in range(0, terms, MOST_TERMS)
-        ]
+        parts = [self.reduced_sum(x[..., at : at + most] @ y[..., at : at + most, :]) for at in range(0, terms, most)]
         return self.reduced_sum(np.sum(parts, 0))
 
     def integer_power(self, x: Array, exponent: int) -> Array:
@@ -144,11 +157,10 @@ class PrimeField:
         return result if exponent >= 0 else self.inverse(result)
 
     def inverse(self, x: Array) -> Array:
-        """1 / x, and 0 for 0, which is counted. Complex residues are a field, because -1 is no square."""
+        """1 / x, and 0 for 0. Complex residues are a field, because -1 is no square."""
         if np.iscomplexobj(x):
             norm = self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag))
             return self.multiply(x.conj(), self.inverse(norm))
-        self.divisions_by_zero += int(np.count_nonzero(x == 0))
         return self._looked_up(self._table("inverse"), x)
 
     # Constants.
@@ -208,16 +220,20 @@ class PrimeField:
         return self.function(f"{name} 2", self.add(self.function(f"{name} 1", x), self.multiply(y, np.full(1, 3.0))))
 
     def power(self, x: Array, exponent: float) -> Array:
-        """|x| to a constant rational power, as a homomorphism of the squares; an integral power exactly."""
+        """x to a constant rational power, as a homomorphism of the squares; an integral power exactly."""
         if float(exponent).is_integer() and abs(exponent) < 2**BITS:
             return self.integer_power(x, int(exponent))
         if np.iscomplexobj(x):
             return self.function(f"power {exponent}", x)
-        return self._looked_up(self._table(f"power {float(exponent).hex()}"), x)
+        return self._looked_up(self._table(f"rational {float(exponent).hex()}"), x)
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
-        """Small integers in place of the integral parts of residues."""
-        return np.asarray(self.function("integral part", x) % 8).astype(dtype)
+        """Integers of ``integer_range`` in place of the integral parts of residues."""
+        found = self.function("integral part", x)
+        ranges = (integer_range(draw, np.dtype(dtype)) for draw in range(len(found)))
+        return np.stack([low + part % (high - low) for part, (low, high) in zip(found, ranges, strict=True)]).astype(
+            dtype
+        )
 
     def _looked_up(self, table: Array, x: Array) -> Array:
         at = x.astype(np.intp)  # a negative residue indexes from the end of the table: p + x
@@ -236,34 +252,36 @@ class PrimeField:
 
     def _made(self, name: str) -> Array:
         p, half = self.p, self.half
-        if name in ("inverse", "square") or name.startswith("power "):
+        if name in ("inverse", "square") or name.startswith("rational "):
             return _of_powers(p, name)
         if name == "sqrt":
-            return self._table(f"power {(0.5).hex()}")
+            return self._table(f"rational {(0.5).hex()}")
         if name == "rsqrt":
-            return self._table(f"power {(-0.5).hex()}")
+            return self._table(f"rational {(-0.5).hex()}")
+        if name not in (*_ODD, *_EVEN, "exponential"):
+            return self._random(name, p)
+        table = self._random(name, half + 1)
+        right, left = table[:, 1 : half + 1], table[:, :half:-1]
+        table[:, 0] = 0 if name in _ODD else 1
         if name == "exponential":  # exp(-x) = 1 / exp(x)
-            right = self._random("exponential", half)
             right[right == 0] = 1
-            inverses = self._table("inverse")[0].take(right, mode="wrap")
-            return np.concatenate([np.ones((len(right), 1), np.float32), right, inverses[:, ::-1]], 1)
-        if name in _ODD:
-            right = self._random(name, half)
-            return np.concatenate([np.zeros((len(right), 1), np.int32), right, -right[:, ::-1]], 1)
-        if name in _EVEN:
-            right = self._random(name, half)
-            return np.concatenate([np.ones((len(right), 1), np.int32), right, right[:, ::-1]], 1)
-        return self._random(name, p)
+            left[...] = self._table("inverse")[0].take(right.astype(np.intp), mode="wrap")
+        else:
+            left[...] = -right if name in _ODD else right
+        return table
 
     def _random(self, name: str, count: int) -> Array:
-        """[draws, count] residues."""
-        draws = [np.random.default_rng([self.p, seed, zlib.crc32(name.encode())]) for seed in self.seeds]
-        return np.stack([draw.integers(-self.half, self.half + 1, count, np.int32) for draw in draws])
+        """[draws, p] residues, of which the first ``count`` are set."""
+        table = np.empty((len(self.seeds), self.p), np.float32)
+        for own, seed in zip(table, self.seeds, strict=True):
+            random = np.random.default_rng([self.p, seed, zlib.crc32(name.encode())])
+            own[:count] = random.integers(-self.half, self.half + 1, count, np.int32)
+        return table
 
     # A random order, invariant under translations: x > y where x - y is a square. Not transitive.
 
     def sign(self, x: Array) -> Array:
-        """-1, 0 or 1: whether x is a square, but for the answers that ``steered`` prescribes; x / |x| if complex."""
+        """-1, 0 or 1: whether x is a square, but for the outcomes that ``steered`` prescribes; x / |x| if complex."""
         if np.iscomplexobj(x):
             return self.divide(x, self.absolute(x))
         found = self._looked_up(self._order, x)
@@ -271,15 +289,16 @@ class PrimeField:
         return np.where(infinite, np.sign(x), found) if infinite.any() else found
 
     def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
-        """The same draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
+        """The first draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
 
-        Any antisymmetric choice of answers is an order that is invariant under translations.
+        Any antisymmetric function of differences is an order that is invariant under translations.
         """
-        field = copy.copy(self)
-        field._order = np.repeat(_of_powers(self.p, "square"), len(self.seeds), 0)
-        for own, answers in zip(field._order, wishes, strict=True):
-            at = np.fromiter(answers.keys(), np.float64, len(answers)).astype(np.intp)
-            signs = np.where(np.fromiter(answers.values(), np.bool_, len(answers)), 1, -1)
+        field = PrimeField(self.p, self.seeds[: len(wishes)])
+        field._tables = {name: table[: len(wishes)] for name, table in self._tables.items()}
+        field._order = np.repeat(_of_powers(self.p, "square"), len(wishes), 0)
+        for own, outcomes in zip(field._order, wishes, strict=True):
+            at = np.fromiter(outcomes.keys(), np.float64, len(outcomes)).astype(np.intp)
+            signs = np.where(np.fromiter(outcomes.values(), np.bool_, len(outcomes)), 1, -1)
             own[at], own[-at] = signs, -signs
         return field
 

@@ -1,9 +1,9 @@
-"""Whether two programs are identical as algebra: at every draw, under random and steered orders, element by element."""
+"""Two programs as algebra: equal at every point, under random and steered orders, element by element, or not."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -18,20 +18,23 @@ from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, source_of
 from fusionlab.hlo.program import Program
 
 SHARES = ((1.0, 0.0, 0.75), (0.5, 1.0, 0.0))
-"""For each prime its draws: the probability with which a predicate is steered to make a value non-zero."""
+"""For each prime its steered points: the probability with which a predicate is steered to make a value non-zero."""
+POINTS = 6
+"""Draws per prime, each with its own arguments; the first of them are evaluated under a steered order, too."""
 DEGREE = 2**11
-"""The degree up to which two different outputs may agree by chance in ``error_probability``; see docs/trust.md."""
+"""The degree up to which two different outputs may agree by chance in ``error_probability``; see docs/exact.md."""
 
 
 @dataclass(frozen=True)
 class Identity:
     """The verdict of the exact check.
 
-    ``identical``: all outputs are equal in all ``draws``, points of all arguments over ``primes`` primes; two outputs
-    that differ by a polynomial of degree up to ``DEGREE`` pass with at most ``error_probability``. ``not-identical``:
-    they differ, which ``reason`` counts, the first time in what ``first_difference`` names; no proof that the programs
-    differ as functions of real numbers, because an identity of functions may be missing. ``not-covered``: something
-    in them has no exact meaning (``reason``).
+    ``identical``: all outputs are equal in all ``draws``, distinct points of all arguments over ``primes`` primes; two
+    outputs that differ by a polynomial of degree up to ``DEGREE`` pass with at most ``error_probability``.
+    ``not-identical``: they differ, which ``reason`` counts, the first time in what ``first_difference`` names; no proof
+    that the programs differ as functions of real numbers, because an identity of functions may be missing.
+    ``not-covered``: something in them has no exact meaning (``reason``). ``walkers`` is the number of walkers that a
+    model was lowered at, None for files.
     """
 
     result: Literal["identical", "not-identical", "not-covered"]
@@ -40,6 +43,7 @@ class Identity:
     error_probability: float
     reason: str = ""
     first_difference: str = ""
+    walkers: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,9 +56,10 @@ class Identity:
     def line(self) -> str:
         """The verdict in one line."""
         if self.result == "identical":
+            walkers = "" if self.walkers is None else f" of {self.walkers} walkers"
             return (
-                f"identical: all outputs equal in {self.draws} draws over {self.primes} primes, predicates answered "
-                f"both ways (chance of error below {self.error_probability:.0e})"
+                f"identical: all outputs{walkers} equal in {self.draws} draws over {self.primes} primes, under random "
+                f"and steered predicates (chance of error below {self.error_probability:.0e})"
             )
         where = f"; the first value that differs: {self.first_difference}" if self.first_difference else ""
         return f"{self.result}: {self.reason}{where}"
@@ -67,36 +72,44 @@ def compare_exactly(original: Program, rewritten: Program) -> Identity:
 
 
 def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identity:
-    """The same of two views.
-
-    Each prime has draws under a random order first; where these combine predicates, as many again under the order in
-    which the original's predicates are steered.
-    """
+    """The same of two views."""
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Identity("not-identical", 0, 0, 1.0, unlike)
     draws = used = 0
     called: set[str] = set()
     try:
         for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
-            field, used = PrimeField(p, range(len(shares))), used + 1
-            wishes: list[dict[float, bool]] = [{} for _ in shares]
-            for _ in range(2):
-                tracker, other = Tracker(field, RULES, shares, wishes), Evaluator(field, RULES)
-                expected = tracker.outputs(original, drawn_arguments(original, field, tracker))
-                found = other.outputs(rewritten, drawn_arguments(rewritten, field, other))
-                called |= tracker.uncovered ^ other.uncovered
-                draws += len(shares)
+            draws, used = draws + POINTS, used + 1
+            for first, second in _evaluators(p, shares):
+                expected, found = _outputs(original, first), _outputs(rewritten, second)
+                called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found)) is not None:
                     if called:
                         return Identity("not-covered", draws, used, 1.0, f"{', '.join(sorted(called))} has no rule")
-                    first = first_difference(original, rewritten, field)
-                    return Identity("not-identical", draws, used, 1.0, difference, first)
-                if not any(wishes):
-                    break
-                field = field.steered(wishes)
+                    where = first_difference(original, rewritten, first.arithmetic)
+                    return Identity("not-identical", draws, used, 1.0, difference, where)
     except Uncovered as error:
         return Identity("not-covered", draws, used, 1.0, str(error))
     return Identity("identical", draws, used, (DEGREE / min(primes(used))) ** draws)
+
+
+def _evaluators(p: int, shares: Sequence[float]) -> Iterator[tuple[Evaluator, Evaluator]]:
+    """Evaluators of the two programs under a random order, then, where they combine predicates, under a steered one.
+
+    The predicates of both programs are steered; where their wishes differ, each has its own at every other point.
+    """
+    field = PrimeField(p, range(POINTS))
+    first, second = (Tracker(field, RULES, shares) for _ in range(2))
+    yield first, second
+    both = zip(first.wishes, second.wishes, strict=True)
+    wishes = [{**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in enumerate(both)]
+    if any(wishes):
+        steered = field.steered(wishes)
+        yield Evaluator(steered, RULES), Evaluator(steered, RULES)
+
+
+def _outputs(function: FlatFunction, evaluator: Evaluator) -> list[Array]:
+    return evaluator.outputs(function, drawn_arguments(function, evaluator))
 
 
 def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | None:
@@ -110,7 +123,7 @@ def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | N
 
 
 def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None:
-    """How much of the first output that differs does, in words; None where all are equal."""
+    """The first output that differs and its number of differing elements, in words; None where all are equal."""
     for index, (x, y) in enumerate(zip(expected, found, strict=True)):
         differing = x != y
         if differing.any():
@@ -148,8 +161,7 @@ def first_difference(original: FlatFunction, rewritten: FlatFunction, field: Pri
 
 
 def _run(function: FlatFunction, field: PrimeField, watch: Callable[[Node, Sequence[Held]], None]) -> None:
-    evaluator = Evaluator(field, RULES, watch)
-    evaluator.outputs(function, drawn_arguments(function, field, evaluator))
+    _outputs(function, Evaluator(field, RULES, watch))
 
 
 def _elements(held: Held) -> bytes:

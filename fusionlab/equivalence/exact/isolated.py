@@ -2,7 +2,7 @@
 
     python -m fusionlab.equivalence.exact.isolated ORIGINAL REWRITTEN
 
-prints the verdict as JSON. ``compare_files`` is the caller's side: whatever happens to that process, it returns one.
+prints the verdict as JSON. ``compare_files`` starts that process: whatever happens in it, it returns a verdict.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fusionlab.own_process import ProcessFailed, limit_memory, run_module
 
 
 def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
-    """``compare_exactly`` of two programs at their own shapes; ``not-covered`` when a limit is exceeded."""
+    """``compare_exactly`` of two programs at their own shapes; ``not-covered`` when it exceeds a limit or fails."""
     with tempfile.TemporaryDirectory(prefix="fusionlab-exact-") as directory:
         paths = [Path(directory) / f"{label}.mlirbc" for label in ("original", "rewritten")]
         for path, program in zip(paths, (original, rewritten), strict=True):
@@ -28,7 +28,7 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
         except ProcessFailed as error:
             if error.exit_code is None:
                 return Identity("not-covered", 0, 0, 1.0, f"the check did not finish within {time_limit_s:g} s")
-            reason = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
+            reason = f"a fault of the check, not of the programs (exit {error.exit_code}): {str(error)[:200]}"
             return Identity("not-covered", 0, 0, 1.0, reason)
     return Identity.from_json(json.loads(printed.splitlines()[-1]))
 

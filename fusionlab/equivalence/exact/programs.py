@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
@@ -21,36 +18,12 @@ RULES: dict[str, Rule] = {
     **control.RULES,
 }
 
-_INTEGERS = 8
 
-
-def drawn_arguments(function: FlatFunction, field: PrimeField, evaluator: Evaluator) -> list[Held]:
-    """One value per argument and draw: residues for floats, small integers, random booleans."""
+def drawn_arguments(function: FlatFunction, evaluator: Evaluator) -> list[Held]:
+    """One value per argument and draw: residues of floats; integers and booleans whose range depends on the draw."""
+    field: PrimeField = evaluator.arithmetic
     found: list[Held] = []
     for at, value in enumerate(function.arguments):
-        dtype, shape = evaluator.dtype(value), value.type.shape
-        parts: list[Any] = []
-        for seed in field.seeds:
-            random = np.random.default_rng([field.p, seed, at])
-            if evaluator.is_float(value):
-                real, imaginary = random.integers(-field.half, field.half + 1, (2, *shape)).astype(np.float64)
-                parts.append(real + 1j * imaginary if dtype.kind == "c" else real)
-            elif dtype == np.bool_:
-                parts.append(random.integers(0, 2, shape).astype(np.bool_))
-            else:
-                parts.append(np.asarray(random.integers(0, _INTEGERS, shape)).astype(dtype))
-        found.append(Drawn(np.stack(parts)))
+        randoms = (np.random.default_rng([field.p, seed, at]) for seed in field.seeds)
+        found.append(Drawn(np.stack([evaluator.drawn(value, draw, one) for draw, one in enumerate(randoms)])))
     return found
-
-
-def evaluated(function: FlatFunction, field: PrimeField) -> list[np.ndarray[Any, Any]]:
-    """The results of ``function`` [draws, ...] at the arguments that the field's seeds give."""
-    evaluator = Evaluator(field, RULES)
-    return evaluator.outputs(function, drawn_arguments(function, field, evaluator))
-
-
-def agreement(
-    first: Sequence[np.ndarray[Any, Any]], second: Sequence[np.ndarray[Any, Any]]
-) -> list[np.ndarray[Any, Any]]:
-    """Elementwise equality of the results of two programs."""
-    return [np.asarray(x == y) for x, y in zip(first, second, strict=True)]

@@ -1,11 +1,11 @@
-"""Which comparisons to answer how, so that conjunctions of many come true: found by tracking one evaluation.
+"""Outcomes of comparisons with which conjunctions of many come true, found by tracking one evaluation.
 
-    all(y > c), 72 comparisons:   random answers open it once in 2**72 points, the answers noted here at every point
+    all(y > c), 72 comparisons:   under random outcomes true once in 2**72 points, under those noted here at every point
 
 The order of the field is free: ``x > y`` may be any antisymmetric function of x - y. An evaluation is tracked for
 values that are made of predicates alone, element by element: the difference that decides it, and the value for either
-answer. Where two of them meet (and, product, count), or one decides between something and zero, the answer that makes
-it non-zero is noted, with a probability that differs between draws. Under these answers every conjunction, disjunction
+outcome. Where two of them meet (and, product, count), or one decides between something and zero, the outcome that makes
+it non-zero is noted, with a probability that differs between draws. Under these outcomes every conjunction, disjunction
 and count of predicates is visited at both of its values.
 """
 
@@ -66,9 +66,9 @@ class Tracked(Drawn):
 
 
 class Tracker(Evaluator):
-    """An evaluation that adds to ``wishes``: for each draw, by difference, whether it is to be positive.
+    """An evaluation that collects ``wishes``: for each of the first draws, by difference, whether it is to be positive.
 
-    ``shares`` [draws] are the probabilities with which a wish is for the answer that makes a value non-zero.
+    ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero.
     """
 
     arithmetic: PrimeField
@@ -78,10 +78,10 @@ class Tracker(Evaluator):
         field: PrimeField,
         rules: Mapping[str, Rule],
         shares: Sequence[float],
-        wishes: list[dict[float, bool]],
     ) -> None:
         super().__init__(field, rules)
-        self.shares, self.wishes = np.asarray(shares), wishes
+        self.shares = np.resize(shares, len(field.seeds))
+        self.wishes: list[dict[float, bool]] = [{} for _ in shares]
         self._random = np.random.default_rng([field.p, *field.seeds])
 
     def _step(self, node: Node) -> Step:
@@ -125,12 +125,10 @@ class Tracker(Evaluator):
         return np.zeros(lifted.shape) if part == "difference" else lifted
 
     def _combined(self, node: Node, plain: Step, operands: Sequence[Held], environment: Environment) -> Tracked:
-        arrays = {
-            part: plain(
-                [Drawn(self._part(o, v, part)) for o, v in zip(operands, node.operands, strict=True)], environment
-            )[0].array
-            for part in ("array", "no", "yes")
-        }
+        arrays = {}
+        for part in ("array", "no", "yes"):  # constants stay known: rules read them
+            given = [Drawn(getattr(o, part)) if isinstance(o, Tracked) else o for o in operands]
+            arrays[part] = self.lifted(plain(given, environment)[0], node.results[0])
         shape = arrays["array"].shape
         difference = np.zeros(shape)
         differences = []
@@ -157,9 +155,8 @@ class Tracker(Evaluator):
     def _reduced(self, node: Node, plain: Step, operands: Sequence[Held], environment: Environment) -> Held:
         axes = tuple(axis + 1 for axis in integers(node.attributes["dimensions"]))
         operand = operands[0]
-        [found] = plain(
-            [Drawn(self._part(o, v, "array")) for o, v in zip(operands, node.operands, strict=True)], environment
-        )
+        [found] = plain(operands, environment)
+        assert isinstance(found, Drawn)
         if isinstance(operand, Tracked):
             shape = tuple(1 if axis in axes else n for axis, n in enumerate(operand.array.shape))
             chance = self._random.random(shape)
@@ -169,7 +166,7 @@ class Tracker(Evaluator):
         return Tracked(found.array, None, mixed, found.array, found.array)
 
     def wish(self, held: Tracked, where: Array, difference: Array, share: Array | None = None) -> None:
-        """Note for the elements ``where`` of ``held`` the answers with which they are not zero."""
+        """Note for the elements ``where`` of ``held`` the outcomes with which they are not zero."""
         shape = where.shape
         no, yes = (np.broadcast_to(_of_rank(part, len(shape)), shape) == 0 for part in (held.no, held.yes))
         chosen = where & (difference != 0) & (difference != MIXED) & (no != yes)
@@ -183,9 +180,9 @@ class Tracker(Evaluator):
     def note(self, where: Array, difference: Array, positive: Array) -> None:
         """Wish that ``difference`` > 0 be ``positive`` at the elements ``where`` [draws or 1, ...]; the first holds."""
         for draw, wishes in enumerate(self.wishes):
-            chosen, own, answers = (part[draw if len(part) > 1 else 0] for part in (where, difference, positive))
-            for one, answer in zip(own[chosen].tolist(), answers[chosen].tolist(), strict=True):
-                wishes.setdefault(one, answer)
+            chosen, own, outcomes = (part[draw if len(part) > 1 else 0] for part in (where, difference, positive))
+            for one, outcome in zip(own[chosen].tolist(), outcomes[chosen].tolist(), strict=True):
+                wishes.setdefault(one, outcome)
 
     def predicate(self, x: Array, result: Array, if_positive: bool) -> Held:
         """A comparison whose ``result`` is ``if_positive`` for x > 0, and not for x < 0."""
@@ -201,7 +198,7 @@ def _of_rank(array: Array, rank: int) -> Array:
 
 
 def _moved_operands(node: Node) -> int:
-    """How many of the operands are moved; the others are indices."""
+    """The number of operands that are moved; the others are indices."""
     name = node.name.removeprefix("stablehlo.")
     return {"dynamic_update_slice": 2, "dynamic_slice": 1, "gather": 1}.get(name, len(node.operands))
 

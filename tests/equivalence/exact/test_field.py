@@ -55,6 +55,12 @@ def test_contractions_of_largest_residues_are_exact(field, terms):
     assert found.item() == canonical(half * half * terms)
 
 
+def test_complex_contractions_of_largest_residues_are_exact(field):
+    half = (P - 1) // 2 * (1 - 1j)
+    found = field.matmul(np.full((1, MOST_TERMS), half), np.full((MOST_TERMS, 1), half))
+    assert found.item() == 1j * canonical(-2 * ((P - 1) // 2) ** 2 * MOST_TERMS)
+
+
 @pytest.mark.parametrize("number", [1.0, -0.1, 1e-30, 3.0e38, 2.0**-1074, np.pi, float(np.float32(0.1)), 12345.678])
 def test_floats_are_embedded_exactly(field, number):
     exact = Fraction(number)
@@ -75,6 +81,9 @@ def test_functions_are_bound_by_these_identities_alone(field, residues):
     assert (field.multiply(root, root) == squares).all()
     assert (field.multiply(root, field.function("rsqrt", squares))[squares != 0] == 1).all()
     assert (field.power(squares, 1.5) == field.multiply(squares, root)).all()
+    root, inverse = field.function("sqrt", residues), field.function("rsqrt", residues)
+    assert (field.multiply(root, inverse)[residues != 0] == 1).all()
+    assert not (root == field.function("sqrt", -residues))[residues != 0].any()
     assert not (field.function("log", residues)[0] == field.function("log", residues)[1]).all()  # draws differ
 
 

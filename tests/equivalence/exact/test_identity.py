@@ -7,7 +7,7 @@ import pytest
 
 from fusionlab.equivalence.exact.identity import compare_exactly
 
-WALKERS = jax.ShapeDtypeStruct((64, 3, 3), jnp.float32)
+WALKERS = jax.ShapeDtypeStruct((8, 3, 3), jnp.float32)
 
 
 def pairs(y):
@@ -41,9 +41,11 @@ def test_a_term_behind_predicates_is_seen(gate, lowered):
 
     with_term, without = lowered(jax.vmap(gated), WALKERS), lowered(jax.vmap(psi), WALKERS)
     assert compare_exactly(with_term, without).result == "not-identical"
+    assert compare_exactly(without, with_term).result == "not-identical"
     assert compare_exactly(with_term, with_term).result == "identical"
 
 
+CONSTANT = (np.diag([1, 2, 3]) + 1).astype(np.float32)
 EQUAL = {
     "chain rule of softplus": (jax.grad(lambda x: jax.nn.softplus(x).sum()), jax.nn.sigmoid),
     "derivative of tanh": (jax.grad(lambda x: jnp.tanh(x).sum()), lambda x: 1 - jnp.tanh(x) ** 2),
@@ -61,6 +63,27 @@ EQUAL = {
         lambda x: jax.jvp(jax.grad(lambda y: jax.nn.gelu(y).sum()), (x,), (jnp.ones_like(x),))[1],
         lambda x: jax.grad(lambda y: jax.grad(lambda z: jax.nn.gelu(z).sum())(y).sum())(x),
     ),
+    "a root times its reciprocal": (
+        lambda x: jnp.sqrt(x) * jax.lax.rsqrt(x),
+        lambda x: x**1.5 * x**-1.5,
+    ),
+    "an infinite exponent": (lambda x: jax.lax.pow(x, np.float32(np.inf)) * 2, lambda x: 2 * x**np.inf),
+    "a complex square": (lambda x: jax.lax.pow(x + 1j, np.complex64(2)), lambda x: (x + 1j) * (x + 1j)),
+    "LU of a constant": (lambda x: jnp.linalg.inv(CONSTANT) @ x, lambda x: jnp.linalg.solve(CONSTANT, x)),
+    "triangular solve of a constant": (
+        lambda x: jax.lax.linalg.triangular_solve(CONSTANT, x, left_side=True, lower=True),
+        lambda x: jax.lax.linalg.triangular_solve(CONSTANT.T, x, left_side=True, lower=False, transpose_a=True),
+    ),
+    "a greatest integer of none": (
+        lambda x: x * jax.lax.reduce_max(x[:0].astype(jnp.int32), (0,)),
+        lambda x: x * jnp.full(3, np.iinfo(np.int32).min),
+    ),
+    "integers contracted in 32 bits": (
+        lambda x: jax.lax.dot_general(
+            *(x.astype(jnp.int8),) * 2, (((1,), (0,)), ((), ())), preferred_element_type=np.int32
+        ),
+        lambda x: jnp.matmul(*(x.astype(jnp.int8).astype(jnp.int32),) * 2),
+    ),
     "complex numbers": (lambda x: jnp.abs((x + 2j) * (x - 2j)), lambda x: jnp.abs(x * x + (4 + 0j))),
 }
 UNEQUAL = {
@@ -71,7 +94,22 @@ UNEQUAL = {
     ),
     "a distance with a floor": (lambda x: 1 / jnp.sqrt(x), lambda x: 1 / jnp.sqrt(jnp.maximum(x, 2.5e-5))),
     "a distance with a cap": (jnp.sqrt, lambda x: jnp.minimum(jnp.sqrt(x), 20.0)),
+    "a root of the negative": (jnp.sqrt, lambda x: jnp.sqrt(-x)),
+    "another imaginary part of an exponent": (lambda x: (x + 1j) ** (2.5 + 1j), lambda x: (x + 1j) ** (2.5 + 2j)),
+    "another eigenvalue": (lambda x: jnp.linalg.eigvals(x).imag, lambda x: 0 * jnp.linalg.eigvals(x).imag),
+    "48 comparisons in one program": (
+        jnp.tanh,
+        lambda x: jnp.tanh(x) + jnp.where(jnp.all(jnp.outer(x, np.arange(1, 6)) > 0.4), 1, 0),
+    ),
     "an index beyond": (lambda x: x[:, [0, 1, 2]], lambda x: x[:, [0, 1, 1]]),
+}
+INTEGERS = {
+    "above ten": (lambda x, n: jnp.where(n > 10, x, 2 * x), lambda x, n: 2 * x),
+    "negative": (lambda x, n: jnp.where(n < 0, 1, x), lambda x, n: x),
+    "all negative": (lambda x, n: jnp.where(jnp.all(jnp.full(16, n) + jnp.arange(16) < 16), 1, x), lambda x, n: x),
+    "eighths": (lambda x, n: x * (n // 8), lambda x, n: 0 * x),
+    "integral part above ten": (lambda x, n: jnp.where(x.astype(jnp.int32) > 10, 1, x), lambda x, n: x),
+    "integral part negative": (lambda x, n: jnp.where(x.astype(jnp.int8) < 0, 1, x), lambda x, n: x),
 }
 MATRIX = jax.ShapeDtypeStruct((3, 3), jnp.float32)
 
@@ -81,7 +119,7 @@ def test_equal_functions_are_identical(name, lowered):
     first, second = (lowered(function, MATRIX) for function in EQUAL[name])
     identity = compare_exactly(first, second)
     assert identity.result == "identical", identity
-    assert identity.error_probability < 1e-15
+    assert identity.error_probability < 1e-30
 
 
 @pytest.mark.parametrize("name", UNEQUAL)
@@ -90,6 +128,30 @@ def test_other_functions_are_not(name, lowered):
     identity = compare_exactly(first, second)
     assert identity.result == "not-identical"
     assert "output 0 differs at" in identity.reason
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_predicates_of_integers_are_seen(name, dtype, lowered):
+    scalar = jax.ShapeDtypeStruct((), dtype)
+    first, second = (lowered(function, MATRIX, scalar) for function in INTEGERS[name])
+    assert compare_exactly(first, second).result == "not-identical"
+    assert compare_exactly(second, first).result == "not-identical"
+
+
+def test_all_of_many_booleans_are_drawn_true_and_false(lowered):
+    mask = jax.ShapeDtypeStruct((64,), bool)
+    plain = lowered(lambda x, mask: x, MATRIX, mask)
+    for gate in (jnp.all, lambda mask: ~jnp.any(mask)):
+        gated = lowered(lambda x, mask, gate=gate: jnp.where(gate(mask), x * x, x), MATRIX, mask)
+        assert compare_exactly(gated, plain).result == "not-identical"
+
+
+def test_a_loop_whose_trips_are_an_argument_ends(lowered):
+    trips = jax.ShapeDtypeStruct((), np.int32)
+    first = lowered(lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: y * x, x), MATRIX, trips)
+    second = lowered(lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: x * y, x), MATRIX, trips)
+    assert compare_exactly(first, second).result == "identical"
 
 
 def test_the_first_difference_is_named_with_its_source_line(lowered):
@@ -115,3 +177,10 @@ def test_an_op_without_a_rule_is_a_function_of_its_operands_or_named(lowered):
     assert compare_exactly(positive, again).result == "identical"
     other = compare_exactly(positive, lowered(lambda x: 2 * x, MATRIX))
     assert (other.result, other.reason) == ("not-covered", "custom call @lapack_spotrf_ffi has no rule")
+
+
+def test_random_numbers_are_named(lowered):
+    program = lowered(lambda x: jax.lax.rng_uniform(np.float32(0), np.float32(1), (3, 3)) + x, MATRIX)
+    identity = compare_exactly(program, program)
+    assert identity.result == "not-covered"
+    assert identity.reason.startswith("stablehlo.rng, which has an effect")

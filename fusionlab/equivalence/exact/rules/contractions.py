@@ -29,22 +29,19 @@ def _dot_general(node: Node, evaluator: Evaluator) -> Step:
         free = [axis for axis in range(x.ndim - 1) if axis not in batch and axis not in inner]
         extents = [math.prod(x.shape[axis + 1] for axis in axes) for axes in (free, inner)]
         order = [*batch, *free, *inner] if side == 0 else [*batch, *inner, *free]
-        turned = x.transpose(0, *(axis + 1 for axis in order))
-        return turned.reshape(
+        return x.transpose(0, *(axis + 1 for axis in order)).reshape(
             len(x), *(x.shape[axis + 1] for axis in batch), *(extents if side == 0 else extents[::-1])
         )
 
     def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        if not floats and all(isinstance(operand, Known) for operand in operands):
-            left, right = (matrices(operand.array[None], side) for side, operand in enumerate(operands))
-            return [Known((left @ right).reshape(shape).astype(dtype))]
         left, right = (
             matrices(evaluator.lifted(operand, value), side)
             for side, (operand, value) in enumerate(zip(operands, node.operands, strict=True))
         )
         draws = max(len(left), len(right))
         if not floats:
-            return [Drawn((left @ right).reshape(draws, *shape).astype(dtype))]
+            found = (left.astype(dtype) @ right.astype(dtype)).reshape(draws, *shape)
+            return [Known(found[0]) if all(isinstance(operand, Known) for operand in operands) else Drawn(found)]
         if len(right) == 1 and left.ndim == 3:  # the same weights in all draws: one GEMM
             found = evaluator.arithmetic.matmul(left.reshape(-1, left.shape[-1]), right[0])
         else:
@@ -56,12 +53,13 @@ def _dot_general(node: Node, evaluator: Evaluator) -> Step:
 
 def _factorised(a: Array, arithmetic: Any) -> tuple[Array, Array]:
     """LU factors of a [..., m, n] and the exchanges of rows [..., min(m, n)], 0-based."""
-    *batch, m, n = a.shape
-    a = np.array(a).reshape(-1, m, n)
+    draws = len(arithmetic.pivot_size(np.zeros(1)))  # pivots differ between draws, of a constant too
+    batch, (m, n) = (draws, *a.shape[1:-2]), a.shape[-2:]
+    a = np.array(np.broadcast_to(a, (*batch, m, n))).reshape(math.prod(batch), m, n)
     every = np.arange(len(a))
     exchanges = np.zeros((len(a), min(m, n)), np.int64)
     for k in range(min(m, n)):
-        sizes = arithmetic.pivot_size(a[:, k:, k].reshape(*batch[:1], -1, m - k)).reshape(len(a), m - k)
+        sizes = arithmetic.pivot_size(a[:, k:, k].reshape(draws, -1, m - k)).reshape(len(a), m - k)
         row = k + sizes.argmax(1)
         exchanges[:, k] = row
         a[every, k], a[every, row] = a[every, row].copy(), a[every, k].copy()
@@ -70,7 +68,7 @@ def _factorised(a: Array, arithmetic: Any) -> tuple[Array, Array]:
         a[:, k + 1 :, k + 1 :] = arithmetic.subtract(
             a[:, k + 1 :, k + 1 :], arithmetic.multiply(factors[:, :, None], a[:, k, None, k + 1 :])
         )
-    return a.reshape(*batch, m, n), exchanges.reshape(*batch, -1)
+    return a.reshape(*batch, m, n), exchanges.reshape(*batch, min(m, n))
 
 
 def _getrf(node: Node, evaluator: Evaluator) -> Step:

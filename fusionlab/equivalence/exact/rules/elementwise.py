@@ -85,21 +85,25 @@ def _power(node: Node, evaluator: Evaluator) -> Step:
         return _integral(np.power)(node, evaluator)
 
     def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        base, exponent = operands
-        x = evaluator.lifted(base, node.operands[0])
-        if isinstance(exponent, Known):
-            constants = np.unique(np.asarray(exponent.array, np.float64))
-            if len(constants) == 1:
-                return [Drawn(evaluator.arithmetic.power(x, float(constants[0])))]
-            found = np.zeros_like(x)
-            for constant in constants:
-                there = (np.asarray(exponent.array, np.float64) == constant)[None]
-                found = np.where(there, evaluator.arithmetic.power(x, float(constant)), found)
-            return [Drawn(found)]
-        y = evaluator.lifted(exponent, node.operands[1])
-        return [Drawn(evaluator.arithmetic.function_of_two("power", x, y))]
+        x = evaluator.lifted(operands[0], node.operands[0])
+        exponents = _real_constants(operands[1])
+        if exponents is None:
+            y = evaluator.lifted(operands[1], node.operands[1])
+            return [Drawn(evaluator.arithmetic.function_of_two("power", x, y))]
+        found = np.zeros_like(x)
+        for constant in np.unique(exponents):
+            found = np.where(exponents == constant, evaluator.arithmetic.power(x, float(constant)), found)
+        return [Drawn(found)]
 
     return step
+
+
+def _real_constants(exponents: Held) -> Array | None:
+    """Exponents that are constant, real and finite, as float64 [1, ...]; None for others."""
+    if isinstance(exponents, Drawn):
+        return None
+    wide = exponents.array.astype(np.complex128)[None]
+    return wide.real if np.isfinite(wide).all() and not wide.imag.any() else None
 
 
 def _compare(node: Node, evaluator: Evaluator) -> Step:

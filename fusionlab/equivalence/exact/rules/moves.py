@@ -52,8 +52,8 @@ def _broadcast_in_dim(node: Node, evaluator: Evaluator) -> Step:
 
     def move(arrays: Sequence[Array]) -> Array:
         [x] = arrays
-        turned = x.transpose(0, *(order + 1)) if len(axes) > 1 else x
-        return np.broadcast_to(turned.reshape(len(x), *inner), (len(x), *shape))
+        ordered = x.transpose(0, *(order + 1)) if len(axes) > 1 else x
+        return np.broadcast_to(ordered.reshape(len(x), *inner), (len(x), *shape))
 
     return moving(node, evaluator, move)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from fusionlab.codegen.raising_rules.reduction import ascending_keys, combiner
 from fusionlab.codegen.raising_rules.rule import integers
 from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, Uncovered
-from fusionlab.hlo.flat import Node, Region
+from fusionlab.hlo.flat import Node
 
 _NATIVE: dict[str, Callable[[Array, Array], Any]] = {
     "add": np.add,
@@ -38,18 +39,20 @@ def _reduce(node: Node, evaluator: Evaluator) -> Step:
     name = combiner(node.regions[0]) if half == 1 else "custom"
     axes = tuple(axis + 1 for axis in integers(node.attributes["dimensions"]))
     shape = node.results[0].type.shape
-    kept = [axis for axis in range(len(node.operands[0].type.shape) + 1) if axis not in axes]
+    given = node.operands[0].type.shape
+    kept = [axis for axis in range(len(given) + 1) if axis not in axes]
+    count = math.prod(given[axis - 1] for axis in axes)
     boolean, floats = node.operands[0].type.dtype == "i1", evaluator.is_float(node.operands[0])
     exact = _combining(name, boolean, evaluator.arithmetic if floats else None) if name in _NATIVE else None
 
     def last(x: Array) -> Array:
         """The reduced axes as one, the last."""
-        return x.transpose(*kept, *axes).reshape(len(x), *shape, -1)
+        return x.transpose(*kept, *axes).reshape(len(x), *shape, count)
 
     def combined(x: Array, initial: Array, function: Callable[[Array, Array], Array]) -> Array:
         found = initial.reshape(len(initial), *(1,) * len(shape))
         parts = last(x)
-        for at in range(parts.shape[-1]):
+        for at in range(count):
             found = function(found, parts[..., at])
         return np.broadcast_to(found, (max(len(x), len(initial)), *shape))
 
@@ -59,10 +62,9 @@ def _reduce(node: Node, evaluator: Evaluator) -> Step:
         for operand, value in zip(operands[half:], node.operands[half:], strict=True):
             initial = evaluator.lifted(operand, value)
             found.append(Drawn(initial.reshape(len(initial), *(1,) * len(shape))))
-        for at in range(arrays[0].shape[-1]):
-            found = elementwise_region(
-                evaluator, node.regions[0], [*found, *(Drawn(a[..., at]) for a in arrays)], len(shape), environment
-            )
+        captured = {value: _widened(environment[value], len(shape)) for value in evaluator.captured(node.regions[0])}
+        for at in range(count):
+            found = evaluator.region(node.regions[0], [*found, *(Drawn(a[..., at]) for a in arrays)], captured)
         return [Drawn(np.broadcast_to(held.array, (len(held.array), *shape))) for held in found]
 
     def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -78,25 +80,18 @@ def _reduce(node: Node, evaluator: Evaluator) -> Step:
         if name == "add" and floats:
             total = evaluator.arithmetic.sum(x, axes)
             return [Drawn(evaluator.arithmetic.add(total, initial.reshape(len(initial), *(1,) * len(shape))))]
-        if not floats:
+        if not floats and count:
             dtype, function = x.dtype, _combining(name, boolean, None)
             total = function.reduce(x, axis=axes, dtype=dtype)  # type: ignore[attr-defined]
             return [Drawn(np.asarray(function(total, initial.reshape(len(initial), *(1,) * len(shape)))).astype(dtype))]
-        return [Drawn(combined(x, initial, exact))]
+        return [Drawn(np.asarray(combined(x, initial, exact)).astype(x.dtype))]
 
     return step
 
 
-def elementwise_region(
-    evaluator: Evaluator, region: Region, arguments: Sequence[Held], rank: int, environment: Environment
-) -> list[Held]:
-    """A region of scalars applied to arrays [draws, ...] of ``rank`` further axes."""
-    widened = {
-        value: Drawn(held.array.reshape(len(held.array), *(1,) * rank))
-        for value, held in environment.items()
-        if isinstance(held, Drawn) and held.array.ndim == 1
-    }
-    return evaluator.region(region, arguments, {**environment, **widened})
+def _widened(held: Held, rank: int) -> Held:
+    """A drawn scalar with ``rank`` axes of extent 1."""
+    return Drawn(held.array.reshape(-1, *(1,) * rank)) if isinstance(held, Drawn) and held.array.ndim == 1 else held
 
 
 def _reduce_window(node: Node, evaluator: Evaluator) -> Step:
