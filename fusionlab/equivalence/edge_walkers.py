@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 NEAR_BOHR = (2e-4, 3e-3, 0.01, 0.05)
-"""Distances of two particles near their coalescence: a floor of 0.005 bohr under lengths shows at the first two, a cap of
-1/r at 1,000 at the first, also where the dtype's epsilon (1.2e-7 bohr^2) is added to the squared length. A term that is
-wrong within a shell between coalescence and usual distances shows at the last two."""
+"""Distances of two particles near their coalescence: a floor of 0.005 bohr under lengths shows at the first two, a cap
+of 1/r at 1,000 at the first, also where the dtype's epsilon (1.2e-7 bohr^2) is added to the squared length. A term that
+is wrong within a shell between coalescence and usual distances shows at the last two."""
 FAR_BOHR = (24.0, 17.0, 50.0, 8.0, 12.0)
 """Distances of a far electron from the centre of the nuclei. At 50 bohr psi may underflow, at 17 a network that
 saturates may not have done so yet; 8 and 12 lie between the electrons of a molecule and these."""
