@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fusionlab.codegen.raising import RaiseError
 from fusionlab.equivalence.brute_force import ask_brute_force
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.evidence import Evidence
@@ -21,6 +22,7 @@ from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import Sample, roundings_of, signature_samples, workload_samples
 from fusionlab.equivalence.tolerances import Pairs
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
+from fusionlab.errors import CompileError
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
@@ -118,7 +120,8 @@ def compare(
 ) -> Verdict:
     """Run everything on every sample; the verdict over all of them.
 
-    ``narrowed`` makes the original in float32, which outputs in float64 are judged by where they are off.
+    ``narrowed`` makes the original in float32, by whose loss outputs in float64 are judged where they are off; where
+    that cannot be raised or compiled, they are judged without it.
 
     ``raised`` is the original as raising understands it, which must agree with ``original``; ``oracles`` are asked
     about truth at the first sample, and the verdict is ``not-checked`` where one does not agree.
@@ -179,7 +182,13 @@ class _Nearby:
 
     @functools.cached_property
     def _narrowed(self) -> list[np.ndarray]:
-        return [] if self._in_float32 is None else self._in_float32()(self._sample.arrays)
+        """All outputs in float32; none where the original cannot be computed so: then tolerances are smaller."""
+        if self._in_float32 is None:
+            return []
+        try:
+            return self._in_float32()(self._sample.arrays)
+        except (CompileError, RaiseError):
+            return []
 
     def narrowed(self, output: int, original: np.ndarray) -> np.ndarray | None:
         """One output computed in float32, where ``original`` is of float64; None where it is not."""

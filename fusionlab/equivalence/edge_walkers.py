@@ -11,16 +11,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-NEAR_BOHR = (2e-4, 3e-3)
-"""Distances of two particles near their coalescence: a floor of 0.005 bohr under lengths shows at both, a cap of 1/r at
-1,000 at the first, also where the dtype's epsilon (1.2e-7 bohr^2) is added to the squared length."""
-FAR_BOHR = (24.0, 17.0, 50.0)
+NEAR_BOHR = (2e-4, 3e-3, 0.01, 0.05)
+"""Distances of two particles near their coalescence: a floor of 0.005 bohr under lengths shows at the first two, a cap
+of 1/r at 1,000 at the first, also where the dtype's epsilon (1.2e-7 bohr^2) is added to the squared length. A term that
+is wrong within a shell between coalescence and usual distances shows at the last two."""
+FAR_BOHR = (24.0, 17.0, 50.0, 8.0, 12.0)
 """Distances of a far electron from the centre of the nuclei. At 50 bohr psi may underflow, at 17 a network that
-saturates may not have done so yet."""
+saturates may not have done so yet; 8 and 12 lie between the electrons of a molecule and these."""
 ALL_FAR_BOHR = 50.0
 """So far away log|psi| of a few electrons is below what float32 can exponentiate (-88), and each orbital is not."""
-FEWEST = 5
-"""A table's first entries, which also occur where there are fewer walkers."""
 
 _X = np.array([0.6, -0.48, 0.64])
 """A unit vector in no special direction."""
@@ -95,7 +94,13 @@ def _far_away(bohr: float) -> Edges:
     )
 
 
-NEAR: Edges = tuple(edge for bohr in NEAR_BOHR for edge in _near(bohr))
+_ALL_PAIRS = 2
+"""So many of the distances of ``NEAR_BOHR`` occur with every pair of particles; the others with three of the five."""
+NEAR: Edges = (
+    *(edge for bohr in NEAR_BOHR[:_ALL_PAIRS] for edge in _near(bohr)),
+    *(_near(bohr)[which] for bohr in NEAR_BOHR[_ALL_PAIRS:] for which in (0, 1, 3)),
+)
+"""16 kinds, as many as a check has walkers: one sample."""
 FAR: Edges = (
     *_far_away(FAR_BOHR[0]),
     (f"every electron {ALL_FAR_BOHR:g} bohr away", functools.partial(_all_far, bohr=ALL_FAR_BOHR)),

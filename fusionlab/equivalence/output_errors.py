@@ -13,7 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.equivalence.distances import decades, ulp_distance, ulp_histogram
-from fusionlab.equivalence.tolerances import FLOAT64_FACTOR, SPREAD_FACTOR, Pairs, tolerance_of, tolerances_in_float64
+from fusionlab.equivalence.tolerances import (
+    FLOAT64_FACTOR,
+    SPREAD_FACTOR,
+    Pairs,
+    allowance_of_narrowed,
+    tolerance_of,
+    tolerances_in_float64,
+)
 from fusionlab.equivalence.verdict import OutputError
 
 
@@ -53,10 +60,11 @@ def compare_output(name: str, columns: Columns, *, typical: bool) -> Found:
         wrong = _integer_distance(original, rewritten)
         error = float(np.max(wrong, initial=0.0))
         return Found(OutputError(name, error, 0.0, error, 0.0, bitwise), _place(wrong), np.zeros(0, int), Counter())
-    errors, tolerance, errors64, allowed64 = _errors_and_tolerances(columns)
-    ratio64 = _ratio(errors64, allowed64)
-    ratio = np.maximum(errors / (tolerance or 1.0), ratio64)
-    worst, (worst64, tolerance64) = float(np.max(errors, initial=0.0)), _furthest(errors64, allowed64, ratio64)
+    errors, allowed, errors64, allowed64 = _errors_and_tolerances(columns)
+    own, ratio64 = _ratio(errors, allowed), _ratio(errors64, allowed64)
+    ratio = np.maximum(own, ratio64)
+    worst, tolerance = _furthest(errors, allowed, own)
+    worst64, tolerance64 = _furthest(errors64, allowed64, ratio64)
     ulps = ulp_distance(original, rewritten)
     most = float(np.max(ulps, initial=0.0))
     found = OutputError(name, worst, tolerance, worst64, tolerance64, bitwise, most)
@@ -80,16 +88,17 @@ def _ratio(errors: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         return np.where(errors > 0, errors / allowed, 0.0)
 
 
-def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-    """Errors and tolerance in the original's own dtype, and errors and tolerances in float64."""
+def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Errors and tolerances of all elements in the original's own dtype, and in float64."""
     truth, original = columns.truth, columns.original
     if _is_sign(truth, original):
         return _sign_errors(columns)
-    tolerance = tolerance_of(truth, original, columns.nearby, columns.narrowed, factor=columns.spread_factor)
+    tolerance = tolerance_of(truth, original, columns.nearby, factor=columns.spread_factor)
+    allowed = tolerance + allowance_of_narrowed(truth, columns.narrowed)
     reference = np.where(np.isfinite(truth), truth, original.astype(truth.dtype))
     errors = errors_of(columns.rewritten, reference, original)
     allowed64 = tolerances_in_float64(truth, original, columns.nearby, columns.narrowed)
-    return errors, tolerance, errors_of(columns.rewritten_float64, truth, truth), allowed64
+    return errors, allowed, errors_of(columns.rewritten_float64, truth, truth), allowed64
 
 
 def needs_more_roundings(columns: Columns) -> bool:
@@ -101,15 +110,17 @@ def needs_more_roundings(columns: Columns) -> bool:
     """
     if not jnp.issubdtype(columns.truth.dtype, jnp.inexact) or not columns.truth.size:
         return False
-    errors, tolerance, errors64, allowed64 = _errors_and_tolerances(columns)
-    if not (np.isfinite(errors).all() and np.isfinite(errors64).all()) or tolerance == 0:
+    errors, allowed, errors64, allowed64 = _errors_and_tolerances(columns)
+    if not (np.isfinite(errors).all() and np.isfinite(errors64).all()) or not allowed.any():
         return False
-    if (errors.max() <= tolerance) and (errors64 <= allowed64).all():
+    if (errors <= allowed).all() and (errors64 <= allowed64).all():
         return False
     original = columns.original
     if jnp.finfo(original.dtype).eps <= np.finfo(np.float64).eps:
         return True
-    return bool(errors64.max() <= tolerance * FLOAT64_FACTOR * np.finfo(np.float64).eps / jnp.finfo(original.dtype).eps)
+    return bool(
+        errors64.max() <= allowed.max() * FLOAT64_FACTOR * np.finfo(np.float64).eps / jnp.finfo(original.dtype).eps
+    )
 
 
 def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
@@ -132,7 +143,7 @@ def _is_sign(truth: np.ndarray, original: np.ndarray) -> bool:
     return bool(np.isin(both, (-1.0, 0.0, 1.0)).all() and (both == -1.0).any())
 
 
-def _sign_errors(columns: Columns) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+def _sign_errors(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """A sign is right or wrong: it is truth's in float64, and the original's wherever that is truth's.
 
     What the original loses would allow 2 x SPREAD_FACTOR as soon as it has one sign wrong.
@@ -143,7 +154,7 @@ def _sign_errors(columns: Columns) -> tuple[np.ndarray, float, np.ndarray, np.nd
     off = np.where(right | ~np.isin(rewritten, (-1.0, 0.0, 1.0)), np.abs(rewritten - truth), 0.0)
     errors = np.where(np.isnan(off), np.inf, off)
     errors64 = errors_of(columns.rewritten_float64, truth, truth)
-    return errors, 0.0, errors64, np.zeros(truth.shape)
+    return errors, np.zeros(truth.shape), errors64, np.zeros(truth.shape)
 
 
 _FEWEST_FOR_A_MEAN = 4

@@ -11,7 +11,7 @@ import numpy as np
 
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.equivalence.counterexample import Counterexample
-from fusionlab.equivalence.edge_walkers import FAR, FEWEST, NEAR, edge_walkers
+from fusionlab.equivalence.edge_walkers import FAR, NEAR, edge_walkers
 from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
@@ -74,10 +74,9 @@ def workload_samples(workload: Workload) -> Iterator[Sample]:
 def _at_edges(
     walkers: np.ndarray, nuclei: Sequence[Sequence[float]]
 ) -> Iterator[tuple[str, np.ndarray, tuple[str, ...]]]:
-    """(what they are, walkers, what each of them is): near walkers and far ones, each once, or more often where there
-    are too few walkers for the kinds that must occur."""
+    """(description, walkers, kind of each walker): near walkers and far ones, as often as all kinds need to occur."""
     for name, edges in (("near walkers", NEAR), ("far walkers", FAR)):
-        for first in range(0, FEWEST, len(walkers) or FEWEST):
+        for first in range(0, len(edges), len(walkers) or len(edges)):
             yield (name, *edge_walkers(walkers, nuclei, edges, first))
 
 
@@ -136,7 +135,8 @@ def signature_samples(program: Program) -> Iterator[Sample]:
         yield Sample(f"seed {seed}", tuple(arrays))
     if at is not None:
         nuclei = _nuclei(program)
-        arrays = _near_one(_drawn(program, EDGE_SEED, fan_in=True), len(nuclei))
+        drawn = _drawn(program, EDGE_SEED, fan_in=True)
+        arrays = [array if index == at else _near_one(array, len(nuclei)) for index, array in enumerate(drawn)]
         for edge, walkers, kinds in _at_edges(arrays[at], nuclei):
             moved = (*arrays[:at], walkers, *arrays[at + 1 :])
             yield Sample(f"seed {EDGE_SEED}, {edge}", moved, typical=False, kinds=kinds)
@@ -157,15 +157,11 @@ def _over_fan_in(array: np.ndarray) -> np.ndarray:
     return np.asarray(array / np.sqrt(np.prod(array.shape[:-1]))).astype(array.dtype)
 
 
-def _near_one(arrays: list[np.ndarray], nuclei: int) -> list[np.ndarray]:
-    """``arrays`` with those that have one number per nucleus and something else (exponents and weights of envelopes)
-    about one, as they are in models: with exponents about zero, log|psi| would not become small far away."""
-
-    def shifted(array: np.ndarray) -> np.ndarray:
-        of_nuclei = array.ndim > 1 and nuclei in (array.shape[0], array.shape[-1]) and array.dtype.kind == "f"
-        return np.asarray(1 + 0.1 * array).astype(array.dtype) if of_nuclei else array
-
-    return [shifted(array) for array in arrays]
+def _near_one(array: np.ndarray, nuclei: int) -> np.ndarray:
+    """A parameter that has one number per nucleus and something else (exponents and weights of envelopes) about one, as
+    it is in models: with exponents about zero, log|psi| would not become small far away. Others as they are."""
+    of_nuclei = array.ndim > 1 and nuclei in (array.shape[0], array.shape[-1]) and array.dtype.kind == "f"
+    return np.asarray(1 + 0.1 * array).astype(array.dtype) if of_nuclei else array
 
 
 def _nuclei(program: Program) -> Sequence[Sequence[float]]:

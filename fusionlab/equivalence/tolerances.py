@@ -12,10 +12,11 @@ is lost to narrow types, is as strict as before. What is wrong by its precision 
 float32) is further off than what an original without narrow parts loses.
 
 Where its inputs are rounded otherwise, a float64 program need not move although it loses: 1 - p of a softmax that is
-all or nothing is a whole number of half roundings of 1 at all of them, and a Laplacian multiplies it by the square of
-the scores. The same program computed in float32 loses as many roundings of float32, which are seen in float64. So an
-element may also be off by what it loses there, in roundings of float64, times what any float32 program is allowed: no
-wrong rewriting gets room by it that the same rewriting of the program in float32 would not have.
+all or nothing is an integer multiple of half a rounding of 1 at all of them, and a Laplacian multiplies it by the
+square of the scores. The same program computed in float32 loses as many roundings of float32, which float64 shows.
+So an element may also be off by what it loses there itself, in roundings of float64, times what any float32 program is
+allowed: no wrong rewriting gets room by it that the same rewriting of the program in float32 would not have, and what
+is ill-conditioned at one walker allows nothing at the others.
 """
 
 from __future__ import annotations
@@ -42,18 +43,17 @@ def tolerance_of(
     truth: np.ndarray,
     original: np.ndarray,
     nearby: Pairs = (),
-    narrowed: np.ndarray | None = None,
     *,
     factor: float = SPREAD_FACTOR,
 ) -> float:
-    """What ``original`` loses against truth, here or at one of ``nearby``, times ``factor``; one figure for all
-    elements. ``narrowed`` is a float64 original computed in float32."""
+    """What ``original`` loses against truth at its worst element, here or at one of ``nearby``, times ``factor``; one
+    figure for all elements."""
     epsilon = _epsilon(original)
     loss = max((_most(element_loss(*pair)) for pair in ((truth, original), *nearby)), default=0.0)
     scale = max(_most(_scale(*pair)) for pair in ((truth, original), *nearby))
     if _is_wide(original):
         moved = max((_most(element_loss(truth, other)) for other, _ in nearby), default=0.0)
-        return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * (moved + loss) + _most(_narrow(truth, narrowed))
+        return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * (moved + loss)
     return factor * (loss + epsilon * scale)
 
 
@@ -68,7 +68,7 @@ def tolerances_in_float64(
     scale, epsilon, epsilon64 = _scale(truth, original), _epsilon(original), float(np.finfo(np.float64).eps)
     if _is_wide(original):
         moved = np.max([element_loss(truth, other) for other, _ in nearby], axis=0) if nearby else np.zeros(truth.shape)
-        own = FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved + _narrow(truth, narrowed)
+        own = FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved + allowance_of_narrowed(truth, narrowed)
     else:
         loss = np.max([element_loss(*pair) for pair in ((truth, original), *nearby)], axis=0)
         own = SPREAD_FACTOR * FLOAT64_FACTOR * (epsilon64 / epsilon) * (loss + epsilon * scale)
@@ -80,8 +80,9 @@ def tolerances_in_float64(
     return np.asarray(np.maximum(own, np.where(truth == 0, max(floor, zero), floor)))
 
 
-def _narrow(truth: np.ndarray, narrowed: np.ndarray | None) -> np.ndarray:
-    """What a float64 program may lose of each element, from what it loses in float32."""
+def allowance_of_narrowed(truth: np.ndarray, narrowed: np.ndarray | None) -> np.ndarray:
+    """What each element of a float64 program may be off beside its other tolerances, in either comparison: what it
+    loses computed in float32 (``narrowed``), in roundings of float64; zeros without ``narrowed``. Of truth's shape."""
     if narrowed is None:
         return np.zeros(truth.shape)
     ratio = float(np.finfo(np.float64).eps) / _epsilon(narrowed)

@@ -148,7 +148,7 @@ class TurnedLaplacian(ForwardLaplacian):
     raising: Turning
 
     def differentiable(self, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
-        """As ForwardLaplacian's; of a composite its parts where something is turned."""
+        """As ForwardLaplacian's; a composite is evaluated step by step where a predicate in it is inverted."""
         results = super().differentiable(node, environment)
         if node not in self.composites or not any(map(self.raising.turned_keys, self.composites[node].steps)):
             return results

@@ -89,7 +89,7 @@ def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
 def find_laplacian(question: DirectionSum) -> Laplacian:
     """What ``question`` is the Laplacian of; NoLaplacian if that is no value of the program.
 
-    It is searched among what stands before the loop, then among what stands behind it and does not need it: a loop that
+    It is searched among what stands before the loop, then among what follows it and does not need it: a loop that
     computes the function anew in every trip may be written before the function itself is called.
     """
     tried: dict[Value, None] = {}

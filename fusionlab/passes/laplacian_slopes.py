@@ -41,13 +41,13 @@ def slopes(
     """The slope of each of ``nodes``, element by element; of an exponential, which underflows at masked elements, the
     largest. ``every`` node of the program may be needed; ``environment`` has what is known."""
     inner = dict(environment)
-    read = [value for node in nodes for value in (_argument(node), node.results[0]) if value is not None]
+    read = [value for node in nodes for value in (_argument(node), _offset(node), node.results[0]) if value is not None]
     raising.run(live_nodes(every, list(inner), read), inner)
     return [_slope(node, inner) for node in nodes]
 
 
 def _argument(node: Node) -> Value | None:
-    """What ``node`` saturates in: of 1 / (1 + exp(u)) it is u; None where it does not saturate."""
+    """What ``node`` saturates in: of c / (a + exp(u)) it is u; None where it does not saturate."""
     if node.name in _SLOPES or node.name == "stablehlo.exponential":
         return node.operands[0]
     if node.name != "stablehlo.divide" or filling(node.operands[0]) is None:
@@ -56,8 +56,16 @@ def _argument(node: Node) -> Value | None:
     if total is None or total.name != "stablehlo.add":
         return None
     powers = [v.producer for v in total.operands if v.producer is not None and filling(v) is None]
-    power = powers[0] if len(powers) == 1 else None
+    power = powers[0] if len(powers) == 1 and _offset(node) is not None else None
     return power.operands[0] if power is not None and power.name == "stablehlo.exponential" else None
+
+
+def _offset(node: Node) -> Value | None:
+    """The constant a of c / (a + exp(u)); None of other nodes."""
+    total = node.operands[1].producer if node.name == "stablehlo.divide" else None
+    if total is None or total.name != "stablehlo.add":
+        return None
+    return next((value for value in total.operands if filling(value) is not None), None)
 
 
 def _slope(node: Node, environment: Mapping[Value, Any]) -> Any:
@@ -67,8 +75,17 @@ def _slope(node: Node, environment: Mapping[Value, Any]) -> Any:
     if node.name == "stablehlo.exponential":
         return jnp.max(jnp.abs(y), initial=0.0)
     if node.name == "stablehlo.divide":
-        return jnp.exp(-jnp.abs(u)) / (1 + jnp.exp(-jnp.abs(u))) ** 2
+        offset = _offset(node)
+        assert offset is not None
+        return _slope_of_fraction(u, environment[offset])
     return jnp.abs(_SLOPES[node.name](u, y))
+
+
+def _slope_of_fraction(u: Any, a: Any) -> Any:
+    """|d/du 1 / (a + exp(u))| in units of 1/a: that of the logistic function at u - log|a|, about which it moves. Of an
+    ``a`` of 0 it is 1: exp(-u) does not saturate but as the exponential does, which has a slope of its own."""
+    small = jnp.exp(-jnp.abs(u - jnp.log(jnp.abs(a))))
+    return jnp.where(a == 0, 1.0, small / (1 + jnp.sign(a) * small) ** 2)
 
 
 def vanishing(

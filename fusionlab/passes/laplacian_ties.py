@@ -67,7 +67,7 @@ def _within(value: Value) -> tuple[Value, ...]:
 
 
 Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
-"""What the program gives beside what is to be put in its place."""
+"""Arrays that the program returns, each beside the array that is to replace it."""
 
 
 DIFFERS = (
@@ -89,9 +89,9 @@ def paired(target: np.ndarray, laplacian: np.ndarray, gradients: Arrays, rows: n
 def differing_where_tied(
     evaluate: Callable[[Arrays], Pairs], draw: Callable[[], Arrays], particles: tuple[int, int], plain: Sequence[Pairs]
 ) -> set[int]:
-    """Which of the pairs that ``evaluate`` gives differ at positions and parameters with ties.
+    """The indices of those pairs returned by ``evaluate`` that differ at positions and parameters with ties.
 
-    ``draw`` gives inputs: positions of walkers, ``particles`` (electrons, coordinates of each), then parameters.
+    ``draw`` returns inputs: positions of walkers, ``particles`` (electrons, coordinates of each), then parameters.
     ``plain`` are pairs at other points, for their size. Only what is finite in the program counts, and stays the same
     when parameters change by roundings: at coalescence many programs are singular.
     """

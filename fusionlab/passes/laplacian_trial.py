@@ -379,15 +379,19 @@ def _rounded(arrays: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
 
 
 def _agree(which: int, at: int, scale: float, results: Sequence[Any], usual: float) -> bool:
-    """Whether sum and Laplacian of the first of ``results`` agree where both are finite.
+    """Whether sum and Laplacian of the first of ``results`` agree where the sum is finite in all of them.
 
     The others are of other roundings of the same inputs: far away psi underflows, and electrons at very different
-    distances make it ill-conditioned. ``usual`` is the size of the sum near by.
+    distances make it ill-conditioned. ``usual`` is the size of the sum near by. A Laplacian that is not finite where
+    the sum is differs.
     """
-    found = np.stack([np.stack([result[0][which], scale * result[2][at]]) for result in results])
-    finite = np.isfinite(found).all((0, 1))
+    sums = np.stack([result[0][which] for result in results])
+    laps = np.stack([scale * result[2][at] for result in results])
+    finite = np.isfinite(sums).all(0)
+    if not np.isfinite(laps[:, finite]).all():
+        return False
+    found = np.stack([sums, laps], axis=1)[..., finite]
     first = found[0]
-    with np.errstate(invalid="ignore"):
-        spread = np.abs(found - first).max((0, 1))
-        allowed = TOLERANCE * np.abs(first).max(0) + _SPREAD_FACTOR * spread + _NEGLIGIBLE * usual
-        return bool((np.abs(first[0] - first[1]) <= allowed)[finite].all())
+    spread = np.abs(found - first).max((0, 1))
+    allowed = TOLERANCE * np.abs(first).max(0) + _SPREAD_FACTOR * spread + _NEGLIGIBLE * usual
+    return bool((np.abs(first[0] - first[1]) <= allowed).all())

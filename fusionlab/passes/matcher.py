@@ -1,9 +1,4 @@
-"""Patterns of operations (``hlo/patterns.py``), and the walk that rewrites what they match.
-
-op("divide", "x", number("c"))      x is any value, c a constant all of whose elements are one number
-op("add", "x", op("negate", "x"))   one name is one value; add, multiply and their like match in both orders
-op("multiply", 1.0, "x")            that number
-"""
+"""Patterns of operations (``hlo/patterns.py``), and the walk that rewrites what they match."""
 
 from __future__ import annotations
 

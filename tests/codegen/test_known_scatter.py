@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.codegen.raising import Raising, raise_program
+from fusionlab.codegen.raising import JaxRefusal, Raising, raise_program
 from fusionlab.hlo.flat import flatten
 
 _random = np.random.default_rng(5)
@@ -63,3 +63,15 @@ def test_a_scatter_that_is_more_than_moving_stays(function, lowered):
     names, ours = scattered(function)(lowered, A, U)
     assert any("scatter" in name for name in names)
     np.testing.assert_allclose(ours, np.asarray(jax.jit(function)(A, U)), rtol=1e-6)
+
+
+def test_updates_of_another_number_are_refused(lowered):
+    """As where a program is raised at another number of walkers."""
+    rows = np.ones((2, 4), np.float32)
+    flat = flatten(
+        lowered(
+            lambda u: np.zeros((5, 4), np.float32) + jax.numpy.zeros((5, 4)).at[np.array([3, 1])].set(u), rows
+        ).parse()
+    )
+    with pytest.raises(JaxRefusal, match="scatter cannot be expressed in JAX"):
+        raise_program(flat, Raising(fold=True, shapes={flat.arguments[0]: (3, 4)}))(np.ones((3, 4), np.float32))

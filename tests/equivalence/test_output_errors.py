@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.codegen.raising import RaiseError
 from fusionlab.equivalence.check import check_programs, compare
 from fusionlab.equivalence.output_errors import Columns, compare_output, needs_more_roundings
 from fusionlab.equivalence.samples import Sample
+from fusionlab.errors import CompileError
 
 
 def columns(truth, original, rewritten, rewritten64=None):
@@ -139,3 +141,61 @@ def test_a_float64_program_may_lose_what_its_narrow_parts_lose(dtype, lowered):
     assert check_programs(original, other).passed
     assert check_programs(original, wrong).verdict == "different"
     assert check_programs(wide, narrowed).verdict == "different"
+
+
+def test_an_ill_conditioned_walker_allows_no_narrowed_part_at_the_others(lowered):
+    """In float32 (1e5 + x) - 1e5 loses a hundredth of the first row, which allows 1e-7 there and nowhere else."""
+
+    def function(narrow):
+        def values(x):
+            hidden = jnp.tanh(x[:, 0])
+            return (hidden.astype(narrow).astype(x.dtype) + x[:, 1]) - x[:, 1]
+
+        return values
+
+    rows = np.zeros((8, 2))
+    rows[:, 0] = np.linspace(0.3, 0.7, 8)
+    rows[0, 1] = 1e5
+    with jax.enable_x64(True):
+        wide, narrow = (
+            lowered(function(dtype), jax.ShapeDtypeStruct(rows.shape, "float64")) for dtype in ("float64", "float32")
+        )
+    assert check_programs(wide, narrow, [Sample("seed 1", (rows,))]).verdict == "different"
+
+
+def in_float64(rewritten, narrowed):
+    truth = np.linspace(1.0, 2.0, 8)
+    nearby = ((truth, truth),)
+    return compare_output(
+        "output 0", Columns(truth, truth, rewritten(truth), rewritten(truth), nearby, narrowed(truth)), typical=False
+    ).error
+
+
+@pytest.mark.parametrize(("row", "right"), [(0, True), (1, False)])
+def test_what_float32_loses_is_allowed_at_the_walker_that_loses_it(row, right):
+    narrowed = np.linspace(1.0, 2.0, 8).astype(np.float32)
+    narrowed[0] += np.float32(0.01)
+    found = in_float64(lambda truth: truth + 5e-8 * (np.arange(8) == row), lambda truth: narrowed)
+    assert found.passed is right
+
+
+@pytest.mark.parametrize("failure", [RaiseError("it has no counterpart"), CompileError("it does not compile")])
+def test_a_run_in_float32_that_fails_is_no_verdict(failure):
+    x = np.linspace(1.0, 2.0, 8)
+
+    def fails():
+        raise failure
+
+    def verdict(factor):
+        return compare(
+            [Sample("seed 1", (x,))],
+            truth=lambda arrays: [arrays[0]],
+            original=lambda arrays: [arrays[0]],
+            rewritten=lambda arrays: [arrays[0] * factor],
+            rewritten_float64=lambda arrays: [arrays[0] * factor],
+            walkers=None,
+            narrowed=fails,
+        )
+
+    assert verdict(1 + 1e-9).verdict == "different"
+    assert verdict(1 + 1e-13).passed

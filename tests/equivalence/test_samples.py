@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.equivalence import equilibrated as chain
-from fusionlab.equivalence.edge_walkers import ALL_FAR_BOHR, FAR, FAR_BOHR, FEWEST, NEAR, NEAR_BOHR
+from fusionlab.equivalence.edge_walkers import ALL_FAR_BOHR, FAR, FAR_BOHR, NEAR, NEAR_BOHR
 from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.samples import EDGE_SEED, SEEDS, signature_samples, walkers_argument, workload_samples
 from fusionlab.hlo.program import TensorType
@@ -27,8 +27,7 @@ def split(workload, sample):
 def test_one_sample_per_seed_of_the_programs_types(samples):
     workload, found = samples
     abstract = jax.tree.leaves(jax.eval_shape(workload.inputs, 0))
-    assert len(found) == len(SEEDS) + 2
-    assert [sample.typical for sample in found] == [True, True, True, False, False]
+    assert [sample.typical for sample in found] == [True] * len(SEEDS) + [False] * 4
     for sample in found:
         assert [(a.shape, a.dtype) for a in sample.arrays] == [(a.shape, a.dtype) for a in abstract]
 
@@ -53,7 +52,7 @@ def test_the_last_walkers_are_the_first_with_two_electrons_exchanged(samples):
 
 def test_parameters_are_initial_once_and_perturbed_then(samples):
     workload, found = samples
-    for seed, sample in zip((*SEEDS, EDGE_SEED, EDGE_SEED), found, strict=True):
+    for seed, sample in zip((*SEEDS, *[EDGE_SEED] * 4), found, strict=True):
         initial = jax.tree.leaves(workload.inputs(seed)[0])
         given = jax.tree.leaves(split(workload, sample)[0])
         same = [np.array_equal(a, b) for a, b in zip(initial, given, strict=True)]
@@ -119,7 +118,7 @@ def test_samples_are_the_same_every_time(samples):
 
 def test_edge_walkers_are_near_coalescence_and_far_away(samples):
     workload, found = samples
-    near, far = (split(workload, sample)[1] for sample in found[-2:])
+    near, far = (split(workload, sample)[1] for sample in found[-4::2])
     nuclei = np.asarray(workload.nuclei)
     distances = [
         np.linalg.norm(near[i, one] - near[i, other]) for i, (one, other) in enumerate([(0, 1), (0, -1), (-2, -1)])
@@ -131,24 +130,55 @@ def test_edge_walkers_are_near_coalescence_and_far_away(samples):
     np.testing.assert_allclose([from_centre[0, -1], from_centre[1, 0]], FAR_BOHR[0], rtol=1e-5)
     np.testing.assert_allclose(from_centre[2], ALL_FAR_BOHR, rtol=1e-5)
     assert from_centre[:2, 1:-1].max() < FAR_BOHR[0] / 2
-    assert found[-1].kinds[0] == "last electron 24 bohr away"
-    assert len(found[-2].kinds) == len(found[-1].kinds) == len(near)
+    assert found[-2].kinds[0] == "last electron 24 bohr away"
+    assert all(len(sample.kinds) == len(near) for sample in found[-4:])
 
 
 @pytest.mark.parametrize("walkers", [1, 2, 3, 5, 16])
-def test_the_first_kinds_of_edge_walkers_occur_however_few_walkers_there_are(walkers, lowered):
+def test_all_kinds_of_edge_walkers_occur_however_few_walkers_there_are(walkers, lowered):
     program = lowered(lambda x: x, jax.ShapeDtypeStruct((walkers, 4, 3), "float32"))
     edges = [sample for sample in signature_samples(program) if not sample.typical]
     kinds = {kind for sample in edges for kind in sample.kinds}
-    assert kinds >= {name for edges in (NEAR, FAR) for name, _ in edges[:FEWEST]}
-    assert len(edges) == 2 * -(-FEWEST // walkers)
+    assert kinds == {name for edges in (NEAR, FAR) for name, _ in edges}
+    assert len(edges) == -(-len(NEAR) // walkers) + -(-len(FAR) // walkers)
+
+
+def test_distances_between_coalescence_and_the_molecule_and_beyond_it_occur(lowered):
+    """Of 16 walkers, the default of a check: one near and one far sample."""
+    program = lowered(lambda x: x, jax.ShapeDtypeStruct((16, 4, 3), "float32"))
+    near, far = (sample.arrays[0] for sample in signature_samples(program) if not sample.typical)
+    pairs = np.linalg.norm(near[:, 0] - near[:, 1], axis=-1)
+    to_nucleus = np.linalg.norm(near[:, 0], axis=-1)
+    from_nucleus = np.linalg.norm(far, axis=-1)
+    for bohr in (0.01, 0.05):
+        assert np.isclose(pairs, bohr, rtol=1e-3).any()
+        assert np.isclose(to_nucleus, bohr, rtol=1e-3).any()
+    for bohr in (8.0, 12.0):
+        assert np.isclose(from_nucleus, bohr, rtol=1e-3).any()
+
+
+@pytest.mark.parametrize("shape", [(16, 4, 3), (3, 4, 3)], ids=["three-coordinates", "three-walkers"])
+def test_walkers_are_not_taken_for_parameters_of_three_nuclei(shape, lowered):
+    nuclei = np.array([[0.0, 0.0, 0.0], [0.0, 1.4, 1.1], [0.0, -1.4, 1.1]], np.float32)
+
+    def function(walkers, exponents):
+        distances = jnp.linalg.norm(walkers[:, :, None] - nuclei, axis=-1)
+        return jnp.exp(-distances @ exponents).sum((1, 2))
+
+    program = lowered(function, jax.ShapeDtypeStruct(shape, "float32"), jax.ShapeDtypeStruct((3, 2), "float32"))
+    near, *_ = (sample for sample in signature_samples(program) if not sample.typical)
+    walkers, exponents = near.arrays
+    assert np.abs(exponents - 1).max() < 0.5
+    others = walkers[:, 2:-1]  # moved by no kind of near walkers
+    assert np.std(others) > 0.5  # of parameters about one it would be 0.1
 
 
 def test_an_electron_alone_is_far_and_near_a_nucleus(lowered):
-    program = lowered(lambda x: x, jax.ShapeDtypeStruct((10, 1, 3), "float32"))
+    program = lowered(lambda x: x, jax.ShapeDtypeStruct((16, 1, 3), "float32"))
     near, far = (sample.arrays[0] for sample in signature_samples(program) if not sample.typical)
     lengths = np.linalg.norm(near, axis=-1).ravel()
-    np.testing.assert_allclose(lengths[[3, 4, 8, 9]], np.repeat(NEAR_BOHR, 2), rtol=1e-4)
+    np.testing.assert_allclose(lengths[[3, 4, 8, 9]], np.repeat(NEAR_BOHR[:2], 2), rtol=1e-4)
+    np.testing.assert_allclose(lengths[[12, 15]], NEAR_BOHR[2:], rtol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(far, axis=-1).max(), 50, rtol=1e-5)
 
 
@@ -191,11 +221,11 @@ def test_a_signature_with_walkers_has_exchanged_and_edge_walkers(lowered):
     program = lowered(
         lambda w, x: x @ w, jax.ShapeDtypeStruct((3, 2), "float32"), jax.ShapeDtypeStruct((8, 4, 3), "float32")
     )
-    *typical, near, far = signature_samples(program)
-    for sample in typical:
+    found = list(signature_samples(program))
+    for sample in found[: len(SEEDS)]:
         walkers = sample.arrays[1]
         np.testing.assert_array_equal(walkers[-2:, [1, 0]], walkers[:2, [0, 1]])
-    assert [(edges.typical, len(edges.kinds)) for edges in (near, far)] == [(False, 8), (False, 8)]
+    assert [(edges.typical, len(edges.kinds)) for edges in found[len(SEEDS) :]] == [(False, 8)] * 4
 
 
 @pytest.mark.parametrize(

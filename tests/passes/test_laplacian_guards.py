@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.codegen.raising import raise_program
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Setting
+from fusionlab.passes.laplacian_trial import _agree
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .laplacian_functions import X, fori
@@ -256,3 +258,52 @@ def test_a_slope_that_is_seen_nowhere():
     _, result = rewritten(lambda x: jax.vmap(lambda y: (value(None, y), fori(value, None, y)))(x), X)
     assert not result.applied
     assert any("saturates wherever it was tried" in event.reason for event in result.events), result.events
+
+
+def sum_over_electrons(weight):
+    def value(_, y):
+        return (weight(jnp.sqrt((y**2).sum(-1))) * jnp.exp(-(y**2).sum(-1) / 400)).sum()
+
+    return value
+
+
+@pytest.mark.parametrize(("constant", "applied"), [(1e-8, True), (1.0, True), (1e-30, False)])
+def test_a_fraction_is_seen_where_its_own_constant_has_its_slope(constant, applied):
+    """c / (a + exp(u)) moves about u = log a, here at -18, 0 and -69, while u is above -60."""
+    value = sum_over_electrons(lambda r: 2.0 / (constant + jnp.exp(10.0 - r)))
+    _, result = rewritten(lambda x: jax.vmap(lambda y: (value(None, y), fori(value, None, y)))(x), X)
+    assert bool(result.applied) is applied
+    if not applied:
+        assert any("saturates wherever it was tried" in event.reason for event in result.events), result.events
+
+
+DIFFERENTIATED_WEIGHTS = {"tanh": jnp.tanh, "erf": jax.scipy.special.erf}
+
+
+@pytest.mark.parametrize(("width", "applied"), [(1.0, True), (0.1, False)])
+@pytest.mark.parametrize("name", DIFFERENTIATED_WEIGHTS)
+def test_a_weight_that_saturates_near_by_and_is_differentiated(name, width, applied):
+    """Within a shell of 0.1 bohr the slope is not seen for every electron: declined, though right."""
+    value = sum_over_electrons(lambda r: DIFFERENTIATED_WEIGHTS[name]((12 - r) / width))
+    _, result = rewritten(jax.vmap(lambda y: (value(None, y), fori(value, None, y))), X)
+    assert bool(result.applied) is applied
+    if not applied:
+        assert any("saturates wherever it was tried" in event.reason for event in result.events), result.events
+        return
+    at = np.random.default_rng(0).standard_normal(X.shape)
+    at[0, 0] *= 12.5 / np.linalg.norm(at[0, 0])
+    with jax.enable_x64(True):
+        _, found = raise_program(result.program)(at)
+        hessian = jax.vmap(jax.hessian(lambda y: value(None, y.reshape(X.shape[1:]))))(at.reshape(len(at), -1))
+        expected = jnp.trace(hessian, axis1=1, axis2=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_laplacian_that_is_not_finite_where_the_sum_is_differs():
+    def result(total, laplacian):
+        return [[np.array(total)], None, [np.array(laplacian)]]
+
+    assert _agree(0, 0, 1.0, [result([1.0, np.nan], [1.0, np.nan])], 1.0)
+    assert _agree(0, 0, 1.0, [result([1.0, np.nan], [1.0, 3.0])], 1.0)
+    for wrong in (np.nan, np.inf):
+        assert not _agree(0, 0, 1.0, [result([1.0, 2.0], [1.0, wrong])] * 4, 1.0)

@@ -24,7 +24,7 @@ def call_target(node: Node) -> str:
 
 def _getrf(node: Node, operands: list[Any], raising: Any) -> list[Any]:
     factors, pivots, _ = in_jax(node, lax.linalg.lu, operands[0])
-    return [factors, pivots + 1, jnp.zeros(raising.shape(node.results[2]), np.int32)]
+    return [factors, pivots + 1, in_jax(node, jnp.zeros, raising.shape(node.results[2]), np.int32)]
 
 
 def _pivots_to_permutation(node: Node, operands: list[Any], raising: Any) -> list[Any]:

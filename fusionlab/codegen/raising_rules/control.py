@@ -28,7 +28,7 @@ def _case(node: Node, operands: list[Any], raising: Any, environment: Any) -> li
     if (region := taken_branch(node)) is not None:
         return list(raising.region(region, environment)())
     branches = [raising.region(region, environment) for region in node.regions]
-    index = jnp.where(operands[0] < 0, np.int32(len(branches) - 1), operands[0])
+    index = in_jax(node, jnp.where, operands[0] < 0, np.int32(len(branches) - 1), operands[0])
     return list(in_jax(node, lax.switch, index, [lambda branch=branch: branch() for branch in branches]))
 
 

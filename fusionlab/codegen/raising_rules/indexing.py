@@ -75,7 +75,7 @@ def _scatter(node: Node, operands: list[Any], raising: Any, environment: Any) ->
         raise RaiseError(f"scatter combined by {name}", node)
     numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
     _require_trailing_index_vector(node, numbers.index_vector_dim, operands[1])
-    if raising.fold and (placed := placed_updates(name, numbers, operands)) is not None:
+    if raising.fold and (placed := placed_updates(node, name, numbers, operands)) is not None:
         return [placed]
     dimensions = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(numbers.update_window_dims),

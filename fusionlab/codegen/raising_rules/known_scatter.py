@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.raising_rules.rule import in_jax
+from fusionlab.hlo.flat import Node
 
-def placed_updates(combiner: str, numbers: Any, operands: Sequence[Any]) -> Any | None:
-    """``scatter(operand, indices, updates)`` without a scatter; None where that takes more than moving elements.
+
+def placed_updates(node: Node, combiner: str, numbers: Any, operands: Sequence[Any]) -> Any | None:
+    """``node``, ``scatter(operand, indices, updates)``, without a scatter; None where that takes more than moving
+    elements.
 
     The indices must be known, in range and all different, and name whole axes of ``operand``; what is not indexed is
     written whole. ``combiner`` is ``add`` or ``second`` (overwrite); ``numbers`` are StableHLO's
@@ -37,14 +42,19 @@ def placed_updates(combiner: str, numbers: Any, operands: Sequence[Any]) -> Any 
     source = np.full(math.prod(extents), -1)
     source[flat] = np.arange(flat.size)
 
+    def jax_of(function: Callable[..., Any], *given: Any) -> Any:
+        return in_jax(node, function, *given)
+
     def in_place(array: Any) -> Any:
         """[*extents, *kept] in the order of the operand's axes."""
-        return jnp.transpose(array, [[*axes, *kept].index(axis) for axis in range(len(axes) + len(kept))])
+        return jax_of(jnp.transpose, array, [[*axes, *kept].index(axis) for axis in range(len(axes) + len(kept))])
 
     batch = [axis for axis in range(np.ndim(updates)) if axis not in window]
-    rows = jnp.transpose(updates, [*batch, *window]).reshape(flat.size, *(np.shape(operand)[a] for a in kept))
-    moved = in_place(rows[np.maximum(source, 0)].reshape(*extents, *rows.shape[1:]))
+    ordered = jax_of(jnp.transpose, updates, [*batch, *window])
+    rows = jax_of(jnp.reshape, ordered, (flat.size, *(np.shape(operand)[a] for a in kept)))
+    read = jax_of(operator.getitem, rows, np.maximum(source, 0))
+    moved = in_place(jax_of(jnp.reshape, read, (*extents, *rows.shape[1:])))
     written = in_place((source >= 0).reshape(*extents, *(1 for _ in kept)))
     if combiner == "add" and not (isinstance(operand, np.ndarray) and not operand.any()):
-        moved = operand + moved
-    return jnp.where(written, moved, operand)
+        moved = jax_of(jnp.add, operand, moved)
+    return jax_of(jnp.where, written, moved, operand)

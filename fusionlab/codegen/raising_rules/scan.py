@@ -22,16 +22,16 @@ def _scan(node: Node, operands: list[Any], raising: Any, environment: Any) -> li
     inputs, initial = operands[: len(operands) - carries], operands[len(operands) - carries :]
     if carries == len(inputs) == 1 and _adds(region):
         sums = in_jax(node, _sums_from, initial[0], inputs[0], axis, reverse)
-        return [sums, lax.index_in_dim(sums, 0 if reverse else -1, axis, keepdims=False)]
+        return [sums, in_jax(node, lax.index_in_dim, sums, 0 if reverse else -1, axis, keepdims=False)]
     body = raising.region(region, environment)
 
     def step(carried: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         results = body(*given, *carried)
         return tuple(results[len(results) - carries :]), tuple(results[: len(results) - carries])
 
-    moved = tuple(jnp.moveaxis(one, axis, 0) for one in inputs)
+    moved = tuple(in_jax(node, jnp.moveaxis, one, axis, 0) for one in inputs)
     last, outputs = in_jax(node, lax.scan, step, tuple(initial), moved, reverse=reverse)
-    return [*(jnp.moveaxis(one, 0, axis) for one in outputs), *last]
+    return [*(in_jax(node, jnp.moveaxis, one, 0, axis) for one in outputs), *last]
 
 
 def _sums_from(initial: Any, array: Any, axis: int, reverse: bool) -> Any:
