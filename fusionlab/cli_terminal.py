@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import logging
 import os
 import sys
 import tempfile
@@ -59,10 +60,18 @@ def keep_native_log() -> Path | None:
     sys.stderr.flush()
     os.dup2(log, 2)
     os.close(log)
+    _log_failing_passes_to_descriptor_2()
     sys.stderr = os.fdopen(own, "w", buffering=1, encoding=sys.stderr.encoding, errors=sys.stderr.errors)
     with contextlib.suppress(OSError, ValueError):
         faulthandler.enable(sys.stderr)
     return path
+
+
+def _log_failing_passes_to_descriptor_2() -> None:
+    """The traceback of a pass that failed is for those who mend it; commands say so in one line on stderr."""
+    passes = logging.getLogger("fusionlab.passes")
+    passes.addHandler(logging.StreamHandler(os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)))
+    passes.propagate = False
 
 
 def _is_descriptor_2(stream: IO[str]) -> bool:

@@ -30,7 +30,7 @@ from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.measure.footprint import Footprint, footprint
 from fusionlab.measure.model_time import roofline_us
-from fusionlab.passes.contract import Applied, Event, Figures, Pass, Result, Setting
+from fusionlab.passes.contract import Applied, Event, Figures, Pass, Result, Setting, told_faults
 from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.workload import Workload
 
@@ -141,7 +141,14 @@ def _left_alone(original: Program, passes: Sequence[Pass], given: Circumstances,
         raise error
     given.progress(f"measure: no figures: {error}")
     pass_s = time.perf_counter() - started
-    return Outcome(original, original, print_pipeline(passes), result.events, pass_s, None, None, UNCHANGED)
+    verdict = _of_unchanged(result.events)
+    return Outcome(original, original, print_pipeline(passes), result.events, pass_s, None, None, verdict)
+
+
+def _of_unchanged(events: Sequence[Event]) -> Verdict:
+    """The verdict where no pass applied: nothing was compared where one should have and failed."""
+    fault = told_faults(events)
+    return Verdict("not-checked", reason=fault) if fault else UNCHANGED
 
 
 def lower(source: Workload | Program, given: Circumstances) -> Program:
@@ -230,7 +237,7 @@ def check(
     stand in for random ones; ``oracles`` are asked about the original.
     """
     if not result.applied:
-        return UNCHANGED
+        return _of_unchanged(result.events)
     if isinstance(source, Program):
         given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
         limit_s, samples = given.check_time_limit_s, None if inputs is None else [sample_of(inputs)]
@@ -300,6 +307,8 @@ def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[P
     """(original, rewritten) of ``source`` by the choices of ``result``; in words how they differ where they do."""
     program = lowering.lower(source, platform)
     again = run_pipeline(program, parse_pipeline(resolved_pipeline(result.events)), Setting(platform=platform))
+    if fault := told_faults(again.events):
+        return fault
     if _signature(again) != _signature(result):
         return f"the events differ: {_signature(again)}"
     return program, again.program

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from fusionlab.bisection.steps import Judge, Step
-from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nodes
+from fusionlab.codegen.raising import RaiseError, Raising, RaisingFault, live_nodes, raise_nodes
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.flat import FlatFunction, Value, flatten, reads
 from fusionlab.hlo.lowering import lower_traced
@@ -22,6 +22,8 @@ from fusionlab.passes.contract import Setting, VerificationError
 MOST_TRIALS = 24
 _PARTS = (0.9, 0.75, 0.5, 0.25, 0.1)
 """Where a program is cut: what is before becomes arguments."""
+_NOT_CUT = (RaiseError, RaisingFault, ValueError, TypeError, NotImplementedError)
+"""A part of a program need not be a program: its regions can be raised no more."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def reduce_program(step: Step, setting: Setting, judge: Judge, *, most_trials: i
         try:
             result = step.by.run(candidate, setting)
             return bool(result.applied) and judge(candidate, result.program).verdict == "different"
-        except (RaiseError, VerificationError, CompileError, InputError, ValueError, TypeError, NotImplementedError):
+        except (*_NOT_CUT, VerificationError, CompileError, InputError):
             return False
 
     for smaller in (_of_fewer_results, _of_inner_results, _cut):
@@ -107,7 +109,7 @@ def _sliced(program: Program, flat: FlatFunction, inputs: Sequence[Value], outpu
         read = {value for node in live for value in reads(node)} | set(outputs)
         inputs = [value for value in inputs if value in read]
         return _lowered(program, raise_nodes(flat.nodes, inputs, outputs), inputs)
-    except (RaiseError, ValueError, TypeError, NotImplementedError):
+    except _NOT_CUT:
         return None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Applied, Pass, Setting, applications
+from fusionlab.passes.contract import Applied, Declined, Pass, Setting, applications, faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 
 Judge = Callable[[Program, Program], Verdict]
@@ -37,17 +37,22 @@ class Step:
         return f"{self.by}, {which}, at {self.location or 'no scope'}"
 
 
-def steps_of(program: Program, passes: Sequence[Pass], setting: Setting) -> list[Step]:
-    """The steps from ``program`` to what ``passes`` make of it; a pass that chooses among others is what it chose."""
+def steps_of(program: Program, passes: Sequence[Pass], setting: Setting) -> tuple[list[Step], tuple[Declined, ...]]:
+    """The steps from ``program`` to what ``passes`` make of it, and those passes that failed.
+
+    A pass that chooses among others is what it chose.
+    """
     events = run_pipeline(program, passes, setting).events
+    failed = [*faults(events)]
     elementary = resolved_pipeline(events)
     found: list[Step] = []
     for pass_ in parse_pipeline(elementary) if elementary else ():
         with applications() as made:
-            result = pass_.run(program, setting)
+            result = run_pipeline(program, (pass_,), setting)
+        failed += faults(result.events)
         found += _steps_of_pass(pass_, program, result.program, result.applied, made)
         program = result.program
-    return found
+    return found, tuple(failed)
 
 
 def _steps_of_pass(

@@ -18,7 +18,7 @@ from fusionlab.hlo.diff.hunks import diff_programs
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import content_as_saved
 from fusionlab.output import require_plain_file, require_writable, write_whole
-from fusionlab.passes.contract import Pass
+from fusionlab.passes.contract import Pass, told_faults
 from fusionlab.passes.pipeline import parse_pipeline
 from fusionlab.reading import read_file
 from fusionlab.report.diff_view import print_diffs
@@ -110,8 +110,12 @@ def pipeline_text(options: ApplyOptions) -> str:
 def _finish(source: Workload | Program, options: ApplyOptions, outcome: Outcome) -> int:
     """Write the output and say on stderr what a person must know; the exit code."""
     verdict = outcome.equivalence
+    if fault := told_faults(outcome.events):
+        _say(f"{fault}; nothing was written")
     if verdict.verdict == "different":
         _say(f"the rewritten program is different and was not written; worst: {verdict.worst or verdict.reason}")
+        return 1
+    if fault:
         return 1
     if verdict.verdict == "not-checked" and not options.unchecked:
         _say(f"not checked, and not written ({verdict.reason}); --unchecked writes it all the same")

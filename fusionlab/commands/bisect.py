@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable
-from fusionlab.passes.contract import Pass, Setting
+from fusionlab.passes.contract import Declined, Pass, Setting, faults, told_faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
 from fusionlab.study import Circumstances, lower, rewrite
 from fusionlab.workload import Workload
@@ -46,35 +47,41 @@ def run_bisect(
     if folder.is_file():
         raise InputError(f"{folder}: is a file; --out names a folder")
     found = (_bisect_xla if options.xla else _bisect_passes)(source, options, given, folder)
+    if fault := told_faults(found.pop("faults", ())):
+        print(f"fusionlab: {fault}", file=sys.stderr)
     for line in found.pop("lines"):
         console.print(line, soft_wrap=True)
-    return {"name": name, **found}, 1 if found["different"] or found["not_checked"] else 0
+    return {"name": name, **found}, 1 if fault or found["different"] or found["not_checked"] else 0
 
 
 def _bisect_passes(
     source: Workload | Program, options: BisectOptions, given: Circumstances, folder: Path
 ) -> dict[str, Any]:
     passes = options.passes
+    failed: tuple[Declined, ...] = ()
     setting = Setting(platform=given.target.kind)
     if isinstance(source, Program):
         program = lower(source, given)
         judge = _judge_of_files(given)
     else:
         # What is chosen at the full number of walkers is repeated where a check is affordable.
-        chosen = resolved_pipeline(rewrite(lower(source, given), passes, given)[0].events)
+        events = rewrite(lower(source, given), passes, given)[0].events
+        chosen, failed = resolved_pipeline(events), faults(events)
         passes = parse_pipeline(chosen) if chosen else ()
         small = source.rebuild(walkers=given.check_walkers)
         program = lowering.lower(small, given.target.kind)
         judge = _judge_of_workload(small, program)
     given.progress("bisect: applying the passes one at a time")
-    steps = steps_of(program, passes, setting)
+    steps, failed_here = steps_of(program, passes, setting)
+    failed = (*failed, *failed_here)
     given.progress(f"bisect: judging {len(steps)} steps")
     judged = judge_steps(steps, judge)
     unknown = [f"not checked: {step}: {verdict.reason}" for step, verdict in judged.unknown]
     if judged.wrong is None:
         lines = [f"none of {len(steps)} steps differs" + (f"; {len(unknown)} could not be checked" if unknown else "")]
         names = [str(step) for step in steps]
-        return {**_nothing(), "steps": names, "not_checked": len(unknown), "lines": [*lines, *unknown]}
+        found = {"steps": names, "not_checked": len(unknown), "faults": failed}
+        return {**_nothing(), **found, "lines": [*lines, *unknown]}
     step, verdict = judged.wrong
     require_writable(folder)
     given.progress(f"bisect: {step} differs; looking for a smaller module")
@@ -82,6 +89,7 @@ def _bisect_passes(
     module, test = write_case(folder, reduced.program, step.by, given.target.kind)
     return {
         "different": True,
+        "faults": failed,
         "guilty": str(step.by),
         "application": step.number or None,
         "applications": step.of,

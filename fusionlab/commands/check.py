@@ -20,7 +20,8 @@ from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Event, Pass
+from fusionlab.optimizing.decision import event_of_json
+from fusionlab.passes.contract import Event, Pass, told_faults
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.report.check_view import print_verdict
 from fusionlab.study import Circumstances, check, check_exactly, lower, rewrite
@@ -58,7 +59,8 @@ def run_check(
     if sum((bool(options.passes), options.other is not None, options.laplacian is not None)) != 1:
         raise InputError("name one thing to compare with: a second FILE, --pass or --pipeline, or --against-laplacian")
     if options.exact:
-        return _run_exact(source, options, given, console)
+        document, code = _run_exact(source, options, given, console)
+        return document, _exit_code(map(event_of_json, document["events"]), code)
     require_file_name(options.worst, "--worst")
     checked = compare_source(source, options, given)
     verdict, saved = checked.verdict, None
@@ -67,6 +69,7 @@ def run_check(
         replace(verdict.counterexample, command=command).save(Path(options.worst))
         saved = options.worst
         print(f"fusionlab: the worst walker is in {saved}; again: {command}", file=sys.stderr)
+    code = _exit_code(checked.events, 0 if verdict.passed else 1)
     print_verdict(verdict, console)
     document = {
         "name": source.title if isinstance(source, Workload) else source.name,
@@ -76,7 +79,15 @@ def run_check(
         "worst_walker_file": saved,
         "events": [event.to_json() for event in checked.events],
     }
-    return document, 0 if verdict.passed else 1
+    return document, code
+
+
+def _exit_code(events: Iterable[Event], code: int) -> int:
+    """``code``; 1, with a line on stderr, where a pass failed: what was compared then is not what was asked for."""
+    if fault := told_faults(events):
+        print(f"fusionlab: {fault}", file=sys.stderr)
+        return 1
+    return code
 
 
 def _run_exact(

@@ -25,6 +25,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import software
 from fusionlab.measure.records import read_records
 from fusionlab.output import Own, require_own_folder, write_folder
+from fusionlab.passes.contract import told_faults
 from fusionlab.report.document.commands import ORIGINAL, commands, rewritten_file
 from fusionlab.report.document.measured import measured_document
 from fusionlab.report.document.whole import Studied, study_document
@@ -156,13 +157,16 @@ def _exit_code(outcomes: Sequence[Outcome], options: ApplyOptions) -> int:
     code = 0
     for outcome in outcomes:
         verdict, target = outcome.equivalence, outcome.before.target if outcome.before else "-"
+        if fault := told_faults(outcome.events):
+            _say(f"{target}: {fault}")
+            code = 1
         if verdict.verdict == "different":
             _say(f"{target}: the rewritten program is different and was not measured; worst: {verdict.worst}")
             code = 1
-        elif verdict.verdict == "not-checked" and not options.unchecked:
+        elif verdict.verdict == "not-checked" and not options.unchecked and not fault:
             _say(f"{target}: not checked, and not measured ({verdict.reason}); --unchecked measures it all the same")
             code = 1
-        elif not outcome.applied:
+        elif not outcome.applied and not fault:
             reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in outcome.events))
             _say(f"{target}: nothing was applied: {reasons or 'there is no loop in the program'}")
             code = max(code, int(options.require_applied))

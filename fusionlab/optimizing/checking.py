@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,19 +23,26 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.primitive import apply_owned
+from fusionlab.optimizing.variants import VARIANTS, Held, attempts, can_vary, held_arguments
 
 GIVEN = "the given arguments"
 VARIED = "the given arguments and variants of them"
 DRAWN = "drawn arguments"
-_VARIANTS = 2
-_SPREADS = (0.5, 0.1, 0.02)
-"""Standard deviations of the logarithm of what a float is multiplied by; the next is taken where the original is not
-finite at the one before."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A verdict and the inputs that it is of. ``provisional``: other arguments may show what these hide, because floats
+    among them could not be varied."""
+
+    verdict: Verdict
+    on: str
+    provisional: bool = False
 
 
 @dataclass(frozen=True)
 class Runners:
-    """A pair of programs, compiled on first use and kept: ``verdict(arrays)`` compares them.
+    """A pair of programs, compiled on first use and kept: ``compared(arrays)`` compares them.
 
     Truth is the original raised and computed in float64. The rewritten program is run as it will be: by XLA, with the
     compile options of the call.
@@ -47,37 +54,54 @@ class Runners:
     again: Callable[[Program], Program | None]
     """The same rewriting, for the original in float64."""
 
-    def verdict(self, arrays: Sequence[np.ndarray] | None, *, varied: bool = False) -> Verdict:
+    def compared(self, arrays: Sequence[np.ndarray] | None, *, varied: bool = False) -> Compared:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
 
-        ``varied``: also on variants of ``arrays``, in which every float has another value, and none is 0: what the
-        given values hide (a weight of 0, a bias of 0) is not hidden there. Integers and booleans, which may be indices
-        and sizes, stay as they are. A variant at which the original is not finite says nothing and is left out.
+        ``varied``: also on variants of ``arrays``, where what the given values hide (a weight of 0) is not hidden. A
+        variant at which the original is not finite where it is finite at ``arrays`` is left out for a nearer one.
 
         ``not-checked`` with the reason where the programs cannot be run or no number is finite.
         """
+        on = DRAWN if arrays is None else GIVEN
         try:
-            samples = self._samples(arrays, varied)
-            found = compare(samples, walkers=None, **self._compiled)
-            if found.verdict == "different" and (in_float64 := self._rewritten_in_float64) is not None:
-                found = compare(samples, walkers=None, **{**self._compiled, "rewritten_float64": in_float64})
-            return found
+            if arrays is None:
+                return Compared(self._verdict(signature_samples(self.original)), on)
+            given = Sample(GIVEN, tuple(map(np.asarray, arrays)), typical=False)
+            if not varied:
+                return Compared(self._verdict([given]), on)
+            vary, all_floats = can_vary(given.arrays, self._held)
+            variants = list(self._variants(given.arrays, vary)) if any(vary) else []
+            on = VARIED if variants and all_floats else GIVEN
+            open_ = on == GIVEN and (any(vary) or not all_floats)
+            return Compared(self._verdict([given, *variants]), on, provisional=open_)
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
-            return Verdict("not-checked", reason=_why(e))
+            return Compared(Verdict("not-checked", reason=_why(e)), on)
 
-    def _samples(self, arrays: Sequence[np.ndarray] | None, varied: bool) -> list[Sample]:
-        if arrays is None:
-            return list(signature_samples(self.original))
-        samples = [Sample(GIVEN, tuple(arrays), typical=False)]
-        floats = any(jnp.issubdtype(array.dtype, np.inexact) for array in arrays)
-        for seed in range(_VARIANTS if varied and floats else 0):
-            for spread in _SPREADS:
-                variant = _variant(arrays, seed, spread)
-                runs = (self._compiled[which](variant) for which in ("truth", "original"))
-                if all(np.isfinite(array).all() for results in runs for array in results):
-                    samples.append(Sample(f"variant {seed + 1} of {GIVEN}", variant, typical=False))
+    def _verdict(self, samples: Iterable[Sample]) -> Verdict:
+        samples = list(samples)
+        found = compare(samples, walkers=None, **self._compiled)
+        if found.verdict == "different" and (in_float64 := self._rewritten_in_float64) is not None:
+            found = compare(samples, walkers=None, **{**self._compiled, "rewritten_float64": in_float64})
+        return found
+
+    @functools.cached_property
+    def _held(self) -> Held:
+        return held_arguments(flatten(self.original.parse()))
+
+    def _variants(self, given: Sequence[np.ndarray], vary: Sequence[bool]) -> Iterator[Sample]:
+        expected = self._finite(given)
+        for number in range(VARIANTS):
+            for variant in attempts(given, vary, number):
+                finite = self._finite(variant)
+                if all(np.all(now | ~before) for now, before in zip(finite, expected, strict=True)):
+                    yield Sample(f"variant {number + 1} of {GIVEN}", variant, typical=False)
                     break
-        return samples
+
+    def _finite(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Per result of the original, where it is finite, in its own precision and in float64."""
+        truth, original = (self._compiled[which](arrays) for which in ("truth", "original"))
+        pairs = zip(truth, original, strict=True)
+        return [np.asarray(np.isfinite(one) & np.isfinite(other)) for one, other in pairs]
 
     @functools.cached_property
     def _rewritten_in_float64(self) -> Runner | None:
@@ -99,22 +123,6 @@ class Runners:
             "raised": program_runner(self.original),
             "narrowed": functools.partial(program_runner, self.original, single=True),
         }
-
-
-def _variant(arrays: Sequence[np.ndarray], seed: int, spread: float) -> tuple[np.ndarray, ...]:
-    """``arrays`` with every float multiplied by a random positive number; a zero becomes one of their usual size."""
-    random = np.random.default_rng(seed)
-    return tuple(_varied(np.asarray(array), random, spread) for array in arrays)
-
-
-def _varied(array: np.ndarray, random: np.random.Generator, spread: float) -> np.ndarray:
-    if not jnp.issubdtype(array.dtype, np.inexact):
-        return array
-    wide = array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
-    sizes = np.abs(wide[np.isfinite(wide) & (wide != 0)])
-    usual = float(np.median(sizes)) if sizes.size else 1.0
-    drawn = np.where(wide == 0, spread * usual * random.standard_normal(wide.shape), wide)
-    return np.asarray(drawn * np.exp(spread * random.standard_normal(wide.shape))).astype(array.dtype)
 
 
 def _why(error: Exception) -> str:

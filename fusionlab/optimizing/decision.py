@@ -14,8 +14,9 @@ from fusionlab.passes.contract import Applied, Declined, Event
 class Decision:
     """``rewritten`` is None where the original runs, for ``reason``; ``original`` is None where it was not lowered.
 
-    ``verdict`` is None where nothing was compared; ``compared_on`` says which inputs were. ``rewrite_s`` and
-    ``check_s`` are seconds spent in this process, 0 for what was remembered (``remembered``).
+    ``verdict`` is None where nothing was compared; ``compared_on`` says which inputs were, and ``provisional`` that
+    others may show what those hid: such a verdict is not kept on disk. ``rewrite_s`` and ``check_s`` are seconds spent
+    in this process, 0 for what was remembered (``remembered``).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Decision:
     rewrite_s: float = 0.0
     check_s: float = 0.0
     remembered: bool = False
+    provisional: bool = False
     alone: bool = True
     """Whether the function was called by itself, and not inside another one that JAX traces."""
     failed: bool = False

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from fusionlab.errors import NotEquivalentError
 from fusionlab.optimizing.compile_options import options_of_calls
 from fusionlab.optimizing.front import Front
 from fusionlab.optimizing.policy import Policy
@@ -52,10 +53,17 @@ class Optimized:
             return self._alone(*args, **kwargs)
 
     def _check_again(self, args: Any, kwargs: Any) -> None:
-        """Where an earlier call of these types had no finite output to compare: JAX would keep the original that it
-        compiled then for good."""
+        """Where the arguments of earlier calls of these types decided too little: JAX would keep what it compiled then
+        for good."""
         jaxpr = owned(self._alone.trace(*args, **kwargs).jaxpr)
-        if jaxpr is not None and self._rewriter.decided_now(jaxpr):
+        if jaxpr is None:
+            return
+        try:
+            changed = self._rewriter.check_again(jaxpr)
+        except NotEquivalentError:
+            self._alone.clear_cache()
+            raise
+        if changed:
             self._alone.clear_cache()
 
     @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import logging
 import os
 import re
@@ -40,6 +41,9 @@ _log = logging.getLogger(__name__)
 
 _CALLBACK = re.compile(rb"xla_\w*python_\w*callback")
 
+_MOST_CHECKS = 4
+"""At so many calls with different arguments a program is checked whose arguments decide too little."""
+
 Options = Mapping[str, str | int | bool]
 
 
@@ -55,6 +59,14 @@ class Call:
     alone: bool = True
 
 
+@dataclass(frozen=True)
+class _Open:
+    """A decision to be taken again at other arguments than those of the digests ``seen``; its program is rewritten."""
+
+    decision: Decision
+    seen: frozenset[str]
+
+
 class Rewriter:
     """Decides for one function, and remembers in memory what it decided; the owner of its primitive."""
 
@@ -66,7 +78,7 @@ class Rewriter:
         self.latest = ""
         self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
         self._runners: dict[str, Runners] = {}
-        self._undecided: dict[str, Decision] = {}
+        self._open: dict[str, _Open] = {}
         self._current = current
         # What a pass of the user's own does can change from day to day, and the key does not have its source.
         self._store = OptimizedStore(policy.folder) if policy.folder is not None and policy.known else None
@@ -117,14 +129,9 @@ class Rewriter:
             decision = self.decisions.get(key)
             if decision is None or decision.rewritten is None:
                 return True
-            try:
-                checked = self._checked(key, decision, self._current(jaxpr))
-            except NotEquivalentError:
-                raise
-            except Exception as error:  # the same as in choose
-                _log.debug("%s: not checked", self.name, exc_info=True)
-                checked = replace(decision, rewritten=None, reason=told(error), failed=True)
-            self._undecided.pop(key, None)  # every call is checked anyway
+            checked = self._rechecked(key, decision, self._current(jaxpr))
+            self._require_equal(checked)
+            self._open.pop(key, None)  # every call is checked anyway
             self.decisions[key] = replace(checked, rewritten=decision.rewritten)
         if checked.failed:
             self._warn(checked.reason)
@@ -132,23 +139,59 @@ class Rewriter:
 
     @property
     def undecided(self) -> bool:
-        """Whether some call had no finite output to compare, so that its program has to be checked again."""
-        return bool(self._undecided)
+        """Whether the programs of some calls have to be checked again, because of the arguments that these had."""
+        return bool(self._open)
 
-    def decided_now(self, jaxpr: Any) -> bool:
-        """Check what an earlier call of ``jaxpr`` left undecided at the arrays of this call; whether its rewritten
-        program is to be used from now on."""
+    def check_again(self, jaxpr: Any) -> bool:
+        """Check what earlier calls of ``jaxpr`` left open at the arrays of this call, where these are others; whether
+        another program than before is to be used from now on.
+
+        NotEquivalentError where the policy asks for it; from then on the original is used.
+        """
+        changed, news = False, []
         with self._lock, without_mesh():
-            keys = [key for key in self._keys.get(jaxpr, {}).values() if key in self._undecided]
-            for key in keys:
-                try:
-                    self.decisions[key] = self._checked(key, self._undecided.pop(key), self._current(jaxpr))
-                except NotEquivalentError:
-                    raise
-                except Exception as error:  # the same as in choose
-                    _log.debug("%s: not checked", self.name, exc_info=True)
-                    self._refuse("-", told(error), failed=True)
-            return any(self.decisions[key].rewritten is not None for key in keys)
+            for key in [key for key in self._keys.get(jaxpr, {}).values() if key in self._open]:
+                call, opened, before = self._current(jaxpr), self._open[key], self.decisions[key]
+                if call.arrays is None or _digest(call.arrays) in opened.seen:
+                    continue
+                checked = self._rechecked(key, opened.decision, call)
+                if key in self._open and len(self._open[key].seen) >= _MOST_CHECKS:
+                    self._close(key)
+                    if checked.failed:
+                        again = f"so at {_MOST_CHECKS} calls, and not checked again"
+                        checked = replace(checked, reason=f"{checked.reason}; {again}")
+                self.decisions[key] = checked
+                self._keep(key, checked)
+                changed |= (checked.rewritten is None) != (before.rewritten is None)
+                news += [checked] if checked.failed and checked.reason != before.reason else []
+        for checked in news:
+            self._require_equal(checked)
+            self._warn(checked.reason)
+        return changed
+
+    def _rechecked(self, key: str, decision: Decision, call: Call) -> Decision:
+        """``_checked``, where an exception is no verdict: the original runs then, and the reason is told."""
+        try:
+            return self._checked(key, decision, call)
+        except Exception as error:  # the same as in choose
+            _log.debug("%s: not checked", self.name, exc_info=True)
+            self._close(key)
+            return replace(decision, rewritten=None, reason=told(error), failed=True)
+
+    def _require_equal(self, decision: Decision) -> None:
+        """NotEquivalentError where ``decision`` found a difference and the policy makes it an error."""
+        verdict = decision.verdict
+        if verdict is not None and verdict.verdict == "different" and self.policy.on_difference == "raise":
+            raise NotEquivalentError(f"{self.name}: {decision.reason}")
+
+    def _keep(self, key: str, decision: Decision) -> None:
+        if self._store is not None and _worth_keeping(decision):
+            self._store.store(key, decision)
+
+    def _close(self, key: str) -> None:
+        """Check ``key`` no more."""
+        self._open.pop(key, None)
+        self._runners.pop(key, None)
 
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
         if jaxpr is None:
@@ -175,10 +218,10 @@ class Rewriter:
         unchecked = decision.verdict is None or on_less or self.policy.check == "always"
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
+            self._require_equal(decision)
         self.decisions[key] = decision
-        news = found is None or decision.verdict is not found.verdict
-        if self._store is not None and news and _worth_keeping(decision):
-            self._store.store(key, decision)
+        if found is None or decision.verdict is not found.verdict:
+            self._keep(key, decision)
 
     def _rewritten(self, original: Program) -> Decision:
         _log.info("%s: rewriting %d ops by %s", self.name, original.ops, self.policy.pipeline)
@@ -214,21 +257,38 @@ class Rewriter:
         if key not in self._runners:
             again = functools.partial(self._again, decision)
             self._runners[key] = Runners(decision.original, decision.rewritten, call.options, again)
-        varied = decision.compared_on != VARIED
-        verdict = self._runners[key].verdict(call.arrays, varied=varied)
-        if verdict.undecided:
-            self._undecided[key] = decision
-        elif self.policy.check != "always":
-            del self._runners[key]
-        on = DRAWN if call.arrays is None else VARIED
-        seconds = time.perf_counter() - started
-        decision = replace(decision, verdict=verdict, compared_on=on, check_s=seconds, reason="", failed=False)
+        compared = self._runners[key].compared(call.arrays, varied=decision.compared_on != VARIED)
+        verdict = compared.verdict
+        on = VARIED if decision.compared_on == VARIED and call.arrays is not None else compared.on
+        always = self.policy.check == "always"
+        if call.arrays is not None and (verdict.undecided or (compared.provisional and verdict.passed and not always)):
+            seen = self._open[key].seen if key in self._open else frozenset()
+            self._open[key] = _Open(decision, seen | {_digest(call.arrays)})
+        else:
+            self._open.pop(key, None)
+            if not always:
+                del self._runners[key]
+        decision = replace(
+            decision,
+            verdict=verdict,
+            compared_on=on,
+            provisional=compared.provisional,
+            check_s=time.perf_counter() - started,
+            reason="",
+            failed=False,
+        )
         if verdict.passed:
             return decision
         found = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
-        if verdict.verdict == "different" and self.policy.on_difference == "raise":
-            raise NotEquivalentError(f"{self.name}: {found}")
         return replace(decision, rewritten=None, reason=found, failed=True)
+
+
+def _digest(arrays: Sequence[np.ndarray]) -> str:
+    """SHA-256 of the elements of ``arrays``, hexadecimal."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 def _users_level() -> int:
@@ -270,8 +330,8 @@ def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, flo
 
 
 def _worth_keeping(decision: Decision) -> bool:
-    """What was shown equal, what was not asked to be, and that nothing applies; a difference and a pass that failed are
-    looked at again."""
-    if faults(decision.events):
+    """What was shown equal, what was not asked to be, and that nothing applies; a difference, a pass that failed and
+    what the arguments of one call may have hidden are looked at again."""
+    if faults(decision.events) or decision.failed or decision.provisional:
         return False
     return decision.verdict.passed if decision.verdict is not None else True

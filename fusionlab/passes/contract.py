@@ -73,6 +73,20 @@ def faults(events: Iterable[Event]) -> tuple[Declined, ...]:
     return tuple(event for event in events if isinstance(event, Declined) and event.kind == "fault")
 
 
+def told_faults(events: Iterable[Event]) -> str:
+    """What a command says of the passes that failed, in one line; "" where none did.
+
+    Where there is such a line, no command ends in success, and nothing is written: a pass that failed compares equal to
+    one that applies nothing.
+    """
+    found = faults(events)
+    if not found:
+        return ""
+    failed = "; ".join(dict.fromkeys(f"pass {event.pass_name} failed: {event.reason}" for event in found))
+    log = "$FUSIONLAB_LOG, or logs/xla.log beside the compile cache"
+    return f"{failed}; this is a fault of fusionlab (or of the pass), with its traceback in the log: {log}"
+
+
 @dataclass(frozen=True)
 class Figures:
     """What a candidate costs on the target of the study: launches, copies and temp bytes are XLA's, the rest models.

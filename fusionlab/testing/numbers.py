@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.codegen.raising import RaiseError
+from fusionlab.codegen.raising import RaiseError, RaisingFault
 from fusionlab.equivalence.check import check_programs
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import Verdict
@@ -28,7 +28,7 @@ def assert_equivalent(f: Any, g: Any, args: Sequence[Any], *, perturbations: int
     original, other = flat_program(f, args), flat_program(g, args)
     try:
         verdict = check_programs(original, other, _samples(arrays, perturbations))
-    except RaiseError as error:
+    except (RaiseError, RaisingFault) as error:
         verdict = Verdict("not-checked", reason=str(error))
     if not verdict.passed:
         what = verdict.worst if verdict.verdict == "different" else ""

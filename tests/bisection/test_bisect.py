@@ -12,9 +12,10 @@ from jax import lax
 
 from fusionlab.bisection import reduction
 from fusionlab.bisection.reduction import reduce_program
-from fusionlab.bisection.steps import Judged, judge_steps, steps_of
+from fusionlab.bisection.steps import Judged, Step, judge_steps, steps_of
 from fusionlab.bisection.written import write_case
 from fusionlab.bisection.xla_passes import changing_passes, judge_xla
+from fusionlab.codegen.raising import RaisingFault
 from fusionlab.equivalence.check import check_programs
 from fusionlab.hlo.program import Program
 from fusionlab.passes import batch_replay
@@ -56,7 +57,7 @@ def program(lowered):
 
 
 def test_a_pipeline_is_taken_apart(program):
-    steps = steps_of(program, parse_pipeline("hoist-loop-invariants,batch-replay"), SETTING)
+    steps, _ = steps_of(program, parse_pipeline("hoist-loop-invariants,batch-replay"), SETTING)
     batched = [step for step in steps if step.by.name == "batch-replay"]
     assert [(step.number, step.of) for step in batched] == [(1, 2), (2, 2)]
     assert all(before.after == after.before for before, after in itertools.pairwise(steps))
@@ -66,13 +67,13 @@ def test_a_pipeline_is_taken_apart(program):
 
 
 def test_what_chooses_is_taken_apart_into_what_it_chose(program):
-    steps = steps_of(program, parse_pipeline("fuse-jvp-replay"), SETTING)
+    steps, _ = steps_of(program, parse_pipeline("fuse-jvp-replay"), SETTING)
     assert {step.by.name for step in steps} <= {"hoist-loop-invariants", "batch-replay"}
     assert judge_steps(steps, check_programs) == Judged(None)
 
 
 def test_the_second_application_is_guilty_and_reduced(program, last_trip_lost_where_there_are_three, tmp_path):
-    steps = steps_of(program, parse_pipeline("batch-replay"), SETTING)
+    steps, _ = steps_of(program, parse_pipeline("batch-replay"), SETTING)
     step, verdict = judge_steps(steps, check_programs).wrong
     assert (step.number, step.of) == (2, 2)
     assert verdict.verdict == "different"
@@ -123,7 +124,7 @@ def test_mutations_are_reduced_and_their_tests_fail(name, lowered, monkeypatch, 
     program = lowered(*PROGRAMS[mutation.program])
     with monkeypatch.context() as patch:
         mutation.plant(patch)
-        step, _ = judge_steps(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs).wrong
+        step, _ = judge_steps(steps_of(program, parse_pipeline(mutation.pipeline), SETTING)[0], check_programs).wrong
         reduced = reduce_program(step, SETTING, check_programs)
         assert reduced.program.ops <= program.ops
         _, test = write_case(tmp_path, reduced.program, step.by, "cpu")
@@ -268,3 +269,13 @@ def test_bad_input(arguments, part, cli, lowered, tmp_path):
     assert result.exit_code == 2
     assert part in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_what_the_raising_fails_on_is_no_smaller_program(program, monkeypatch):
+    def faulty(*given):
+        raise RaisingFault("TypeError: a bug")
+
+    step = Step(parse_pipeline("batch-replay")[0], 1, 1, "", program, program)
+    assert reduce_program(step, SETTING, faulty, most_trials=1).program is program
+    monkeypatch.setattr(reduction, "raise_nodes", faulty)
+    assert reduce_program(step, SETTING, check_programs).trials == 0

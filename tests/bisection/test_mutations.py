@@ -37,7 +37,7 @@ def test_a_mistake_is_different_and_located(mutation, programs, monkeypatch):
     assert result.applied, result.events
     verdict = check_programs(program, result.program)
     assert verdict.verdict == "different", verdict
-    step, of_step = judge_steps(steps_of(program, parse_pipeline(mutation.pipeline), SETTING), check_programs).wrong
+    step, of_step = judge_steps(steps_of(program, parse_pipeline(mutation.pipeline), SETTING)[0], check_programs).wrong
     assert str(step.by) == mutation.guilty
     assert of_step.counterexample is not None
 
@@ -51,7 +51,7 @@ def test_without_a_mistake_nothing_differs(name, pipeline, programs):
     if name == "of-another":
         return
     program = programs(name)
-    steps = steps_of(program, parse_pipeline(pipeline), SETTING)
+    steps, _ = steps_of(program, parse_pipeline(pipeline), SETTING)
     assert steps
     assert judge_steps(steps, check_programs) == Judged(None)
 

@@ -14,13 +14,20 @@ import pytest
 
 import fusionlab
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.optimizing.checking import Runners
 from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.passes.catalogue import PASSES
-from tests.optimizing.networks import repeated
+from fusionlab.passes.contract import faults
+from tests.optimizing.networks import laplacians, repeated
 from tests.optimizing.wrong_passes import Broken, SineToCosine, made_by
 from tests.optional_packages import needs_the_cuda_plugin
 
 HOIST = "hoist-loop-invariants"
+
+
+@pytest.fixture
+def in_the_catalogue(monkeypatch):
+    monkeypatch.setitem(PASSES, SineToCosine.name, (SineToCosine.__module__, SineToCosine.__name__))
 
 
 def test_a_function_without_anything_to_rewrite_comes_back_with_the_reason():
@@ -55,10 +62,10 @@ def test_a_wrong_rewrite_can_be_an_error():
 
 
 def test_always_looks_at_the_arguments_of_every_call():
-    """sin and cos of anything, no times, are the same; an integer may be an index, and is not varied."""
+    """sin and cos of anything, no times, are the same; an integer that is an index is not varied."""
 
     def times(x, n):
-        return n * jnp.sin(x)
+        return jnp.array([0.0, 1.0])[n] * jnp.sin(x)
 
     function = made_by(SineToCosine(), times, check="always")
     assert function(0.5, 0) == 0.0
@@ -78,7 +85,109 @@ def test_a_variant_without_a_finite_result_says_nothing():
     """Only at 0 the original is finite; it is rewritten rightly."""
     function = fusionlab.optimize(lambda x, w: repeated(jnp.where(x == 0, w, jnp.nan), w), HOIST, cache=False)
     assert function(0.0, 0.5) == jax.jit(repeated)(0.5, 0.5)
-    assert function.fusionlab.decisions[0].verdict.passed
+    (decision,) = function.fusionlab.decisions
+    assert decision.verdict.passed
+    assert decision.compared_on == "the given arguments"
+
+
+def of_integers(x, w):
+    """Finite at integers x alone; at 0, sin(w) is hidden."""
+    return jnp.where(x == jnp.round(x), x, jnp.nan) * jnp.sin(w)
+
+
+def test_what_was_compared_without_variants_is_compared_again(tmp_path, in_the_catalogue):
+    function = made_by(SineToCosine(), of_integers, folder=tmp_path)
+    assert function(0.0, 0.5) == 0.0
+    assert function.fusionlab.state == "rewritten"
+    assert list(tmp_path.rglob("*.gz")) == []
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
+        assert function(1.0, 0.5) == jnp.sin(0.5)
+    assert function(2.0, 0.5) == 2 * jnp.sin(0.5)
+    assert function.fusionlab.state == "unchanged"
+
+
+def test_what_was_compared_without_variants_can_be_an_error():
+    function = made_by(SineToCosine(), of_integers, on_difference="raise")
+    assert function(0.0, 0.5) == 0.0
+    with pytest.raises(NotEquivalentError, match="different on the given arguments"):
+        function(1.0, 0.5)
+    assert function(1.0, 0.5) == jnp.sin(0.5)
+
+
+def test_an_output_that_is_not_finite_hides_no_other(tmp_path):
+    function = made_by(SineToCosine(), lambda x, w: (repeated(x, w), jnp.log(0.0 * w)))
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments and variants"):
+        assert function(0.0, 0.5)[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (lambda w: jnp.where(w > 0, w, jnp.sin(w)), (0.5,)),
+        (lambda n, x: n * jnp.sin(x), (0, 0.5)),
+        (lambda flag, x: jnp.where(flag, jnp.sin(x), x), (False, 0.5)),
+        (lambda mask, x: jnp.sum(jnp.where(mask, jnp.sin(x), x)), (np.zeros(3, bool), np.ones(3, np.float32))),
+    ],
+    ids=["a sign", "an integer", "a boolean", "a mask"],
+)
+def test_what_one_discrete_value_hides_is_found(function, given):
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments and variants of them: variant"):
+        made_by(SineToCosine(), function)(*given)
+
+
+def test_what_is_never_finite_is_checked_a_few_times(monkeypatch):
+    compared, checks = Runners.compared, []
+    monkeypatch.setattr(Runners, "compared", lambda *args, **named: checks.append(1) or compared(*args, **named))
+    function = fusionlab.optimize(lambda x, w: repeated(x * jnp.nan, w), HOIST, cache=False)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for w in (0.5, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0):
+            assert np.isnan(function(1.0, w))
+    assert len(checks) == 4
+    assert len(said) == 2
+    assert "so at 4 calls, and not checked again" in str(said[-1].message)
+    assert not function._rewriter.undecided
+
+
+def test_a_decision_of_a_later_call_is_remembered(tmp_path):
+    first, second = (fusionlab.optimize(repeated, HOIST, cache=tmp_path) for _ in range(2))
+    with pytest.warns(NotOptimizedWarning, match="no input gave a finite value"):
+        first(np.nan, 0.5)
+    assert list(tmp_path.rglob("*.gz")) == []
+    first(1.0, 0.5)
+    assert second(1.0, 0.5) == first(1.0, 0.5)
+    assert second.fusionlab.decisions[0].remembered
+
+
+def test_a_difference_of_a_later_call_is_told():
+    function = made_by(SineToCosine())
+    with pytest.warns(NotOptimizedWarning, match="no input gave a finite value"):
+        function(np.nan, 0.5)
+    with pytest.warns(NotOptimizedWarning, match="different"):
+        assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+
+
+def start_of_a_replay(start, xs):
+    """Of walkers [walkers, 6]: a multiple of |gradient|^2 plus a Laplacian, in one loop."""
+
+    def one(x):
+        gradient, push = jax.linearize(jax.grad(lambda y: -(jnp.sum(jnp.tanh(1.3 * y)) ** 2) / 10), x)
+        return jax.lax.fori_loop(0, 6, lambda k, s: s + push(jnp.eye(6)[k])[k], start * (gradient @ gradient))
+
+    return jax.vmap(one)(xs)
+
+
+@pytest.mark.parametrize("zero", [0.0, 0], ids=["float", "int"])
+def test_the_start_that_a_zero_hides_is_there_in_another_process(zero, tmp_path):
+    """The second function finds on disk what the first call of the first one decided, as another process does."""
+    xs = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    first, second = (fusionlab.optimize(start_of_a_replay, cache=tmp_path) for _ in range(2))
+    one = type(zero)(1)
+    np.testing.assert_allclose(first(zero, xs), jax.jit(start_of_a_replay)(zero, xs), rtol=1e-4, atol=1e-5)
+    for function in (second, first):
+        np.testing.assert_allclose(function(one, xs), jax.jit(start_of_a_replay)(one, xs), rtol=1e-4, atol=1e-5)
+    assert second.fusionlab.decisions[0].remembered
+    assert second.fusionlab.state == "rewritten"
 
 
 def test_never_compares_nothing():
@@ -164,11 +273,6 @@ def test_a_stored_program_that_was_changed_is_made_anew(tmp_path):
         path.write_bytes(damaged)
         assert not run().remembered
     assert run().remembered
-
-
-@pytest.fixture
-def in_the_catalogue(monkeypatch):
-    monkeypatch.setitem(PASSES, SineToCosine.name, (SineToCosine.__module__, SineToCosine.__name__))
 
 
 def test_a_pass_outside_the_catalogue_is_not_remembered(tmp_path):
@@ -286,17 +390,10 @@ def test_what_had_no_finite_output_is_checked_at_the_next_call(check):
 
 
 def test_no_walkers_are_a_result_without_elements():
-    def energies(x):
-        gradient = jax.grad(lambda r: -jnp.sum(jnp.tanh(1.3 * r) ** 2))
-
-        def one(r):
-            _, push = jax.linearize(gradient, r)
-            return jax.lax.fori_loop(0, 3, lambda k, s: s + push(jnp.eye(3)[k])[k], 0.0)
-
-        return jax.vmap(one)(x)
-
-    function = fusionlab.optimize(energies, cache=False)
+    function = fusionlab.optimize(laplacians, "collapse-replay", cache=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert function(jnp.zeros((0, 3))).shape == (0,)
-    assert "ZeroDivisionError" not in function.fusionlab.reason
+        assert function(jnp.ones((3, 5)), jnp.zeros((0, 3))).shape == (0,)
+    assert "no walkers" in function.fusionlab.reason
+    (decision,) = function.fusionlab.decisions
+    assert not faults(decision.events)

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.codegen.raising import RaisingFault
 from fusionlab.errors import InputError
-from fusionlab.testing import assert_equivalent
+from fusionlab.testing import assert_equivalent, numbers
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 W = {"w": np.linspace(1, 2, 6, dtype=np.float32).reshape(3, 2), "scale": 0.5}
@@ -63,3 +64,12 @@ def test_abstract_arguments_have_no_numbers():
         assert_equivalent(jnp.sin, jnp.sin, jnp.ones(3))
     with pytest.raises(InputError, match="give arrays"):
         assert_equivalent(network, network, (W, jax.ShapeDtypeStruct((4, 3), "float32")))
+
+
+def test_a_fault_of_the_raising_is_no_verdict(monkeypatch):
+    def faulty(*given):
+        raise RaisingFault("TypeError: a bug")
+
+    monkeypatch.setattr(numbers, "check_programs", faulty)
+    with pytest.raises(AssertionError, match="not-checked: TypeError: a bug"):
+        assert_equivalent(jnp.sin, jnp.sin, (X,))

@@ -1,0 +1,143 @@
+"""Variants of the arguments of a call: other values, where what a program computes hides behind the given ones.
+
+    lam = 0, w = 0.5, mask = [1, 0]    -->    lam = 0.3, w = -0.7, mask = [0, 1]
+
+Held as given is what other values could make run for ever or read elsewhere: arguments that decide how long a loop
+runs, integers and booleans among indices, and the bits of pseudo-random keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.hlo.flat import FlatFunction, Node, Value
+
+VARIANTS = 2
+_SPREADS = (0.5, 0.1, 0.02)
+"""Standard deviations of the logarithm of what a float is multiplied by; the next is taken where the original is not
+finite at the one before."""
+_FIRST_INDEX = {
+    "stablehlo.gather": 1,
+    "stablehlo.dynamic_gather": 1,
+    "stablehlo.dynamic_slice": 1,
+    "stablehlo.dynamic_update_slice": 2,
+    "stablehlo.custom_call": 0,
+    "stablehlo.rng_bit_generator": 0,
+}
+"""The first operand that may be an index or the state of a generator; those after it may be too."""
+_OF_BITS = tuple(
+    f"stablehlo.{name}"
+    for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic", "and", "or", "xor", "not")
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Positions of arguments that keep their values: of any type (``loops``), and of integers and booleans."""
+
+    loops: frozenset[int]
+    integers: frozenset[int]
+
+
+def held_arguments(flat: FlatFunction) -> Held:
+    """The arguments of ``flat`` that decide how long loops run, and those that reach indices or bits."""
+    sources = _sources(flat)
+    conditions = (value for node in flat.walk() if node.name == "stablehlo.while" for value in node.regions[0].returns)
+    loops = _reaching(flat, sources, conditions)
+    integers = loops | _reaching(flat, sources, (value for node in flat.walk() for value in _indices(node)))
+    return Held(loops, integers)
+
+
+def _indices(node: Node) -> tuple[Value, ...]:
+    """The operands of ``node`` that are indices, or integers whose bits count."""
+    if node.name == "stablehlo.scatter":
+        return (node.operands[len(node.operands) // 2],)
+    if node.name in _OF_BITS:
+        return tuple(value for value in node.operands if not value.type_text.endswith("i1"))
+    return node.operands[_FIRST_INDEX.get(node.name, len(node.operands)) :]
+
+
+def _reaching(flat: FlatFunction, sources: dict[Value, list[Value]], values: Iterable[Value]) -> frozenset[int]:
+    """The positions of the arguments of ``flat`` that ``values`` are computed from."""
+    pending, seen = list(values), set[Value]()
+    while pending:
+        value = pending.pop()
+        if value not in seen:
+            seen.add(value)
+            pending += sources.get(value, ())
+    return frozenset(position for position, argument in enumerate(flat.arguments) if argument in seen)
+
+
+def _sources(flat: FlatFunction) -> dict[Value, list[Value]]:
+    """What every value is computed from directly. Of regions, all that they return reaches all that the op gives; a
+    loop's carried values are kept apart."""
+    found: dict[Value, list[Value]] = {}
+    for node in flat.walk():
+        returned = [value for region in node.regions for value in region.returns]
+        if node.name == "stablehlo.while":
+            condition, body = node.regions
+            for index, start in enumerate(node.operands):
+                carried = [start, body.returns[index]]
+                found[condition.arguments[index]] = found[body.arguments[index]] = carried
+                found[node.results[index]] = [*carried, *condition.returns]
+            continue
+        for region in node.regions:
+            found.update((argument, [*node.operands, *returned]) for argument in region.arguments)
+        found.update((result, [*node.operands, *returned]) for result in node.results)
+    return found
+
+
+def can_vary(arrays: Sequence[np.ndarray], held: Held) -> tuple[list[bool], bool]:
+    """Which of ``arrays`` have variants, and whether all floats are among them."""
+    floats = [jnp.issubdtype(array.dtype, np.inexact) for array in arrays]
+    signed = [array.dtype == np.bool_ or jnp.issubdtype(array.dtype, np.signedinteger) for array in arrays]
+    vary = [
+        position not in held.loops if floats[position] else signed[position] and position not in held.integers
+        for position in range(len(arrays))
+    ]
+    return vary, all(may for may, is_float in zip(vary, floats, strict=True) if is_float)
+
+
+def attempts(arrays: Sequence[np.ndarray], vary: Sequence[bool], number: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """Variant ``number`` of ``arrays``, from the farthest to the nearest.
+
+    Floats are multiplied by random numbers, positive in variant 0 and of either sign in variant 1; a zero becomes one
+    of their usual size. Integers move by 1 to 3, upwards in variant 0 and downwards in variant 1; booleans are all
+    negated in variant 0, and half of them in variant 1. Where that is not to be had, signs and integers stay.
+    """
+    discrete = any(may and not jnp.issubdtype(array.dtype, np.inexact) for may, array in zip(vary, arrays, strict=True))
+    for spread in _SPREADS:
+        farthest = spread == _SPREADS[0]
+        for flipped in (True, False) if farthest and number else (False,):
+            for integers in (True, False) if farthest and discrete else (False,):
+                random = np.random.default_rng(number)
+                yield tuple(
+                    _varied(array, random, spread, flipped, integers, number) if may else array
+                    for may, array in zip(vary, arrays, strict=True)
+                )
+
+
+def _varied(
+    array: np.ndarray, random: np.random.Generator, spread: float, flipped: bool, integers: bool, number: int
+) -> np.ndarray:
+    if not jnp.issubdtype(array.dtype, np.inexact):
+        return _other_integers(array, random, number) if integers else array
+    wide = array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+    sizes = np.abs(wide[np.isfinite(wide) & (wide != 0)])
+    usual = float(np.median(sizes)) if sizes.size else 1.0
+    drawn = np.where(wide == 0, spread * usual * random.standard_normal(wide.shape), wide)
+    signs = random.choice([-1.0, 1.0], wide.shape) if flipped else 1.0
+    if flipped and wide.ndim == 0:
+        signs = -1.0
+    return np.asarray(signs * drawn * np.exp(spread * random.standard_normal(wide.shape))).astype(array.dtype)
+
+
+def _other_integers(array: np.ndarray, random: np.random.Generator, number: int) -> np.ndarray:
+    if array.dtype == np.bool_:
+        return np.asarray(array ^ (random.integers(0, 2, array.shape) == 1 if number else True))
+    steps = random.integers(1, 4, array.shape)
+    return np.asarray(array + (-steps if number else steps)).astype(array.dtype)
