@@ -90,7 +90,7 @@ def test_a_failure_of_a_later_check_leaves_the_function_as_it_was(monkeypatch):
     def broken(*_, **__):
         raise TypeError("a bug")
 
-    monkeypatch.setattr("fusionlab.optimizing.rewriting.Runners.verdict", broken)
+    monkeypatch.setattr("fusionlab.optimizing.rewriting.Runners.compared", broken)
     with pytest.warns(NotOptimizedWarning, match="TypeError: a bug"):
         assert function(1.0, 0.1) == jax.jit(repeated)(1.0, 0.1)
 
@@ -99,9 +99,9 @@ def test_options_of_the_compiler_reach_the_check(monkeypatch):
     options = {"xla_cpu_enable_fast_math": True}
     function = Optimized(repeated, Policy((SineToCosine(),)), {"compiler_options": options})
     seen = []
-    verdict = Runners.verdict
-    note = lambda self, *how, **more: seen.append(dict(self.options)) or verdict(self, *how, **more)  # noqa: E731
-    monkeypatch.setattr(Runners, "verdict", note)
+    compared = Runners.compared
+    note = lambda self, *how, **more: seen.append(dict(self.options)) or compared(self, *how, **more)  # noqa: E731
+    monkeypatch.setattr(Runners, "compared", note)
     with pytest.warns(NotOptimizedWarning, match="different"):
         function(1.0, 0.5)
     assert [of_one["xla_cpu_enable_fast_math"] for of_one in seen] == [True]
