@@ -14,6 +14,7 @@ import re
 import sys
 import traceback
 from dataclasses import dataclass, is_dataclass, replace
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -91,15 +92,22 @@ def documentation(class_: type[Pass]) -> str:
     return text.strip()
 
 
+class _WithoutBytecode(SourceFileLoader):
+    """Reads the source at every import: of a file edited within a second to the same size, bytecode is stale."""
+
+    def path_stats(self, path: Any) -> Any:
+        raise OSError("bytecode is neither read nor written")
+
+
 def _imported(path: Path, reference: str) -> ModuleType:
     name = f"fusionlab_own_pass_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _WithoutBytecode(name, str(path))
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise InputError(f"{reference}: the file cannot be imported: {_first(error)}{_place(error, path)}") from None

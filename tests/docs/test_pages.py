@@ -16,7 +16,7 @@ from . import running
 from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
-QUICK = ("testing.md", "theory.md")
+QUICK = ("testing.md",)
 """Pages that are run in the fast tier; the slow one has a fifth of README.md, and ``make full`` the rest."""
 LONG = {"README.md": 5}
 """Pages whose commands do not need each other, and in how many parts they are run."""

@@ -215,6 +215,7 @@ def test_local_energies_of_deepqmc(name, platform):
     _assert_same_at_three_walkers(workload, platform)
 
 
+@pytest.mark.slow
 def test_whole_steps_are_marked():
     workload = catalogue.build("paulinet", "LiH", walkers=7, size="tiny", program="train-step", laplacian="replay")
     flat, _, marks = marked(lowering.lower(workload, "cuda"), 7)

@@ -143,7 +143,7 @@ def rewritten(log_psi, lowered, passes, method=local_energy):
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-@pytest.mark.parametrize("passes", ["sparsify-directions", "collapse-replay"])
+@pytest.mark.parametrize("passes", ["sparsify-directions", pytest.param("collapse-replay", marks=pytest.mark.slow)])
 def test_only_extremes_that_drop_out_are_taken_for_constants(passes, log_psi, kept, lowered, run_raised):
     program = rewritten(log_psi, lowered, passes)
     assert shares(program) == kept

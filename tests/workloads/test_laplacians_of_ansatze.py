@@ -19,7 +19,11 @@ from workloads.programs.walkers import initial_walkers
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-SAMPLES = {"orbformer": (pytest.mark.slow,), "orbformer-flash": (pytest.mark.full,)}
+SAMPLES = {
+    "orbformer": (pytest.mark.slow,),
+    "paulinet": (pytest.mark.slow,),
+    "orbformer-flash": (pytest.mark.full,),
+}
 # Derivatives of the fused attention are those of the plain one, so its variants come out the same.
 OURS = [pytest.param(name, marks=SAMPLES.get(name, ())) for name in ANSATZE if not name.startswith("deepqmc:")]
 EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
