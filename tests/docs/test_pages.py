@@ -17,7 +17,7 @@ from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
 QUICK = ("testing.md",)
-"""Pages that are run in the fast tier; the slow one has a fifth of README.md, and ``make full`` the rest."""
+"""Pages that are run in the fast tier; the slow one has theory.md and a fifth of README.md, ``make full`` the rest."""
 LONG = {"README.md": 5}
 """Pages whose commands do not need each other, and in how many parts they are run."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
@@ -106,7 +106,7 @@ def run_page(page, folder, part, count):
 def cost(page, part):
     if page.name in QUICK:
         return ()
-    return pytest.mark.slow if (page.name, part) == ("README.md", 0) else pytest.mark.full
+    return pytest.mark.slow if (page.name, part) in (("README.md", 0), ("theory.md", 0)) else pytest.mark.full
 
 
 @pytest.fixture(scope="module", autouse=True)
