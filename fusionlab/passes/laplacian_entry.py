@@ -20,7 +20,6 @@ from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.walker_axes import resized_shapes
-from fusionlab.passes.branch_doors import no_adjoint
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_guards import mixed
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian
@@ -121,7 +120,10 @@ class RewrittenEntry:
             value, pull = jax.vjp(output, zeros)
             [adjoint] = pull(jnp.ones_like(value))
         except ValueError as error:
-            raise no_adjoint(error) from error
+            said = str(error).partition("\n")[0]
+            if "Reverse-mode" not in said:
+                raise
+            raise NotImplementedError(f"there is no adjoint: {said}") from error  # of a loop that JAX cannot transpose
         total = None
         for (source, array), weight in zip(sources.items(), adjoint, strict=True):
             axes = found.axes.get(source, set())

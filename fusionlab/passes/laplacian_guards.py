@@ -9,21 +9,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
-from fusionlab.hlo.constants import filling
+from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.hlo.constants import filling, least_of
+from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.passes.branch_forms import is_equality, moved_from
-from fusionlab.passes.op_branches import is_step
 from fusionlab.passes.sums_over_directions import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
-_CHOOSING = frozenset(f"stablehlo.{name}" for name in ("select", "clamp", "maximum", "minimum", "case", "if"))
-"""What gives the gradient only where a question is answered so; it is computed from the gradient as before."""
-_INVERSES = ("chlo.atan", "chlo.asin", "chlo.acos")
-_MANY_VALUED = tuple(f"stablehlo.{name}" for name in ("log", "log_plus_one", "sqrt", "rsqrt", "cbrt", "power"))
-"""What jumps between its branches where no comparison says so, those of complex numbers."""
 _INDEX_ARITHMETIC = frozenset(
     f"stablehlo.{name}"
     for name in [
@@ -70,9 +66,8 @@ def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
 
 
 def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
-    """Whether the sum alone rounds floats, asks if they are finite, compares parameters or reads integers.
+    """Whether the sum alone asks if parameters are equal, or reads integers: few draws of these are like any other.
 
-    Or takes the inverse of a function with periods or poles: ``atan(tan(u)) - u``, ``atan(u) + atan(1 / u)`` jump.
     Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
     """
     arguments = set(flat.arguments) - {x}
@@ -80,18 +75,15 @@ def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value
     for node in own:
         if _is_equality_of_floats(node) and not parameters.isdisjoint(node.operands):
             return f"compares parameters as its value does not (at {node.scope})"
-        if is_step(node):
-            return f"rounds or tests what its value does not ({node.name.removeprefix('stablehlo.')} at {node.scope})"
-        many_valued = node.name in _MANY_VALUED and node.operands[0].type.dtype.startswith("complex")
-        if node.name in _INVERSES or many_valued:
-            return f"inverts what its value does not ({node.name.partition('.')[2]} at {node.scope})"
         for value in reads(node):
             if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read_by_value:
                 return f"reads the {value.type} argument %{value.id}, which its value does not"
     return None
 
 
-def nan_guards(cone: Sequence[Node], summed: Sequence[Node], numbers: ValueNumbers) -> str | None:
+def nan_guards(
+    cone: Sequence[Node], summed: Sequence[Node], numbers: ValueNumbers, of_sum_alone: bool = False
+) -> str | None:
     """Whether the sum or its value alone tests for NaN or infinity: the other one would go on with another number.
 
     What JAX's own rules test is allowed: an operand of the value is equal to infinity (the derivative of logaddexp).
@@ -103,7 +95,7 @@ def nan_guards(cone: Sequence[Node], summed: Sequence[Node], numbers: ValueNumbe
             first, second = (moved_from(value) for value in node.operands)
             if first is second or any(filling(v) is None and numbers.get(v) not in read for v in (first, second)):
                 return f"tests for NaN or infinity as its value does not (at {node.scope})"
-    for node in cone:
+    for node in () if of_sum_alone else cone:
         if _is_nan_guard(node) and numbers.get(node.results[0]) not in of_sum:
             return f"has a value that alone tests for NaN or infinity (at {node.scope})"
     return None
@@ -119,7 +111,7 @@ def _is_nan_guard(node: Node) -> bool:
 
 
 def _is_equality_of_floats(node: Node) -> bool:
-    return node.name == "stablehlo.compare" and is_float(node.operands[0]) and is_equality(node)
+    return node.name == "stablehlo.compare" and is_float(node.operands[0]) and direction_of(node) in ("EQ", "NE")
 
 
 def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
@@ -189,7 +181,15 @@ def _reordered(node: Node) -> Iterator[int]:
         yield from (axis for axis, n in enumerate(node.attributes["window_dimensions"]) if int(n) > 1)
 
 
-def is_chosen(value: Value) -> bool:
-    """Whether ``value`` is one of several by some question, as it stands or moved."""
-    node = moved_from(value).producer
-    return node is not None and node.name in _CHOOSING
+def moved_from(value: Value) -> Value:
+    """What ``value`` was made of by moving and repeating elements alone; itself where it was not."""
+    while (node := value.producer) is not None and node.name in REPEATS:
+        value = node.operands[0]
+    return value
+
+
+def is_shift(node: Node) -> bool:
+    """Whether ``node`` is the largest or the smallest element of one array along some axes: it may drop out."""
+    if node.name != "stablehlo.reduce" or len(node.operands) != 2:
+        return False
+    return least_of(combiner(node.regions[0]), node.operands[1])

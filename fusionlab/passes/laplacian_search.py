@@ -18,9 +18,8 @@ from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.passes.laplacian_extremes import shifts
 from fusionlab.passes.laplacian_finding import Laplacian
-from fusionlab.passes.laplacian_trial import FEW_ENOUGH, Trial, subject
+from fusionlab.passes.laplacian_identity import FEW_ENOUGH, Identification, subject
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float, with_what_follows
 
 
@@ -124,7 +123,7 @@ def _search_in(question: DirectionSum, tried: dict[Value, None]) -> Laplacian:
                 refused.append(reason)
                 continue
             if found is not None:
-                return replace(found, still=shifts(question.flat, found))
+                return found
     if refused:
         raise next((reason for reason in refused if isinstance(reason, NotSeen)), refused[0])
     where = "before the loop" if question.replay else "without directions"
@@ -134,14 +133,14 @@ def _search_in(question: DirectionSum, tried: dict[Value, None]) -> Laplacian:
 def _tried(
     question: DirectionSum, numbers: ValueNumbers, x: Value, walkers: int, outputs: Sequence[Value]
 ) -> Laplacian | None:
-    trial = Trial(question, numbers, x, walkers, outputs)
+    trial = Identification(question, numbers, x, walkers, outputs)
     try:
         return trial.run()
     except RaiseError:
         # Where walkers are as many as something else is, axes are mistaken for one another.
         if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
             raise
-        return Trial(question, numbers, x, walkers, outputs, resize=False).run()
+        return Identification(question, numbers, x, walkers, outputs, resize=False).run()
 
 
 def _positions(question: DirectionSum) -> Iterator[tuple[Value, int, list[Value]]]:

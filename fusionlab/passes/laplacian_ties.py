@@ -10,7 +10,8 @@ few random points have no such ties, and symmetric molecules, starts of sampling
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import numpy as np
 
@@ -18,11 +19,6 @@ from fusionlab.codegen.forward_laplacian.extremes import NAMES
 from fusionlab.hlo.constants import FLOATS, number_of
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node, Value
-
-Arrays = Sequence[np.ndarray]
-_TOLERANCE = 1e-6
-_JITTERS = (1, 2)
-"""Seeds of the changes by rounding that tell what is ill-conditioned from what is wrong."""
 
 
 def tie_slopes(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mapping[Value, int]) -> dict[Value, int]:
@@ -66,89 +62,40 @@ def _within(value: Value) -> tuple[Value, ...]:
     return node.operands if node is not None and node.name in NAMES else ()
 
 
-Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
-"""Arrays that the program returns, each beside the array that is to replace it."""
-
-
-DIFFERS = (
+DIFFERS_WHERE_TIED = (
     "differs from the derivative of its value where two values are exactly equal "
     "(electrons at one place or at the origin, coordinates or parameters of 0)"
 )
+Change = Callable[[int, np.ndarray], np.ndarray]
+"""What makes arguments tied: their number (0: the positions) and [draws, ...] residues of them."""
 
 
-def paired(target: np.ndarray, laplacian: np.ndarray, gradients: Arrays, rows: np.ndarray) -> Pairs:
-    """The program's Laplacian [*walkers] beside ours, then each of its gradients beside ``rows`` [K, *walkers].
-
-    Gradients count where the Laplacian is finite.
-    """
-    ours = np.moveaxis(rows, 0, -1)
-    finite = np.isfinite(target)[..., None]
-    return [(target, laplacian), *((np.where(finite, one.reshape(ours.shape), np.nan), ours) for one in gradients)]
-
-
-def differing_where_tied(
-    evaluate: Callable[[Arrays], Pairs], draw: Callable[[], Arrays], particles: tuple[int, int], plain: Sequence[Pairs]
-) -> set[int]:
-    """The indices of those pairs returned by ``evaluate`` that differ at positions and parameters with ties.
-
-    ``draw`` returns inputs: positions of walkers, ``particles`` (electrons, coordinates of each), then parameters.
-    ``plain`` are pairs at other points, for their size. Only what is finite in the program counts, and stays the same
-    when parameters change by roundings: at coalescence many programs are singular.
-    """
-    typical = [np.nanmedian([np.nanmedian(np.abs(pairs[i][0])) for pairs in plain]) for i in range(len(plain[0]))]
-    found: set[int] = set()
-    for arrays in tied_draws(draw, *particles):
-        seen = [evaluate(arrays)]
-        suspects = {i for i in range(len(typical)) if i not in found and _differs([seen[0][i]], typical[i])}
-        if suspects:
-            seen += [evaluate(_jittered(arrays, seed)) for seed in _JITTERS]
-            found |= {i for i in suspects if _differs([pairs[i] for pairs in seen], typical[i])}
-    return found
-
-
-def _differs(pairs: Pairs, typical: float) -> bool:
-    """Whether some element differs in all of ``pairs`` where the program's are finite and the same."""
-    with np.errstate(all="ignore"):
-        first = pairs[0][0]
-        allowed = _TOLERANCE * np.maximum(np.abs(first), typical)
-        known = np.isfinite(first)
-        for theirs, ours in pairs:
-            known &= (np.abs(theirs - first) <= allowed) & ~(np.abs(ours - theirs) <= allowed)
-    return bool(known.any())
-
-
-def tied_draws(draw: Callable[[], Arrays], electrons: int, each: int) -> Iterator[Arrays]:
-    """Inputs with ties: the first array of ``draw`` is the positions, the others are parameters and integers.
+def ties_of(electrons: int, each: int, walkers: int) -> tuple[int, Change]:
+    """How many draws of so many ``walkers`` show all ties of positions and of parameters, and what makes them tied.
 
     Positions are of walkers one after another in memory, ``electrons`` times ``each`` coordinates of each.
     """
     patterns = _patterns(electrons)
-    for of_parameters in (_as_drawn, _without_biases, _rounded, _half(0), _half(1)):
-        at = 0
-        while at < len(patterns):
-            x, *parameters = draw()
-            walkers = x.reshape(-1, electrons, each)
-            for walker in walkers:
+
+    def change(number: int, array: np.ndarray) -> np.ndarray:
+        if array.dtype.kind not in "fc":
+            return array
+        array = array.copy()
+        if number == 0:
+            for at, walker in enumerate(array.reshape(-1, electrons, each)):
                 patterns[at % len(patterns)](walker)
-                at += 1
-            changed = [
-                of_parameters(array, k) if np.issubdtype(array.dtype, np.inexact) else array
-                for k, array in enumerate(parameters)
-            ]
-            yield [walkers.reshape(x.shape), *changed]
-
-
-def _jittered(arrays: Arrays, seed: int) -> Arrays:
-    """Parameters changed by a rounding or so; positions as they are, so that they are tied as before."""
-    random = np.random.default_rng(seed)
-    x, *parameters = arrays
-    return [x, *(_changed(array, random) for array in parameters)]
-
-
-def _changed(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    if not np.issubdtype(array.dtype, np.inexact):
+        else:
+            vanishing = (False, array.ndim <= 2, number % 2 == 0, number % 2 == 1)
+            for draw in range(len(array)):
+                if vanishing[draw % len(vanishing)]:
+                    array[draw] = 0
         return array
-    return np.asarray(array * (1 + 1e-13 * random.standard_normal(array.shape))).astype(array.dtype)
+
+    return max(_PARAMETERS, math.ceil(len(patterns) / walkers)), change
+
+
+_PARAMETERS = 4
+"""Draws of parameters: as they come, without biases, and with one or the other half of them vanishing."""
 
 
 def _patterns(electrons: int) -> list[Callable[[np.ndarray], None]]:
@@ -174,10 +121,10 @@ def _patterns(electrons: int) -> list[Callable[[np.ndarray], None]]:
         x[:] = x[:, :1]
 
     def on_a_lattice(x: np.ndarray) -> None:
-        x[:] = np.round(x)
+        x[:] = np.round(x) % 8 - 4
 
     def at_corners(x: np.ndarray) -> None:
-        x[:] = np.sign(x)
+        x[:] = np.where(x < 0, -1, 1)
 
     def exchanged(x: np.ndarray) -> None:
         x[last] = x[0, ::-1]
@@ -205,20 +152,3 @@ def _patterns(electrons: int) -> list[Callable[[np.ndarray], None]]:
         all_at_one_place,
         two_at_origin,
     ]
-
-
-def _as_drawn(array: np.ndarray, number: int) -> np.ndarray:
-    return array
-
-
-def _without_biases(array: np.ndarray, number: int) -> np.ndarray:
-    return np.zeros_like(array) if array.ndim <= 1 else array
-
-
-def _rounded(array: np.ndarray, number: int) -> np.ndarray:
-    """Halves of integers, sums of which are exact."""
-    return np.asarray(np.round(2 * array) / 2).astype(array.dtype)
-
-
-def _half(which: int) -> Callable[[np.ndarray, int], np.ndarray]:
-    return lambda array, number: np.zeros_like(array) if number % 2 == which else array

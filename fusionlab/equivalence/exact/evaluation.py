@@ -12,7 +12,7 @@ import numpy as np
 from fusionlab.equivalence.exact.field import integer_range
 from fusionlab.equivalence.exact.logarithms import with_logarithms
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Step, Uncovered
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values, reads
 from fusionlab.hlo.invariants import has_effect
 
 Rule = Callable[[Node, "Evaluator"], Step]
@@ -58,7 +58,14 @@ class Evaluator:
     def outputs(self, function: FlatFunction, arguments: Sequence[Held]) -> list[Array]:
         """The results of ``function`` [draws, ...], residues where they are floats."""
         environment = dict(zip(function.arguments, arguments, strict=True))
-        self.run(function.nodes, environment)
+        last = {value: node for node in function.nodes for value in (*node.results, *reads(node))}
+        ended: dict[Node, list[Value]] = {}
+        for value in set(last).difference(function.returns):
+            ended.setdefault(last[value], []).append(value)
+        for node in function.nodes:
+            self.run([node], environment)
+            for value in ended.get(node, ()):
+                del environment[value]
         return [self.lifted(environment[value], value) for value in function.returns]
 
     def run(self, nodes: Iterable[Node], environment: dict[Value, Held]) -> None:

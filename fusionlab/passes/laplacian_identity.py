@@ -1,0 +1,351 @@
+"""Which value of a program a sum over directions is the Laplacian of, decided in a prime field.
+
+    y = sum_k d^2 F / d x_k^2        identical to        forward Laplacian of F, for a candidate F
+
+The sum as it stands and the forward Laplacians of the candidates are lowered as one program of two walkers, and
+evaluated exactly (``equivalence.exact``): at random points, under random predicates, and under predicates that are
+steered so that conjunctions of many come true. What is equal there is the same expression on every branch: no point is
+near or far, and no branch is rare. Where inputs are exactly tied (electrons at one place, parameters of zero) both are
+evaluated once more, with every predicate as it is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
+from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
+from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_nodes
+from fusionlab.codegen.trips import batched_loop, raise_trips
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import PrimeField, primes
+from fusionlab.equivalence.exact.identity import SHARES
+from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
+from fusionlab.equivalence.exact.steering import Tracker
+from fusionlab.equivalence.exact.undefined import FieldWithUndefined
+from fusionlab.equivalence.exact.values import Array, Drawn, Uncovered
+from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, free_values, reads, walk
+from fusionlab.hlo.replay import CONTROL_FLOW, reached
+from fusionlab.hlo.value_numbers import ValueNumbers, merge_equal
+from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+from fusionlab.passes.laplacian_finding import Laplacian
+from fusionlab.passes.laplacian_guards import (
+    is_shift,
+    less_precise,
+    mixed,
+    nan_guards,
+    own_choices,
+    rounded,
+    told_apart,
+)
+from fusionlab.passes.laplacian_ties import DIFFERS_WHERE_TIED, Change, tie_slopes, ties_of
+from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float
+
+FEW_ENOUGH = 64
+"""Walkers that can all be evaluated."""
+_MOST_WALKERS = 16
+_FLOPS = 1e8
+"""Walkers that are evaluated: as many as have together about so many FLOPs in the program, up to this number."""
+_MOST_DENOMINATOR, _MOST_NUMERATOR = 64, 4096
+"""Of a constant factor that is a fraction."""
+
+
+def subject(question: DirectionSum) -> str:
+    return "the loop" if question.replay else "the sum over directions"
+
+
+class Identification:
+    """A sum over directions beside the forward Laplacians of candidates, as one program of few walkers."""
+
+    def __init__(
+        self,
+        question: DirectionSum,
+        numbers: ValueNumbers,
+        x: Value,
+        walkers: int,
+        outputs: Sequence[Value],
+        resize: bool = True,
+    ) -> None:
+        self.question, self.flat, self.x, self.numbers = question, question.flat, x, numbers
+        self.walkers, self.outputs = walkers, list(outputs)
+        self.targets = [t for t in question.targets if t.type == question.targets[0].type]
+        inner = x.type.shape[walkers:]
+        each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
+        self.coordinates = Coordinates(math.prod(inner) // each, each)
+        self.gradients = self._possible_gradients()
+        initial = [] if question.initial is None else [question.initial]
+        wanted = [*self.targets, *self.gradients, *initial]
+        live = live_nodes(self.flat.nodes, [*self.flat.arguments, x], [*wanted, *self.outputs])
+        read = {value for node in live for value in reads(node)}
+        self.inputs = [x, *(a for a in self.flat.arguments if a in read and a is not x)]
+        self.nodes = live_nodes(self.flat.nodes, self.inputs, wanted)
+        self.cone = live_nodes(self.flat.nodes, self.inputs, self.outputs)
+        many = math.prod(x.type.shape[:walkers])
+        if not many:
+            raise NoLaplacian("there are no walkers, and nothing to evaluate")
+        self.axes = self._walker_axes(many, resize)
+        per_walker = program_cost(self.flat).flops / many
+        few = int(np.clip(_FLOPS / max(per_walker, 1), self._fewest_walkers(), _MOST_WALKERS))
+        self.raising = Raising(shapes=resized_shapes(self.axes, many, min(many, few)), fold=True)
+        self.one = Raising(shapes=resized_shapes(self.axes, many, 1))
+        self.ties = tie_slopes(self.flat.walk(), walk(self.cone), numbers)
+
+    def _fewest_walkers(self) -> int:
+        """One, where no value of the sum or of the outputs depends on several walkers; else two."""
+        nodes = list(live_nodes(self.flat.nodes, self.inputs, [*self.targets, *self.outputs]))
+        for node in nodes:
+            if node.name in CONTROL_FLOW:
+                nodes += [inner for region in node.regions for inner in region.nodes]
+        return 1 if self.axes and mixed(self.flat, nodes, self.x, self.axes) is None else 2
+
+    def _walker_axes(self, many: int, resize: bool) -> Mapping[Value, set[int]]:
+        """The axes that count walkers; none where the program keeps its own number of them."""
+        axes = walker_axes(self.flat, [(self.x, 0)]) if self.walkers == 1 and resize else {}
+        summed = live_nodes(self.flat.nodes, self.inputs, self.targets)
+        if axes and (reason := told_apart(walk(summed), axes)) is not None:
+            if many > FEW_ENOUGH:
+                raise NoLaplacian(reason)
+            return {}
+        # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
+        axes = axes if axes.get(self.x) == {0} else {}
+        if not axes and many > FEW_ENOUGH:
+            raise NoLaplacian(
+                f"{many} walkers are too many to evaluate, and a few of them cannot be told from their shapes"
+            )
+        return axes
+
+    def _possible_gradients(self) -> list[Value]:
+        """Values that have one number per coordinate and depend on them."""
+        x = self.x
+        shapes = (x.type.shape, (*x.type.shape[: self.walkers], self.coordinates.count))
+        dependent = reached(self.flat, [x])
+        return [
+            value
+            for node in self.flat.nodes
+            for value in node.results
+            if is_float(value)
+            and value.type.dtype == x.type.dtype
+            and value.type.shape in shapes
+            and value in dependent
+        ]
+
+    def run(self) -> Laplacian | None:
+        """The candidate whose Laplacian is identical to the sum, if there is one; NoLaplacian if nothing may use it."""
+        shifts = tuple(node.results[0] for node in self.cone if is_shift(node))
+        for still in (shifts, ()) if shifts else ((),):
+            program = self._lowered(still)
+            found = self._identical(program)
+            if found is None:
+                continue
+            which, at, scale, gradients = found
+            if shifts and not still:
+                still = tuple(s for s in shifts if len(shifts) > 1 and self._drops_out(s, which, at))
+                program = self._lowered(still) if still else program
+            self._guard(which, at)
+            gradients = self._where_tied(program, which, at, scale, gradients)
+            return Laplacian(
+                self.x,
+                self.coordinates,
+                self.walkers,
+                self.outputs[at],
+                self.targets[which],
+                scale,
+                tuple(self.gradients[i] for i in gradients if not self._is_guarded(self.gradients[i], at)),
+                dict(self.axes),
+                self.one,
+                still,
+                self.ties,
+            )
+        return None
+
+    def _lowered(self, still: Sequence[Value]) -> FlatFunction:
+        """Results: each target; the Laplacian of each output; each possible gradient; the derivatives of each output.
+
+        The derivatives are [*walkers, coordinates]; those through ``still`` are left out.
+        """
+
+        def evaluate(*arrays: Any) -> Any:
+            given = dict(zip(self.inputs, arrays, strict=True))
+            environment = dict(given)
+            for node in self.nodes:
+                environment.update(zip(node.results, self._at_once(node, environment), strict=True))
+            engine = ForwardLaplacian(
+                self.x, self.coordinates, self.walkers, self.raising, self.one, still=tuple(still), ties=self.ties
+            )
+            jets = [densify(jet, self.coordinates) for jet in engine.run(self.cone, dict(given), self.outputs)]
+            laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
+            rows = [jnp.moveaxis(jet.rows, 0, -1) for jet in jets]
+            initial = self.question.initial
+            sums = [environment[t] - (0 if initial is None else environment[initial]) for t in self.targets]
+            return sums, laps, [environment[value] for value in self.gradients], rows
+
+        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
+        with jax.enable_x64(True):
+            try:
+                lowered = jax.jit(evaluate, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
+            except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
+                if isinstance(error, TypeError | ValueError) and not self.axes:
+                    raise  # shapes that do not fit are expected only where axes are taken for those of walkers
+                raise RaiseError(
+                    f"{subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}"
+                ) from error
+        function = flatten(lowered.compiler_ir("stablehlo"))
+        merge_equal(function)
+        return function
+
+    def _at_once(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
+        """The results of ``node``; of the loop with all its trips batched, where JAX can batch them."""
+        replay = self.question.replay
+        if replay is None or node is not replay.loop.node:
+            return self.raising.node(node, environment)
+        assert replay.trips is not None
+        captured = list(dict.fromkeys(value for region in node.regions for value in free_values(region)))
+        try:
+            run = batched_loop(raise_trips(replay.loop, captured, self.raising), replay.trips)
+            return run(*(jnp.asarray(environment[v]) for v in node.operands), *(environment[v] for v in captured))
+        except (NotImplementedError, JaxRefusal):
+            return self.raising.node(node, environment)
+
+    def _identical(self, function: FlatFunction) -> tuple[int, int, float, list[int]] | None:
+        """(target, output, constant factor, gradients) of the first pair that is equal in all draws; None without one.
+
+        The gradients are indices of those values that are the derivatives of the output in all draws.
+        """
+        every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
+        factors: dict[tuple[int, int], dict[int, int]] = {pair: {} for pair in every}
+        unlike: set[tuple[int, int]] = set()
+        for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
+            for results in self._evaluations(function, p, shares):
+                for which, at in list(factors):
+                    factor = _factor(results.sums[which], results.laps[at], p)
+                    if factor is None or factors[which, at].setdefault(p, factor) != factor:
+                        del factors[which, at]
+                if not factors:
+                    return None
+                for at in {at for _, at in factors}:
+                    unlike |= {(i, at) for i, value in enumerate(results.gradients) if _differ(value, results.rows[at])}
+        for (which, at), residues in factors.items():
+            if (scale := self._scale(residues)) is not None:
+                return which, at, scale, [i for i in range(len(self.gradients)) if (i, at) not in unlike]
+        return None
+
+    def _evaluations(self, function: FlatFunction, p: int, shares: Sequence[float]) -> Iterator[_Results]:
+        """Under random predicates, then under predicates that are steered to come true together, and not to."""
+        field = PrimeField(p, range(len(shares)))
+        tracker = Tracker(field, RULES, shares)
+        yield self._results(function, tracker)
+        if any(tracker.wishes):
+            yield self._results(function, Evaluator(field.steered(tracker.wishes), RULES))
+
+    def _results(self, function: FlatFunction, evaluator: Evaluator, change: Change | None = None) -> _Results:
+        try:
+            arguments = drawn_arguments(function, evaluator)
+            if change is not None:
+                arguments = [Drawn(change(at, held.array)) for at, held in enumerate(arguments)]
+            found = iter(evaluator.outputs(function, arguments))
+        except Uncovered as error:
+            raise RaiseError(f"{subject(self.question)} has no exact meaning: {error}") from error
+        counts = (len(self.targets), len(self.outputs), len(self.gradients), len(self.outputs))
+        return _Results(*(list(islice(found, count)) for count in counts))
+
+    def _scale(self, residues: Mapping[int, int]) -> float | None:
+        """The real number with these residues by prime: a fraction of small integers, or a constant of the program."""
+        for denominator in range(1, _MOST_DENOMINATOR):
+            found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
+            if len(found) == 1 and abs(numerator := found.pop()) <= _MOST_NUMERATOR:
+                return numerator / denominator
+        constants = (node.results[0] for node in self.flat.walk() if node.name == "stablehlo.constant")
+        for number in map(number_of, filter(is_float, constants)):
+            if number is not None and math.isfinite(number):
+                embedded = {p: int(PrimeField(p, (0,)).embedded(np.full(1, number)).item()) % p for p in residues}
+                if embedded == residues:
+                    return float(number)
+        return None
+
+    def _drops_out(self, shift: Value, which: int, at: int) -> bool:
+        found = self._identical(self._lowered((shift,)))
+        return found is not None and found[:2] == (which, at)
+
+    def _where_tied(
+        self, function: FlatFunction, which: int, at: int, scale: float, gradients: Sequence[int]
+    ) -> list[int]:
+        """Those of ``gradients`` that are derivatives at ties, too; NotSeen if the sum is not the Laplacian there."""
+        [p] = primes(1)
+        electrons, each = self.coordinates.electrons, self.coordinates.each
+        walkers = math.prod(self.raising.shape(self.x)[: self.walkers])
+        draws, change = ties_of(electrons, each, walkers)
+        field = FieldWithUndefined(p, range(draws))
+        results = self._results(function, Evaluator(field, RULES), change)
+        laps = field.multiply(field.embedded(np.asarray(scale)), results.laps[at])
+        if _differ_where_defined(results.sums[which], laps):
+            raise NotSeen(f"{subject(self.question)} {DIFFERS_WHERE_TIED}")
+        finite = ~np.isnan(results.sums[which])
+        rows = results.rows[at]
+        return [
+            i
+            for i in gradients
+            if not _differ_where_defined(
+                np.where(finite[..., None], results.gradients[i].reshape(rows.shape), np.nan), rows
+            )
+        ]
+
+    def _guard(self, which: int, at: int) -> None:
+        """NoLaplacian for what no exact evaluation shows of the sum and its value: see ``laplacian_guards``."""
+        cone, summed, own = self._nodes(self.targets[which], at)
+        read = {value for node in cone for value in reads(node)}
+        complaint = own_choices(self.flat, self.x, own, read) or nan_guards(cone, summed, self.numbers)
+        complaint = complaint or rounded(cone, own) or told_apart(cone, self.axes)
+        if complaint is not None:
+            raise NotSeen(f"{subject(self.question)} {complaint}")
+        if (reason := less_precise(cone, own)) is not None:
+            raise NoLaplacian(f"{subject(self.question)} is not taken from its value: {reason}")
+
+    def _is_guarded(self, gradient: Value, at: int) -> bool:
+        """Whether what computes the gradient has what no exact evaluation shows, and the value has not."""
+        cone, summed, own = self._nodes(gradient, at)
+        return bool(nan_guards(cone, summed, self.numbers, of_sum_alone=True) or rounded(cone, own))
+
+    def _nodes(self, value: Value, at: int) -> tuple[list[Node], list[Node], list[Node]]:
+        """Those that compute the output, those that compute ``value``, and those of the latter that the former lack."""
+        cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
+        summed = list(walk(live_nodes(self.flat.nodes, self.inputs, [value])))
+        shared = {self.numbers.get(value) for node in cone for value in node.results}
+        return cone, summed, [n for n in summed if n.results and self.numbers.get(n.results[0]) not in shared]
+
+
+@dataclass(frozen=True)
+class _Results:
+    """[draws, *walkers] of sums and Laplacians, [draws, *walkers, ...] of gradients and derivatives: residues."""
+
+    sums: list[Array]
+    laps: list[Array]
+    gradients: list[Array]
+    rows: list[Array]
+
+
+def _factor(total: Array, lap: Array, p: int) -> int | None:
+    """The one c with ``total`` = c ``lap`` modulo p everywhere; None without one, or where all is zero."""
+    at = np.flatnonzero(lap)
+    if not at.size or np.any((total != 0) != (lap != 0)):
+        return None
+    factor = int(total.flat[at[0]]) * pow(int(lap.flat[at[0]]), -1, p) % p
+    return factor if not ((factor * lap.astype(np.int64) - total.astype(np.int64)) % p).any() else None
+
+
+def _differ(gradient: Array, rows: Array) -> bool:
+    """Whether a value is not the derivatives [draws, *walkers, coordinates], in whatever shape."""
+    return gradient.size != rows.size or bool((gradient.reshape(rows.shape) != rows).any())
+
+
+def _differ_where_defined(expected: Array, found: Array) -> bool:
+    return bool((~np.isnan(expected) & (expected != found)).any())
