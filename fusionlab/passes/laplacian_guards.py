@@ -92,7 +92,7 @@ def nan_guards(
     read = {numbers.get(moved_from(value)) for node in cone for value in reads(node)}
     for node in summed:
         if _is_nan_guard(node) and numbers.get(node.results[0]) not in of_value:
-            first, second = (moved_from(value) for value in node.operands)
+            first, second = (moved_from(value) for value in (node.operands[0], node.operands[-1]))
             if first is second or any(filling(v) is None and numbers.get(v) not in read for v in (first, second)):
                 return f"tests for NaN or infinity as its value does not (at {node.scope})"
     for node in () if of_sum_alone else cone:
@@ -102,7 +102,9 @@ def nan_guards(
 
 
 def _is_nan_guard(node: Node) -> bool:
-    """Whether floats are compared with themselves or with infinity."""
+    """Whether floats are tested to be finite, or compared with themselves or with infinity."""
+    if node.name == "stablehlo.is_finite":
+        return True
     if not _is_equality_of_floats(node):
         return False
     first, second = (moved_from(value) for value in node.operands)

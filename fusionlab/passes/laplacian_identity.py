@@ -56,7 +56,8 @@ FEW_ENOUGH = 64
 _MOST_WALKERS = 16
 _FLOPS = 1e8
 """Walkers that are evaluated: as many as have together about so many FLOPs in the program, up to this number."""
-_MOST_DENOMINATOR, _MOST_NUMERATOR = 64, 4096
+_DENOMINATORS = (1, 2, 4, 8, 16)
+_MOST_NUMERATOR = 64
 """Of a constant factor that is a fraction."""
 
 
@@ -140,32 +141,38 @@ class Identification:
         ]
 
     def run(self) -> Laplacian | None:
-        """The candidate whose Laplacian is identical to the sum, if there is one; NoLaplacian if nothing may use it."""
+        """The candidate whose Laplacian is identical to the sum, if there is one; NoLaplacian if it may not be used."""
         shifts = tuple(node.results[0] for node in self.cone if is_shift(node))
+        refused: list[NoLaplacian] = []
         for still in (shifts, ()) if shifts else ((),):
-            program = self._lowered(still)
-            found = self._identical(program)
-            if found is None:
-                continue
-            which, at, scale, gradients = found
-            if shifts and not still:
-                still = tuple(s for s in shifts if len(shifts) > 1 and self._drops_out(s, which, at))
-                program = self._lowered(still) if still else program
-            self._guard(which, at)
-            gradients = self._where_tied(program, which, at, scale, gradients)
-            return Laplacian(
-                self.x,
-                self.coordinates,
-                self.walkers,
-                self.outputs[at],
-                self.targets[which],
-                scale,
-                tuple(self.gradients[i] for i in gradients if not self._is_guarded(self.gradients[i], at)),
-                dict(self.axes),
-                self.one,
-                still,
-                self.ties,
-            )
+            function = self._lowered(still)
+            for which, at, scale, gradients in self._identical(function):
+                dropped = still
+                if shifts and not still:
+                    dropped = tuple(s for s in shifts if len(shifts) > 1 and self._drops_out(s, which, at))
+                try:
+                    self._guard(which, at)
+                    kept = self._where_tied(
+                        self._lowered(dropped) if dropped != still else function, which, at, scale, gradients
+                    )
+                except NoLaplacian as reason:
+                    refused.append(reason)
+                    continue
+                return Laplacian(
+                    self.x,
+                    self.coordinates,
+                    self.walkers,
+                    self.outputs[at],
+                    self.targets[which],
+                    scale,
+                    tuple(self.gradients[i] for i in kept if not self._is_guarded(self.gradients[i], at)),
+                    dict(self.axes),
+                    self.one,
+                    dropped,
+                    self.ties,
+                )
+            if refused:
+                raise next((reason for reason in refused if isinstance(reason, NotSeen)), refused[0])
         return None
 
     def _lowered(self, still: Sequence[Value]) -> FlatFunction:
@@ -216,8 +223,8 @@ class Identification:
         except (NotImplementedError, JaxRefusal):
             return self.raising.node(node, environment)
 
-    def _identical(self, function: FlatFunction) -> tuple[int, int, float, list[int]] | None:
-        """(target, output, constant factor, gradients) of the first pair that is equal in all draws; None without one.
+    def _identical(self, function: FlatFunction) -> list[tuple[int, int, float, list[int]]]:
+        """(target, output, constant factor, gradients) of all pairs that are equal in all draws, factors of 1 first.
 
         The gradients are indices of those values that are the derivatives of the output in all draws.
         """
@@ -231,13 +238,15 @@ class Identification:
                     if factor is None or factors[which, at].setdefault(p, factor) != factor:
                         del factors[which, at]
                 if not factors:
-                    return None
+                    return []
                 for at in {at for _, at in factors}:
                     unlike |= {(i, at) for i, value in enumerate(results.gradients) if _differ(value, results.rows[at])}
-        for (which, at), residues in factors.items():
-            if (scale := self._scale(residues)) is not None:
-                return which, at, scale, [i for i in range(len(self.gradients)) if (i, at) not in unlike]
-        return None
+        found = [
+            (which, at, scale, [i for i in range(len(self.gradients)) if (i, at) not in unlike])
+            for (which, at), residues in factors.items()
+            if (scale := self._scale(residues)) is not None
+        ]
+        return sorted(found, key=lambda one: one[2] != 1)
 
     def _evaluations(self, function: FlatFunction, p: int, shares: Sequence[float]) -> Iterator[_Results]:
         """Under random predicates, then under predicates that are steered to come true together, and not to."""
@@ -259,8 +268,8 @@ class Identification:
         return _Results(*(list(islice(found, count)) for count in counts))
 
     def _scale(self, residues: Mapping[int, int]) -> float | None:
-        """The real number with these residues by prime: a fraction of small integers, or a constant of the program."""
-        for denominator in range(1, _MOST_DENOMINATOR):
+        """The real number with these residues by prime, if it is a fraction of small integers or a constant."""
+        for denominator in _DENOMINATORS:
             found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
             if len(found) == 1 and abs(numerator := found.pop()) <= _MOST_NUMERATOR:
                 return numerator / denominator
@@ -273,8 +282,7 @@ class Identification:
         return None
 
     def _drops_out(self, shift: Value, which: int, at: int) -> bool:
-        found = self._identical(self._lowered((shift,)))
-        return found is not None and found[:2] == (which, at)
+        return any(found[:2] == (which, at) for found in self._identical(self._lowered((shift,))))
 
     def _where_tied(
         self, function: FlatFunction, which: int, at: int, scale: float, gradients: Sequence[int]

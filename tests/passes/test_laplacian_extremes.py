@@ -10,7 +10,6 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.flat import flatten, walk
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.contract import Setting
-from fusionlab.passes.laplacian_extremes import is_extreme, shifts
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 

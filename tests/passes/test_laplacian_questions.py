@@ -8,7 +8,6 @@ from jax import lax
 from fusionlab.codegen.raising import RULES
 from fusionlab.hlo import lowering
 from fusionlab.passes.contract import Setting
-from fusionlab.passes.op_branches import KINDS
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from workloads.catalogue import build
 

@@ -2,7 +2,8 @@
 
 JAX's rules compare the operands with the result. XLA may compute an operand again where it is compared, rounded in
 another way (a fused multiply-add), and then no operand is the largest: the slope is 0, or 0/0 for a reduction. Here
-operands are compared with each other, and elements within a few units of rounding of the extreme one share it.
+operands are compared with each other; the elements of a reduction with the largest of these same elements, which a
+barrier keeps from being computed twice.
 """
 
 from __future__ import annotations
@@ -14,9 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-
-_ROUNDINGS = 8
-
 
 def _rule(function: Callable[[Any, Any], Any], exceeds: Callable[[Any, Any], Any], tie: int | None) -> Any:
     extreme = jax.custom_jvp(function)
@@ -37,9 +35,8 @@ RULES = {(name, tie): _rule(*functions, tie) for name, functions in _FUNCTIONS.i
 NAMES = tuple(_FUNCTIONS)
 
 
-def shares(array: Any, extreme: Any, axes: tuple[int, ...], largest: bool) -> Any:
+def shares(array: Any, axes: tuple[int, ...], largest: bool) -> Any:
     """How much of the maximum (or minimum) of ``array`` over ``axes`` each element is, [*shape]: they add up to 1."""
-    kept = jnp.expand_dims(extreme, axes)
-    slack = jnp.where(jnp.isfinite(kept), abs(kept) * (_ROUNDINGS * jnp.finfo(array.dtype).eps), 0).astype(array.dtype)
-    among = (array >= kept - slack if largest else array <= kept + slack).astype(array.dtype)
+    array = lax.optimization_barrier(array)  # what is compared below is not computed twice
+    among = (array == (jnp.max if largest else jnp.min)(array, axes, keepdims=True)).astype(array.dtype)
     return among / among.sum(axes, keepdims=True)

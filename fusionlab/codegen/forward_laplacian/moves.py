@@ -110,7 +110,7 @@ class Moves(Elementwise):
             return Jet.of_moving(value, through(jet.moving), jet.lap is not None, owners)
         if name in ("maximum", "minimum"):
             value = self._with(node, {source: jet.value})
-            share = extremes.shares(jet.value, value, axes, name == "maximum")
+            share = extremes.shares(jet.value, axes, name == "maximum")
             through = jax.vmap(lambda part: lax.reduce(part * share, np.zeros((), part.dtype), lax.add, axes))
             return Jet.of_moving(value, through(jet.moving), jet.lap is not None, owners)
         return None
