@@ -12,11 +12,10 @@ import numpy as np
 from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.hlo.constants import filling, least_of
+from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
-from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.passes.sums_over_directions import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
@@ -79,37 +78,6 @@ def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value
             if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read_by_value:
                 return f"reads the {value.type} argument %{value.id}, which its value does not"
     return None
-
-
-def nan_guards(
-    cone: Sequence[Node], summed: Sequence[Node], numbers: ValueNumbers, of_sum_alone: bool = False
-) -> str | None:
-    """Whether the sum or its value alone tests for NaN or infinity: the other one would go on with another number.
-
-    What JAX's own rules test is allowed: an operand of the value is equal to infinity (the derivative of logaddexp).
-    """
-    of_value, of_sum = ({numbers.get(value) for node in nodes for value in node.results} for nodes in (cone, summed))
-    read = {numbers.get(moved_from(value)) for node in cone for value in reads(node)}
-    for node in summed:
-        if _is_nan_guard(node) and numbers.get(node.results[0]) not in of_value:
-            first, second = (moved_from(value) for value in (node.operands[0], node.operands[-1]))
-            if first is second or any(filling(v) is None and numbers.get(v) not in read for v in (first, second)):
-                return f"tests for NaN or infinity as its value does not (at {node.scope})"
-    for node in () if of_sum_alone else cone:
-        if _is_nan_guard(node) and numbers.get(node.results[0]) not in of_sum:
-            return f"has a value that alone tests for NaN or infinity (at {node.scope})"
-    return None
-
-
-def _is_nan_guard(node: Node) -> bool:
-    """Whether floats are tested to be finite, or compared with themselves or with infinity."""
-    if node.name == "stablehlo.is_finite":
-        return True
-    if not _is_equality_of_floats(node):
-        return False
-    first, second = (moved_from(value) for value in node.operands)
-    constants = (filling(first), filling(second))
-    return first is second or any(array is not None and not np.isfinite(array).any() for array in constants)
 
 
 def _is_equality_of_floats(node: Node) -> bool:

@@ -43,7 +43,6 @@ from fusionlab.passes.laplacian_guards import (
     is_shift,
     less_precise,
     mixed,
-    nan_guards,
     own_choices,
     rounded,
     told_apart,
@@ -309,10 +308,9 @@ class Identification:
 
     def _guard(self, which: int, at: int) -> None:
         """NoLaplacian for what no exact evaluation shows of the sum and its value: see ``laplacian_guards``."""
-        cone, summed, own = self._nodes(self.targets[which], at)
+        cone, own = self._nodes(self.targets[which], at)
         read = {value for node in cone for value in reads(node)}
-        complaint = own_choices(self.flat, self.x, own, read) or nan_guards(cone, summed, self.numbers)
-        complaint = complaint or rounded(cone, own) or told_apart(cone, self.axes)
+        complaint = own_choices(self.flat, self.x, own, read) or rounded(cone, own) or told_apart(cone, self.axes)
         if complaint is not None:
             raise NotSeen(f"{subject(self.question)} {complaint}")
         if (reason := less_precise(cone, own)) is not None:
@@ -320,15 +318,14 @@ class Identification:
 
     def _is_guarded(self, gradient: Value, at: int) -> bool:
         """Whether what computes the gradient has what no exact evaluation shows, and the value has not."""
-        cone, summed, own = self._nodes(gradient, at)
-        return bool(nan_guards(cone, summed, self.numbers, of_sum_alone=True) or rounded(cone, own))
+        return rounded(*self._nodes(gradient, at)) is not None
 
-    def _nodes(self, value: Value, at: int) -> tuple[list[Node], list[Node], list[Node]]:
-        """Those that compute the output, those that compute ``value``, and those of the latter that the former lack."""
+    def _nodes(self, value: Value, at: int) -> tuple[list[Node], list[Node]]:
+        """Those that compute the output, and those that compute ``value`` and are not among the former."""
         cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
         summed = list(walk(live_nodes(self.flat.nodes, self.inputs, [value])))
         shared = {self.numbers.get(value) for node in cone for value in node.results}
-        return cone, summed, [n for n in summed if n.results and self.numbers.get(n.results[0]) not in shared]
+        return cone, [n for n in summed if n.results and self.numbers.get(n.results[0]) not in shared]
 
 
 @dataclass(frozen=True)

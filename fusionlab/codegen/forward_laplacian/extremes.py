@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+
 def _rule(function: Callable[[Any, Any], Any], exceeds: Callable[[Any, Any], Any], tie: int | None) -> Any:
     extreme = jax.custom_jvp(function)
 

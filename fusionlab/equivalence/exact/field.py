@@ -305,7 +305,14 @@ class PrimeField:
     def compare(self, direction: str, x: Array, y: Array) -> Array:
         """Booleans; ``direction`` is StableHLO's: EQ, NE, LT, LE, GT or GE."""
         if direction in ("EQ", "NE"):
-            return np.asarray((x == y) == (direction == "EQ"))
+            equal = x == y
+            if x is y and not np.iscomplexobj(x):
+                equal = ~self.is_nan(x)
+            for side, other in ((x, y), (y, x)):
+                infinite = np.abs(other) == self.infinity
+                if infinite.any() and not np.iscomplexobj(side):
+                    equal = np.where(infinite, self.is_infinite(side) & (self.sign(side) == np.sign(other)), equal)
+            return np.asarray(equal == (direction == "EQ"))
         order = self.sign(self.subtract(x, y))
         for side, sense in ((x, 1.0), (y, -1.0)):
             infinite = np.abs(side) == self.infinity
@@ -324,10 +331,24 @@ class PrimeField:
     def minimum(self, x: Array, y: Array) -> Array:
         return np.where(self.compare("LE", x, y), x, y)
 
+    # Tests for NaN and infinity: no residue is either, so that random ones pass for them in every other draw.
+
     def is_finite(self, x: Array) -> Array:
         if np.iscomplexobj(x):
             return self.is_finite(x.real) & self.is_finite(x.imag)
-        return np.asarray((np.abs(x) != self.infinity) & (x != self.nan))
+        known = (np.abs(x) != self.infinity) & (x != self.nan)
+        return np.asarray(known & ~self.is_nan(x) & ~self.is_infinite(x))
+
+    def is_nan(self, x: Array) -> Array:
+        return self._passes("is nan", x)
+
+    def is_infinite(self, x: Array) -> Array:
+        return self._passes("is infinite", np.abs(x)) | (np.abs(x) == self.infinity)
+
+    def _passes(self, name: str, x: Array) -> Array:
+        """Random predicates of x, true of a fifth of the residues in odd draws, of none in even ones."""
+        share = np.array([0.2 if seed % 2 else 0.0 for seed in self.seeds]).reshape(-1, *(1,) * (x.ndim - 1))
+        return np.asarray(np.abs(self.function(name, x)) < share * self.half)
 
     def key(self, x: Array) -> Array:
         """What a sort orders by: a total order, random but for infinities."""

@@ -30,8 +30,11 @@ class FieldWithUndefined(PrimeField):
         found = super().power(x, exponent)
         return np.where(x == 0, np.nan, found) if exponent < 0 else found
 
-    def is_finite(self, x: Array) -> Array:
-        return super().is_finite(x) & ~np.isnan(x)
+    def is_nan(self, x: Array) -> Array:
+        return np.isnan(x)
+
+    def is_infinite(self, x: Array) -> Array:
+        return np.asarray(np.abs(x) == self.infinity)
 
     def _looked_up(self, table: Array, x: Array) -> Array:
         undefined = np.isnan(x)
