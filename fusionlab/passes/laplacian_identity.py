@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
+from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_nodes
 from fusionlab.codegen.trips import batched_loop, raise_trips
 from fusionlab.equivalence.exact.evaluation import Evaluator
@@ -141,19 +141,18 @@ class Identification:
 
     def run(self) -> Laplacian | None:
         """The candidate whose Laplacian is identical to the sum, if there is one; NoLaplacian if it may not be used."""
-        shifts = tuple(node.results[0] for node in self.cone if is_shift(node))
+        shifts = [node.results[0] for node in self.cone if is_shift(node)]
         refused: list[NoLaplacian] = []
-        for still in (shifts, ()) if shifts else ((),):
+        for still in (shifts, []) if shifts else ([],):
             function = self._lowered(still)
             for which, at, scale, gradients in self._identical(function):
-                dropped = still
-                if shifts and not still:
-                    dropped = tuple(s for s in shifts if len(shifts) > 1 and self._drops_out(s, which, at))
+                cone = live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])
+                own = [shift for shift in shifts if shift.producer in cone]
+                dropped = own if still else [shift for shift in own if self._drops_out(shift, which, at)]
                 try:
                     self._guard(which, at)
-                    kept = self._where_tied(
-                        self._lowered(dropped) if dropped != still else function, which, at, scale, gradients
-                    )
+                    written = function if still or not dropped else self._lowered(dropped)
+                    gradients = self._where_tied(written, which, at, scale, gradients)
                 except NoLaplacian as reason:
                     refused.append(reason)
                     continue
@@ -164,10 +163,10 @@ class Identification:
                     self.outputs[at],
                     self.targets[which],
                     scale,
-                    tuple(self.gradients[i] for i in kept if not self._is_guarded(self.gradients[i], at)),
+                    tuple(self.gradients[i] for i in gradients if not self._is_rounded(self.gradients[i], at)),
                     dict(self.axes),
                     self.one,
-                    dropped,
+                    tuple(dropped),
                     self.ties,
                 )
             if refused:
@@ -175,9 +174,9 @@ class Identification:
         return None
 
     def _lowered(self, still: Sequence[Value]) -> FlatFunction:
-        """Results: each target; the Laplacian of each output; each possible gradient; the derivatives of each output.
+        """Results: each target; of each output the Laplacian; each possible gradient; of each output the derivatives.
 
-        The derivatives are [*walkers, coordinates]; those through ``still`` are left out.
+        These are [*walkers, coordinates], first without those through ``still``, as the Laplacian is, then with them.
         """
 
         def evaluate(*arrays: Any) -> Any:
@@ -185,12 +184,11 @@ class Identification:
             environment = dict(given)
             for node in self.nodes:
                 environment.update(zip(node.results, self._at_once(node, environment), strict=True))
-            engine = ForwardLaplacian(
-                self.x, self.coordinates, self.walkers, self.raising, self.one, still=tuple(still), ties=self.ties
-            )
-            jets = [densify(jet, self.coordinates) for jet in engine.run(self.cone, dict(given), self.outputs)]
+            jets = self._jets(given, still)
             laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
-            rows = [jnp.moveaxis(jet.rows, 0, -1) for jet in jets]
+            rows = [
+                jnp.moveaxis(jet.rows, 0, -1) for each in (jets, self._jets(given) if still else jets) for jet in each
+            ]
             initial = self.question.initial
             sums = [environment[t] - (0 if initial is None else environment[initial]) for t in self.targets]
             return sums, laps, [environment[value] for value in self.gradients], rows
@@ -207,7 +205,13 @@ class Identification:
                 ) from error
         function = flatten(lowered.compiler_ir("stablehlo"))
         merge_equal(function)
-        return function
+        return replace(function, nodes=live_nodes(function.nodes, function.arguments, function.returns))
+
+    def _jets(self, given: Mapping[Value, Any], still: Sequence[Value] = ()) -> list[Jet]:
+        engine = ForwardLaplacian(
+            self.x, self.coordinates, self.walkers, self.raising, self.one, still=tuple(still), ties=self.ties
+        )
+        return [densify(jet, self.coordinates) for jet in engine.run(self.cone, given, self.outputs)]
 
     def _at_once(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """The results of ``node``; of the loop with all its trips batched, where JAX can batch them."""
@@ -234,7 +238,8 @@ class Identification:
             for results in self._evaluations(function, p, shares):
                 for which, at in list(factors):
                     factor = _factor(results.sums[which], results.laps[at], p)
-                    if factor is None or factors[which, at].setdefault(p, factor) != factor:
+                    held = results.rows[at] != results.rows[len(self.outputs) + at]
+                    if factor is None or held.any() or factors[which, at].setdefault(p, factor) != factor:
                         del factors[which, at]
                 if not factors:
                     return []
@@ -263,7 +268,7 @@ class Identification:
             found = iter(evaluator.outputs(function, arguments))
         except Uncovered as error:
             raise RaiseError(f"{subject(self.question)} has no exact meaning: {error}") from error
-        counts = (len(self.targets), len(self.outputs), len(self.gradients), len(self.outputs))
+        counts = (len(self.targets), len(self.outputs), len(self.gradients), 2 * len(self.outputs))
         return _Results(*(list(islice(found, count)) for count in counts))
 
     def _scale(self, residues: Mapping[int, int]) -> float | None:
@@ -288,23 +293,17 @@ class Identification:
     ) -> list[int]:
         """Those of ``gradients`` that are derivatives at ties, too; NotSeen if the sum is not the Laplacian there."""
         [p] = primes(1)
-        electrons, each = self.coordinates.electrons, self.coordinates.each
         walkers = math.prod(self.raising.shape(self.x)[: self.walkers])
-        draws, change = ties_of(electrons, each, walkers)
+        draws, change = ties_of(self.coordinates.electrons, self.coordinates.each, walkers)
         field = FieldWithUndefined(p, range(draws))
         results = self._results(function, Evaluator(field, RULES), change)
-        laps = field.multiply(field.embedded(np.asarray(scale)), results.laps[at])
-        if _differ_where_defined(results.sums[which], laps):
+        total, rows = results.sums[which], results.rows[at]
+        known = ~np.isnan(total)
+        lap = field.multiply(field.embedded(np.asarray(scale)), results.laps[at])
+        if (total[known] != lap[known]).any():
             raise NotSeen(f"{subject(self.question)} {DIFFERS_WHERE_TIED}")
-        finite = ~np.isnan(results.sums[which])
-        rows = results.rows[at]
-        return [
-            i
-            for i in gradients
-            if not _differ_where_defined(
-                np.where(finite[..., None], results.gradients[i].reshape(rows.shape), np.nan), rows
-            )
-        ]
+        given = ((i, results.gradients[i].reshape(rows.shape)[known]) for i in gradients)
+        return [i for i, gradient in given if not (~np.isnan(gradient) & (gradient != rows[known])).any()]
 
     def _guard(self, which: int, at: int) -> None:
         """NoLaplacian for what no exact evaluation shows of the sum and its value: see ``laplacian_guards``."""
@@ -316,7 +315,7 @@ class Identification:
         if (reason := less_precise(cone, own)) is not None:
             raise NoLaplacian(f"{subject(self.question)} is not taken from its value: {reason}")
 
-    def _is_guarded(self, gradient: Value, at: int) -> bool:
+    def _is_rounded(self, gradient: Value, at: int) -> bool:
         """Whether what computes the gradient has what no exact evaluation shows, and the value has not."""
         return rounded(*self._nodes(gradient, at)) is not None
 
@@ -350,7 +349,3 @@ def _factor(total: Array, lap: Array, p: int) -> int | None:
 def _differ(gradient: Array, rows: Array) -> bool:
     """Whether a value is not the derivatives [draws, *walkers, coordinates], in whatever shape."""
     return gradient.size != rows.size or bool((gradient.reshape(rows.shape) != rows).any())
-
-
-def _differ_where_defined(expected: Array, found: Array) -> bool:
-    return bool((~np.isnan(expected) & (expected != found)).any())

@@ -59,25 +59,25 @@ def of(changed):
         pytest.param(
             lambda y: psi(None, y) + jnp.where((y[0, 0] > 0.9) & (y[1, 1] > 0.9), 1.0, 0.0) * jnp.sin(y).sum(),
             (),
-            "and at",
+            "none has the Laplacian",
             id="two-rare-answers-together",
         ),
         pytest.param(
             lambda y: psi(None, y) + jnp.floor(1e-3 * (y**2).sum()) * jnp.sin(y).sum(),
             (),
-            "compares what its value does not (floor",
+            "none has the Laplacian",
             id="floor",
         ),
         pytest.param(
             lambda y: psi(None, y) + (jnp.arctan(jnp.tan(0.05 * y[0, 0])) - 0.05 * y[0, 0]) * jnp.sin(y).sum(),
             (),
-            "inverts what its value does not (atan",
+            "none has the Laplacian",
             id="inverse-over-a-period",
         ),
         pytest.param(
             lambda y: psi(None, y) + (jnp.log(jnp.exp(0.05j * y[0, 0])).imag - 0.05 * y[0, 0]) * jnp.sin(y).sum(),
             (),
-            "inverts what its value does not (log",
+            "none has the Laplacian",
             id="complex-logarithm",
         ),
         pytest.param(
@@ -89,7 +89,7 @@ def of(changed):
         pytest.param(
             lambda y: psi(None, y) + jnp.where((y**2).sum() > 1e6, 1.0, 0.0) * jnp.sin(y).sum(),
             (),
-            "compares what its value does not",
+            "none has the Laplacian",
             id="far-away",
         ),
     ],
@@ -226,7 +226,7 @@ def trips_of(term):
 def test_a_guard_against_nan_in_a_trip(guarded):
     _, result = rewritten(trips_of(guarded), X)
     assert not result.applied
-    assert any("tests for NaN or infinity" in event.reason for event in result.events), result.events
+    assert any("none has the Laplacian" in event.reason for event in result.events), result.events
 
 
 WEIGHTS_FAR_AWAY = {
@@ -246,17 +246,8 @@ def test_a_weight_that_saturates_near_by_and_is_held_constant(name):
 
     _, result = rewritten(function(held=True), X)
     assert not result.applied
-    assert any("at distances of 0.001 to 50 bohr" in event.reason for event in result.events), result.events
+    assert any("none has the Laplacian" in event.reason for event in result.events), result.events
     assert rewritten(function(held=False), X)[1].applied
-
-
-def test_a_slope_that_is_seen_nowhere():
-    def value(_, y):
-        return jax.nn.sigmoid((1e4 - jnp.sqrt((y**2).sum())) / 0.1) * psi(None, y)
-
-    _, result = rewritten(lambda x: jax.vmap(lambda y: (value(None, y), fori(value, None, y)))(x), X)
-    assert not result.applied
-    assert any("saturates wherever it was tried" in event.reason for event in result.events), result.events
 
 
 def sum_over_electrons(weight):
@@ -266,29 +257,19 @@ def sum_over_electrons(weight):
     return value
 
 
-@pytest.mark.parametrize(("constant", "applied"), [(1e-8, True), (1.0, True), (1e-30, False)])
-def test_a_fraction_is_seen_where_its_own_constant_has_its_slope(constant, applied):
-    """c / (a + exp(u)) moves about u = log a, here at -18, 0 and -69, while u is above -60."""
-    value = sum_over_electrons(lambda r: 2.0 / (constant + jnp.exp(10.0 - r)))
-    _, result = rewritten(lambda x: jax.vmap(lambda y: (value(None, y), fori(value, None, y)))(x), X)
-    assert bool(result.applied) is applied
-    if not applied:
-        assert any("saturates wherever it was tried" in event.reason for event in result.events), result.events
+WEIGHTS = {
+    "logistic-far-away": lambda r: jax.nn.sigmoid((1e4 - r) / 0.1),
+    "fraction": lambda r: 2.0 / (1e-30 + jnp.exp(10.0 - r)),
+    "tanh": lambda r: jnp.tanh((12 - r) / 0.1),
+    "erf": lambda r: jax.scipy.special.erf((12 - r) / 0.1),
+}
 
 
-DIFFERENTIATED_WEIGHTS = {"tanh": jnp.tanh, "erf": jax.scipy.special.erf}
-
-
-@pytest.mark.parametrize(("width", "applied"), [(1.0, True), (0.1, False)])
-@pytest.mark.parametrize("name", DIFFERENTIATED_WEIGHTS)
-def test_a_weight_that_saturates_near_by_and_is_differentiated(name, width, applied):
-    """Within a shell of 0.1 bohr the slope is not seen for every electron: declined, though right."""
-    value = sum_over_electrons(lambda r: DIFFERENTIATED_WEIGHTS[name]((12 - r) / width))
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_a_weight_without_a_slope_near_by_that_is_differentiated(name):
+    value = sum_over_electrons(WEIGHTS[name])
     _, result = rewritten(jax.vmap(lambda y: (value(None, y), fori(value, None, y))), X)
-    assert bool(result.applied) is applied
-    if not applied:
-        assert any("saturates wherever it was tried" in event.reason for event in result.events), result.events
-        return
+    assert result.applied, result.events
     at = np.random.default_rng(0).standard_normal(X.shape)
     at[0, 0] *= 12.5 / np.linalg.norm(at[0, 0])
     with jax.enable_x64(True):
@@ -296,5 +277,3 @@ def test_a_weight_that_saturates_near_by_and_is_differentiated(name, width, appl
         hessian = jax.vmap(jax.hessian(lambda y: value(None, y.reshape(X.shape[1:]))))(at.reshape(len(at), -1))
         expected = jnp.trace(hessian, axis1=1, axis2=2)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
