@@ -27,7 +27,6 @@ from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_node
 from fusionlab.codegen.trips import batched_loop, raise_trips
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.equivalence.exact.identity import SHARES
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import Tracker
 from fusionlab.equivalence.exact.undefined import FieldWithUndefined
@@ -55,6 +54,8 @@ FEW_ENOUGH = 64
 _MOST_WALKERS = 16
 _FLOPS = 1e8
 """Walkers that are evaluated: as many as have together about so many FLOPs in the program, up to this number."""
+_SHARES = ((1.0, 0.0, 0.75), (0.5,))
+"""For each prime one draw each: with what probability it is steered to make a value of predicates non-zero."""
 _DENOMINATORS = (1, 2, 4, 8, 16)
 _MOST_NUMERATOR = 64
 """Of a constant factor that is a fraction."""
@@ -234,7 +235,7 @@ class Identification:
         every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
         factors: dict[tuple[int, int], dict[int, int]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
-        for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
+        for p, shares in zip(primes(len(_SHARES)), _SHARES, strict=True):
             for results in self._evaluations(function, p, shares):
                 for which, at in list(factors):
                     factor = _factor(results.sums[which], results.laps[at], p)
@@ -293,8 +294,7 @@ class Identification:
     ) -> list[int]:
         """Those of ``gradients`` that are derivatives at ties, too; NotSeen if the sum is not the Laplacian there."""
         [p] = primes(1)
-        walkers = math.prod(self.raising.shape(self.x)[: self.walkers])
-        draws, change = ties_of(self.coordinates.electrons, self.coordinates.each, walkers)
+        draws, change = ties_of(self.coordinates.electrons, self.coordinates.each)
         field = FieldWithUndefined(p, range(draws))
         results = self._results(function, Evaluator(field, RULES), change)
         total, rows = results.sums[which], results.rows[at]

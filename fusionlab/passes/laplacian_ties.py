@@ -10,7 +10,6 @@ few random points have no such ties, and symmetric molecules, starts of sampling
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import numpy as np
@@ -70,8 +69,8 @@ Change = Callable[[int, np.ndarray], np.ndarray]
 """What makes arguments tied: their number (0: the positions) and [draws, ...] residues of them."""
 
 
-def ties_of(electrons: int, each: int, walkers: int) -> tuple[int, Change]:
-    """How many draws of so many ``walkers`` show all ties of positions and of parameters, and what makes them tied.
+def ties_of(electrons: int, each: int) -> tuple[int, Change]:
+    """The number of draws, and what makes them tied; with three walkers each they have all ties of positions.
 
     Positions are of walkers one after another in memory, ``electrons`` times ``each`` coordinates of each.
     """
@@ -91,10 +90,10 @@ def ties_of(electrons: int, each: int, walkers: int) -> tuple[int, Change]:
                     array[draw] = 0
         return array
 
-    return max(_PARAMETERS, math.ceil(len(patterns) / walkers)), change
+    return _DRAWS, change
 
 
-_PARAMETERS = 4
+_DRAWS = 4
 """Draws of parameters: as they come, without biases, and with one or the other half of them vanishing."""
 
 
@@ -141,14 +140,14 @@ def _patterns(electrons: int) -> list[Callable[[np.ndarray], None]]:
     return [
         at_origin,
         coalescent,
-        mirrored,
+        all_at_origin,
         in_a_plane,
         on_an_axis,
-        on_a_diagonal,
+        mirrored,
+        exchanged,
+        all_at_one_place,
         on_a_lattice,
         at_corners,
-        exchanged,
-        all_at_origin,
-        all_at_one_place,
+        on_a_diagonal,
         two_at_origin,
     ]
