@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import io
 import os
@@ -46,6 +47,13 @@ FIRST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(FIRST)}
     items.sort(key=lambda item: ranks.get(item.path, len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Fewer collections: tracing leaves little behind, and to look for it takes a fifteenth of the processor time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture

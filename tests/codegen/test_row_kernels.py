@@ -36,6 +36,7 @@ def sampling():
     return lowering.lower(workload, "cuda")
 
 
+@pytest.mark.slow
 def test_kernels_compute_what_they_replace(sampling):
     """Under Pallas' interpreter: parts side by side, views, chains of layers and rows that fill no block."""
     seen = set()
