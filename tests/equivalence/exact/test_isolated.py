@@ -27,7 +27,7 @@ def failing(exit_code):
 @pytest.mark.parametrize(
     ("exit_code", "reason"),
     [
-        (None, "the check did not finish within 5 s"),
+        (None, "time limit: the check did not finish within 5 s"),
         (1, "a fault of the check, not of the programs (exit 1): KeyError: 'stablehlo.unknown'"),
     ],
 )
@@ -68,5 +68,5 @@ def test_a_model_is_compared_under_the_limits_of_a_file(lowered, monkeypatch):
 
 
 def test_another_laplacian_is_refused_before_anything_is_lowered():
-    with pytest.raises(InputError, match="--exact compares a rewriting"):
-        run_check(None, CheckOptions(laplacian="forward", exact=True), None, None)
+    with pytest.raises(InputError, match="--exact: it compares rewritings"):
+        run_check(None, CheckOptions(laplacian="forward", exact=True), study.Circumstances(target=None), None)
