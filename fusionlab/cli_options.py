@@ -105,7 +105,9 @@ def circumstances(source: object, target_name: str | None, quiet: bool, no_cache
     return Circumstances(target, cache=None if no_cache else default_cache(), progress=progress_for(quiet))
 
 
-def checking(given: Circumstances, check_walkers: int, check_time_limit: float, no_exact: bool) -> Circumstances:
+def checking(
+    given: Circumstances, check_walkers: int, check_time_limit: float, no_exact: bool = False
+) -> Circumstances:
     """``given`` with the walkers and seconds of its checks, and without an exact one where it is left out."""
     return replace(given, check_walkers=check_walkers, check_time_limit_s=check_time_limit, exact=not no_exact)
 

@@ -20,6 +20,7 @@ from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.exact.isolated import compare_files
+from fusionlab.equivalence.few_walkers import WALKERS
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import sample_of
@@ -255,24 +256,20 @@ def check(
     return check_workload(small, *again, samples, oracles=oracles)
 
 
-EXACT_WALKERS = 2
-"""Walkers of a model's exact check: each is a point of its own."""
-
-
 def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:
     """Original against rewritten in prime fields, without a tolerance, in a process of its own under limits.
 
-    A workload is compared at two walkers, where the same choices are repeated; a file at its own shapes.
+    A workload is compared at two walkers, where the same choices are repeated; a file as ``compare_files`` says.
     """
     if isinstance(source, Program):
         return check_pair_exactly(original, result.program, given)
     limit_s = given.check_time_limit_s
-    given.progress(f"check: exactly, {EXACT_WALKERS} walkers, at most {limit_s:.0f} s")
-    small = source.rebuild(walkers=EXACT_WALKERS)
+    given.progress(f"check: exactly, {WALKERS} walkers, at most {limit_s:.0f} s")
+    small = source.rebuild(walkers=WALKERS)
     again = _rewritten_again(small, original.platform, result)
     if isinstance(again, str):
-        return Identity("not-covered", 0, 0, 1.0, f"at {EXACT_WALKERS} walkers {again}", walkers=EXACT_WALKERS)
-    return replace(compare_files(*again, limit_s), walkers=EXACT_WALKERS)
+        return Identity("not-covered", 0, 0, 1.0, f"at {WALKERS} walkers {again}", walkers=WALKERS)
+    return replace(compare_files(*again, limit_s), walkers=WALKERS)
 
 
 def check_pair_exactly(original: Program, rewritten: Program, given: Circumstances) -> Identity:

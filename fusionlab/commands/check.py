@@ -179,7 +179,7 @@ def _against_laplacian(
     lowered = [lowering.lower(other.rebuild(dtype=dtype), given.target.kind) for dtype in (small.dtype, "float64")]
     samples = None if inputs is None else [sample_of(inputs)]
     identity = Identity("not-covered", 0, 0, 1.0, _ANOTHER_ALGORITHM) if given.exact and inputs is None else None
-    return replace(check_workload(small, *lowered, samples, oracles=options.oracles), exact=identity)
+    return replace(check_workload(small, lowered[0], lowered[1], samples, oracles=options.oracles), exact=identity)
 
 
 def _require(inputs: Counterexample | None, program: Program, options: CheckOptions) -> None:

@@ -195,8 +195,8 @@ def _gather(alike: _Alike, node: Node) -> bool:
     at = alike.axes[operand]
     batched = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
     if at in batched:
-        return alike.axes.get(indices) == batched[at]
-    whole = _integers(node, "slice_sizes")[at] == operand.type.shape[at]
+        return bool(alike.axes.get(indices) == batched[at])
+    whole: bool = _integers(node, "slice_sizes")[at] == operand.type.shape[at]
     return whole and at not in list(numbers.collapsed_slice_dims) and indices not in alike.axes
 
 
@@ -208,9 +208,11 @@ def _scatter(alike: _Alike, node: Node) -> bool:
     at = alike.axes[operand]
     batched = dict(zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
     if at in batched:
-        return alike.axes.get(indices) == batched[at]
-    window = alike.axes[updates] in list(numbers.update_window_dims)
-    return window and at not in list(numbers.inserted_window_dims) and indices not in alike.axes
+        return bool(alike.axes.get(indices) == batched[at])
+    dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    kept = [axis for axis in range(len(operand.type.shape)) if axis not in dropped]
+    whole = at in kept and numbers.update_window_dims[kept.index(at)] == alike.axes[updates]
+    return bool(whole) and indices not in alike.axes
 
 
 def _call(alike: _Alike, node: Node) -> bool:

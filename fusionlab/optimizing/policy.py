@@ -58,10 +58,10 @@ class Policy:
             raise InputError(f"exact_s is a number of seconds, 0 for no exact check, and not {exact_s!r}")
         return Policy(
             parse_pipeline(pipeline),
-            check,
-            on_difference,
+            check,  # type: ignore[arg-type]
+            on_difference,  # type: ignore[arg-type]
             _folder(cache),
-            exact_s,  # type: ignore[arg-type]
+            exact_s,
         )
 
 

@@ -63,7 +63,7 @@ def test_a_model_is_compared_under_the_limits_of_a_file(lowered, monkeypatch):
     monkeypatch.setattr(study, "_rewritten_again", lambda *given: (program, program))
     monkeypatch.setattr(study, "compare_files", compared)
     given = study.Circumstances(target=None, check_time_limit_s=7.0)
-    assert study.check_exactly(Model(), program, None, given).walkers == study.EXACT_WALKERS
+    assert study.check_exactly(Model(), program, None, given).walkers == 2
     assert limits == [7.0]
 
 
