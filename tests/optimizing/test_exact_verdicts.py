@@ -46,6 +46,15 @@ def test_identical_is_told_first_and_remembered(tmp_path):
     assert program["equivalence"]["exact"]["result"] == "identical"
 
 
+def test_a_verdict_under_another_budget_is_not_taken(tmp_path, monkeypatch):
+    """What was not covered within a second may be within twenty."""
+    monkeypatch.setattr(rewriting, "compare_files", lambda *_: isolated.Identity("not-covered", 0, 0, 1.0, "late"))
+    for exact_s, remembered in ((1, False), (1, True), (2, False)):
+        function = fusionlab.optimize(repeated, HOIST, cache=tmp_path, exact_s=exact_s)
+        function(1.0, 0.5)
+        assert function.fusionlab.decisions[0].remembered == remembered
+
+
 def test_what_is_not_identical_is_accepted_by_the_float_verdict_only():
     function = made_by(OtherConstant(), lambda x: jnp.sin(x) + 1e-30)
     assert function(0.5) == jnp.sin(0.5)
