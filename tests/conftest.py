@@ -25,7 +25,10 @@ from fusionlab.cli import main  # noqa: E402
 from fusionlab.codegen.cpu_options import CPU_OPTIONS  # noqa: E402
 from fusionlab.codegen.raising import Raising, raise_program  # noqa: E402
 from fusionlab.equivalence import interpreter, isolated  # noqa: E402
+from fusionlab.equivalence.exact import isolated as exact  # noqa: E402
+from fusionlab.equivalence.exact.identity import Identity  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
+from fusionlab.optimizing import rewriting  # noqa: E402
 from fusionlab.own_process import ProcessFailed, run_module  # noqa: E402
 
 
@@ -78,6 +81,21 @@ def compile_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
 
 
+_WITHOUT_EXACT = {command: {"no_exact": True} for command in ("apply", "bisect", "check", "study")}
+
+
+@pytest.fixture
+def exact_checks() -> None:
+    """The test is about exact verdicts: its commands and optimised functions have them, as those of users do."""
+
+
+@pytest.fixture(autouse=True)
+def no_exact_checks_of_optimize(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optimised functions are not checked exactly: each would start a process."""
+    if "exact_checks" not in request.fixturenames:
+        monkeypatch.setattr(rewriting, "compare_files", lambda *_: Identity("not-covered", 0, 0, 1.0, "a test"))
+
+
 class _Flushed:
     """``main``, with stderr flushed at its end: the runner of click 8.1 flushes stdout only."""
 
@@ -91,14 +109,20 @@ class _Flushed:
 
 
 @pytest.fixture
-def cli(compile_cache: None) -> Callable[..., Result]:
-    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``."""
+def cli(compile_cache: None, request: pytest.FixtureRequest) -> Callable[..., Result]:
+    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``.
+
+    Commands leave out the exact check, as by ``--no-exact``, but for a test that asks for ``exact_checks``.
+    """
 
     # click 8.1 gives stderr apart only when asked; 8.2 always does, and has no such option.
     apart = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 
+    defaults = {} if "exact_checks" in request.fixturenames else _WITHOUT_EXACT
+
     def run(*arguments: Any) -> Result:
-        result = CliRunner(**apart).invoke(_Flushed(), [str(argument) for argument in arguments])
+        words = [str(argument) for argument in arguments]
+        result = CliRunner(**apart).invoke(_Flushed(), words, default_map=defaults)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -109,9 +133,10 @@ def cli(compile_cache: None) -> Callable[..., Result]:
 @pytest.fixture
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks and interpreters run in this process: to start one takes seconds. Those of short limits are started."""
-    for caller in (isolated, interpreter):
+    for caller in (isolated, interpreter, exact):
         monkeypatch.setattr(caller, "run_module", _run_module_here)
-    monkeypatch.setattr(isolated, "limit_memory", lambda: None)
+    for limited in (isolated, exact):
+        monkeypatch.setattr(limited, "limit_memory", lambda: None)
 
 
 def _run_module_here(module: str, arguments: Sequence[str], time_limit_s: float) -> str:
