@@ -25,16 +25,17 @@ study: .venv/.study-installed
 # Processes that run the tests, each a few files at a time; WORKERS=0 runs them in one.
 WORKERS ?= 2
 # The files in the order of tests/conftest.py, the longest first, so that the processes end together.
+PYTEST_OPTIONS ?=
 XDIST := --numprocesses $(WORKERS) --dist loadfile
 IN_ORDER := --no-loadscope-reorder
 # What XLA compiled in one tier is not compiled again in another; a changed source begins afresh.
 export FUSIONLAB_TEST_CACHE ?= $(CURDIR)/build/test-cache
 
 test: check
-	$(BIN)/python -m pytest -m "not slow and not full" $(XDIST) $(IN_ORDER)
+	$(BIN)/python -m pytest -m "not slow and not full" $(XDIST) $(IN_ORDER) $(PYTEST_OPTIONS)
 
 test-slow: .venv/.test-installed
-	$(BIN)/python -m pytest -m "slow and not full" $(XDIST) $(IN_ORDER)
+	$(BIN)/python -m pytest -m "slow and not full" $(XDIST) $(IN_ORDER) $(PYTEST_OPTIONS)
 
 full: .venv/.test-installed
 	$(BIN)/python -m tests.full --numprocesses $(WORKERS)

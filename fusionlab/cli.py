@@ -15,6 +15,7 @@ from fusionlab.cli_completion import among
 from fusionlab.cli_completion import passes as pass_names
 from fusionlab.cli_options import (
     cache_option,
+    check_options,
     checking,
     circumstances,
     console_for,
@@ -97,10 +98,7 @@ def dump(target: str | None, out: str | None, no_cache: bool, as_json: bool, qui
 @click.option("--time-limit", type=float, help="Seconds that best may search; it goes on next time.  [default: 600]")
 @click.option("--seed", type=int, help="Decides in which order best tries passes.  [default: 0]")
 @click.option("--out", help="Write the rewritten StableHLO here.")
-@click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of the equivalence check.")
-@click.option(
-    "--check-time-limit", default=300.0, show_default=True, type=float, help="Seconds a FILE's check may take."
-)
+@check_options
 @click.option("--unchecked", is_flag=True, help="Go on when the check cannot be done within its limits.")
 @click.option("--require-applied", is_flag=True, help="Exit 1 when no pass applied.")
 @click.option("--diff", is_flag=True, help="Show which ops each pass removed, added, moved and rewired.")
@@ -118,6 +116,7 @@ def apply(
     out: str | None,
     check_walkers: int,
     check_time_limit: float,
+    no_exact: bool,
     unchecked: bool,
     require_applied: bool,
     diff: bool,
@@ -147,7 +146,7 @@ def apply(
         document, code = pass_through(found, options, console_for(as_json))
         finish(document, as_json)
         sys.exit(code)
-    given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
+    given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit, no_exact)
     document, code = command.apply(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)

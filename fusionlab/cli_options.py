@@ -58,6 +58,17 @@ source_options = _options(
     click.option("--dtype", default="float32", show_default=True),
     click.option("--size", default="full", show_default=True, help="full, or tiny for a try."),
 )
+check_options = _options(
+    click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of a model's check."),
+    click.option(
+        "--check-time-limit",
+        default=300.0,
+        show_default=True,
+        type=float,
+        help="Seconds a FILE's check may take, and any exact check.",
+    ),
+    click.option("--no-exact", is_flag=True, help="Leave out the exact check, in prime fields."),
+)
 target_option = click.option(
     "--target",
     help="a100, a5000, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]",
@@ -94,9 +105,11 @@ def circumstances(source: object, target_name: str | None, quiet: bool, no_cache
     return Circumstances(target, cache=None if no_cache else default_cache(), progress=progress_for(quiet))
 
 
-def checking(given: Circumstances, check_walkers: int, check_time_limit: float) -> Circumstances:
-    """``given`` with the walkers and seconds of its checks."""
-    return replace(given, check_walkers=check_walkers, check_time_limit_s=check_time_limit)
+def checking(
+    given: Circumstances, check_walkers: int, check_time_limit: float, no_exact: bool = False
+) -> Circumstances:
+    """``given`` with the walkers and seconds of its checks, and without an exact one where it is left out."""
+    return replace(given, check_walkers=check_walkers, check_time_limit_s=check_time_limit, exact=not no_exact)
 
 
 def require_limits(check_walkers: int, check_time_limit: float) -> None:

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from fusionlab import cli_paper
 from fusionlab.cli_options import (
     cache_option,
+    check_options,
     checking,
     circumstances,
     console_for,
@@ -43,10 +44,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--time-limit", type=float, help="Seconds that best may search.  [default: 600]")
 @click.option("--seed", type=int, help="Decides in which order best tries passes.  [default: 0]")
 @click.option("--records", multiple=True, help="Records of bench (files or folders) to show measured times from.")
-@click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of the equivalence check.")
-@click.option(
-    "--check-time-limit", default=300.0, show_default=True, type=float, help="Seconds a FILE's check may take."
-)
+@check_options
 @click.option("--unchecked", is_flag=True, help="Go on when the check cannot be done within its limits.")
 @click.option("--require-applied", is_flag=True, help="Exit 1 when no pass applied.")
 @cache_option
@@ -64,6 +62,7 @@ def study(
     records: tuple[str, ...],
     check_walkers: int,
     check_time_limit: float,
+    no_exact: bool,
     unchecked: bool,
     require_applied: bool,
     no_cache: bool,
@@ -103,7 +102,7 @@ def study(
         ),
         records=records,
     )
-    given = checking(circumstances(loaded, names[0], quiet, no_cache), check_walkers, check_time_limit)
+    given = checking(circumstances(loaded, names[0], quiet, no_cache), check_walkers, check_time_limit, no_exact)
     document, code = command.run_study(loaded, targets, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)

@@ -10,6 +10,7 @@ import click
 
 from fusionlab.cli_options import (
     cache_option,
+    check_options,
     checking,
     circumstances,
     console_for,
@@ -38,10 +39,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--pipeline", help="Compare with the source after these passes: 'a,b{x=1}'.")
 @click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option.")
 @click.option("--against-laplacian", "other_laplacian", help="Compare with the same model and this Laplacian.")
-@click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of a model's check.")
-@click.option(
-    "--check-time-limit", default=300.0, show_default=True, type=float, help="Seconds a FILE's check may take."
-)
+@check_options
 @click.option("--inputs", help="Compare on the inputs of this file only (a worst walker that was saved).")
 @click.option("--worst", default="worst-walker.npz", show_default=True, help="Where the worst walker is saved.")
 @click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
@@ -57,6 +55,7 @@ def check(
     other_laplacian: str | None,
     check_walkers: int,
     check_time_limit: float,
+    no_exact: bool,
     inputs: str | None,
     worst: str,
     oracles: bool,
@@ -87,7 +86,7 @@ def check(
         oracles,
         exact,
     )
-    given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit)
+    given = checking(circumstances(loaded, target, quiet, no_cache), check_walkers, check_time_limit, no_exact)
     document, code = command.run_check(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)
@@ -100,10 +99,7 @@ def check(
 @click.option("--pipeline", help="The same as 'a,b{x=1}'.")
 @click.option("--memory-budget", help="Bound on temp memory, e.g. 2GiB, for passes with that option.")
 @click.option("--xla", is_flag=True, help="Bisect XLA's own passes (on the CPU) in place of ours.")
-@click.option("--check-walkers", default=16, show_default=True, type=int, help="Walkers of a model's checks.")
-@click.option(
-    "--check-time-limit", default=300.0, show_default=True, type=float, help="Seconds of each check of a FILE."
-)
+@check_options
 @click.option(
     "--trials", default=24, show_default=True, type=click.IntRange(min=0), help="Attempts at a smaller module."
 )
@@ -118,6 +114,7 @@ def bisect(
     xla: bool,
     check_walkers: int,
     check_time_limit: float,
+    no_exact: bool,
     trials: int,
     out: str | None,
     no_cache: bool,
@@ -139,7 +136,7 @@ def bisect(
         () if xla else passes_of(ApplyOptions(passes, pipeline, memory_budget)), xla, trials, out
     )
     where = "cpu" if xla and target is None else target
-    given = checking(circumstances(loaded, where, quiet, no_cache), check_walkers, check_time_limit)
+    given = checking(circumstances(loaded, where, quiet, no_cache), check_walkers, check_time_limit, no_exact)
     document, code = command.run_bisect(loaded, options, given, console_for(as_json))
     finish(document, as_json)
     sys.exit(code)

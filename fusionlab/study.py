@@ -20,6 +20,7 @@ from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.exact.isolated import compare_files
+from fusionlab.equivalence.few_walkers import WALKERS
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import sample_of
@@ -52,11 +53,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What a study is done under: the target, how many walkers a check uses, the time a file's check may take."""
+    """What a study is done under: the target, how many walkers a check uses, the time that the check of a file and
+    every exact check may take, and whether there is an exact check."""
 
     target: Target
     check_walkers: int = 16
     check_time_limit_s: float = 300.0
+    exact: bool = True
     cache: CompileCache | None = None
     progress: Progress = lambda line: None
     kept: Kept | None = None
@@ -126,7 +129,7 @@ def study(
     result, pass_s = rewrite(
         original, passes, given, lambda by, made, _: steps.append(Rewriting(str(by), made.program))
     )
-    verdict = _checked_once(source, original, result, given)
+    verdict = _judged_once(source, original, result, given)
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
     after = measure(source, result.program, given) if trusted else None
     pipeline = print_pipeline(passes)
@@ -253,33 +256,52 @@ def check(
     return check_workload(small, *again, samples, oracles=oracles)
 
 
-EXACT_WALKERS = 2
-"""Walkers of a model's exact check: each is a point of its own."""
-
-
 def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:
     """Original against rewritten in prime fields, without a tolerance, in a process of its own under limits.
 
-    A workload is compared at two walkers, where the same choices are repeated; a file at its own shapes.
+    A workload is compared at two walkers, where the same choices are repeated; a file as ``compare_files`` says.
     """
-    limit_s = given.check_time_limit_s
     if isinstance(source, Program):
-        given.progress(f"check: exactly, at the file's own shapes, at most {limit_s:.0f} s")
-        return compare_files(original, result.program, limit_s)
-    given.progress(f"check: exactly, {EXACT_WALKERS} walkers, at most {limit_s:.0f} s")
-    small = source.rebuild(walkers=EXACT_WALKERS)
+        return check_pair_exactly(original, result.program, given)
+    limit_s = given.check_time_limit_s
+    given.progress(f"check: exactly, {WALKERS} walkers, at most {limit_s:.0f} s")
+    small = source.rebuild(walkers=WALKERS)
     again = _rewritten_again(small, original.platform, result)
     if isinstance(again, str):
-        return Identity("not-covered", 0, 0, 1.0, f"at {EXACT_WALKERS} walkers {again}", walkers=EXACT_WALKERS)
-    return replace(compare_files(*again, limit_s), walkers=EXACT_WALKERS)
+        return Identity("not-covered", 0, 0, 1.0, f"at {WALKERS} walkers {again}", walkers=WALKERS)
+    return replace(compare_files(*again, limit_s), walkers=WALKERS)
 
 
-def _checked_once(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
+def check_pair_exactly(original: Program, rewritten: Program, given: Circumstances) -> Identity:
+    """``check_exactly`` of two programs as they stand."""
+    given.progress(f"check: exactly, at most {given.check_time_limit_s:.0f} s")
+    return compare_files(original, rewritten, given.check_time_limit_s)
+
+
+def judge(
+    source: Workload | Program,
+    original: Program,
+    result: Result,
+    given: Circumstances,
+    *,
+    inputs: Counterexample | None = None,
+    oracles: bool = False,
+) -> Verdict:
+    """The verdict of ``check``, which decides, with that of ``check_exactly`` beside it.
+
+    None is beside it where it is left out, where no pass applied, and where ``inputs`` are what the check is about.
+    """
+    asked = given.exact and inputs is None and bool(result.applied)
+    identity = check_exactly(source, original, result, given) if asked else None
+    return replace(check(source, original, result, given, inputs=inputs, oracles=oracles), exact=identity)
+
+
+def _judged_once(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
     if given.kept is None:
-        return check(source, original, result, given)
+        return judge(source, original, result, given)
     key = (original.digest, result.program.digest)
     if key not in given.kept.verdicts:
-        given.kept.verdicts[key] = check(source, original, result, given)
+        given.kept.verdicts[key] = judge(source, original, result, given)
     return given.kept.verdicts[key]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import io
 import os
@@ -24,7 +25,10 @@ from fusionlab.cli import main  # noqa: E402
 from fusionlab.codegen.cpu_options import CPU_OPTIONS  # noqa: E402
 from fusionlab.codegen.raising import Raising, raise_program  # noqa: E402
 from fusionlab.equivalence import interpreter, isolated  # noqa: E402
+from fusionlab.equivalence.exact import isolated as exact  # noqa: E402
+from fusionlab.equivalence.exact.identity import Identity  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
+from fusionlab.optimizing import rewriting  # noqa: E402
 from fusionlab.own_process import ProcessFailed, run_module  # noqa: E402
 
 
@@ -33,12 +37,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 FIRST = (
-    "workloads/test_deepqmc_adapter.py", "passes/test_tiny_workloads.py", "commands/test_study_of_paulinet.py",
-    "docs/test_pages.py", "workloads/test_laplacians_of_ansatze.py", "test_main_job.py", "passes/test_deepqmc.py",
-    "commands/test_bench.py", "workloads/test_deepqmc_agreement.py", "hlo/test_walker_axes.py",
-    "passes/test_forms_of_laplacians.py", "passes/test_laplacian_extremes.py", "facts/test_facts_of_paulinet.py",
-    "codegen/forward_laplacian/test_jets.py", "workloads/test_ansatze.py", "workloads/test_train_step.py",
-    "fuzzing/test_programs.py", "optimizing/test_calls.py",
+    "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians_of_ansatze.py",
+    "commands/test_study_of_paulinet.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
+    "workloads/test_deepqmc_agreement.py", "passes/test_forms_of_laplacians.py", "hlo/test_walker_axes.py",
+    "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "commands/test_bench.py",
+    "facts/test_facts_of_paulinet.py", "passes/test_laplacian_extremes.py", "codegen/forward_laplacian/test_jets.py",
+    "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/test_laplacian_ties.py",
+    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/test_raising.py",
+    "passes/test_laplacians_of_functions.py", "passes/test_laplacian_guards.py", "search/test_best.py",
+    "passes/test_contract.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip
 """The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""
 
@@ -46,6 +53,13 @@ FIRST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(FIRST)}
     items.sort(key=lambda item: ranks.get(item.path, len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Fewer collections: tracing leaves little behind, and to look for it takes a fifteenth of the processor time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture
@@ -67,6 +81,21 @@ def compile_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
 
 
+_WITHOUT_EXACT = {command: {"no_exact": True} for command in ("apply", "bisect", "check", "study")}
+
+
+@pytest.fixture
+def exact_checks() -> None:
+    """The test is about exact verdicts: its commands and optimised functions have them, as those of users do."""
+
+
+@pytest.fixture(autouse=True)
+def no_exact_checks_of_optimize(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optimised functions are not checked exactly: each would start a process."""
+    if "exact_checks" not in request.fixturenames:
+        monkeypatch.setattr(rewriting, "compare_files", lambda *_: Identity("not-covered", 0, 0, 1.0, "a test"))
+
+
 class _Flushed:
     """``main``, with stderr flushed at its end: the runner of click 8.1 flushes stdout only."""
 
@@ -80,14 +109,20 @@ class _Flushed:
 
 
 @pytest.fixture
-def cli(compile_cache: None) -> Callable[..., Result]:
-    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``."""
+def cli(compile_cache: None, request: pytest.FixtureRequest) -> Callable[..., Result]:
+    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``.
+
+    Commands leave out the exact check, as by ``--no-exact``, but for a test that asks for ``exact_checks``.
+    """
 
     # click 8.1 gives stderr apart only when asked; 8.2 always does, and has no such option.
     apart = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 
+    defaults = {} if "exact_checks" in request.fixturenames else _WITHOUT_EXACT
+
     def run(*arguments: Any) -> Result:
-        result = CliRunner(**apart).invoke(_Flushed(), [str(argument) for argument in arguments])
+        words = [str(argument) for argument in arguments]
+        result = CliRunner(**apart).invoke(_Flushed(), words, default_map=defaults)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -98,9 +133,10 @@ def cli(compile_cache: None) -> Callable[..., Result]:
 @pytest.fixture
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks and interpreters run in this process: to start one takes seconds. Those of short limits are started."""
-    for caller in (isolated, interpreter):
+    for caller in (isolated, interpreter, exact):
         monkeypatch.setattr(caller, "run_module", _run_module_here)
-    monkeypatch.setattr(isolated, "limit_memory", lambda: None)
+    for limited in (isolated, exact):
+        monkeypatch.setattr(limited, "limit_memory", lambda: None)
 
 
 def _run_module_here(module: str, arguments: Sequence[str], time_limit_s: float) -> str:

@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -114,6 +117,83 @@ def test_tables_name_every_system_and_show_what_is_missing_as_a_dash(module):
     assert "1,024 walkers" in text
     assert "jax 1" in text
     assert "| orbformer | CH4 | - | - | - | - | - | - | - | - |" in text
+
+
+def test_what_the_pass_itself_takes(module, lowered):
+    def laplacian(x):
+        push = jax.linearize(jax.grad(lambda x: -jnp.sum(jnp.tanh(x) ** 2)), x)[1]
+        return jax.lax.fori_loop(0, 3, lambda k, sum_: sum_ + push(jnp.eye(3)[k])[k], 0.0)
+
+    row = module("pass_time").pass_seconds(lowered(jax.vmap(laplacian), np.ones((4, 3), np.float32)))
+    assert (row["sparse_applied"], row["dense_applied"]) == (1, 1)
+    seconds = {"sparse_process_s", "dense_process_s", "trial_compile_process_s", "pass_process_s"}
+    assert row.keys() == seconds | {"ops_before", "sparse_applied", "dense_applied"}
+    assert all(row[name] >= 0 for name in seconds)
+
+
+def test_the_cost_of_a_call(module, monkeypatch, capsys):
+    script = module("optimize_calls")
+    monkeypatch.setattr(script, "ROUNDS", 1)
+    monkeypatch.setattr(script, "CALLS", 1)
+    script.main()
+    title, *rows = capsys.readouterr().out.splitlines()
+    assert title.split() == ["arrays", "jax.jit", "us", "optimize", "us", "over", "us"]
+    assert [row.split()[0] for row in rows] == ["1", "50", "500"]
+
+
+def test_the_parser_on_growing_modules(module, monkeypatch, capsys, tmp_path):
+    path = tmp_path / "small.hlo"
+    path.write_text(
+        "HloModule m\n\nENTRY %main (a: f32[4]) -> f32[4] {\n"
+        "  %a = f32[4]{0} parameter(0)\n  ROOT %t = f32[4]{0} tanh(%a)\n}\n"
+    )
+    script = module("optimized_hlo_parser")
+    monkeypatch.setattr(script, "MEGABYTES", (0.001, 0.01))
+    script.main([str(path)])
+    title, *rows = capsys.readouterr().out.splitlines()
+    assert "instructions" in title
+    assert [row.split()[-1] for row in rows] == ["yes", "yes"]
+    assert int(rows[0].split()[1]) < int(rows[1].split()[1])
+
+
+def test_counted_ops_are_written_beside_what_was_counted_before(module, monkeypatch):
+    script, written = module("stablehlo_ops"), {}
+    monkeypatch.setattr(script, "count_ops", lambda model, molecule, progress: {"log-psi": 1})
+    monkeypatch.setattr(script, "write_whole", lambda path, text: written.update({path.name: json.loads(text)}))
+    monkeypatch.setattr(sys, "argv", ["stablehlo_ops.py", "--models", "ferminet"])
+    script.main()
+    (table,) = written.values()
+    assert table.keys() == {"jax", "ops"}
+    assert set(map(str, table["ops"].pop("ferminet").values())) == {"{'log-psi': 1}"}
+    assert len(table["ops"]) > 3
+
+
+@pytest.mark.slow
+def test_times_on_the_cpu(module, monkeypatch):
+    """Two sides of four, rewritten by a small pass: the whole is run by make full."""
+    script = module("cpu_times")
+    whole = script.timed_rewrite
+    monkeypatch.setattr(script, "LAPLACIANS", ("replay",))
+    monkeypatch.setattr(script, "timed_rewrite", lambda program, _, given: whole(program, "batch-replay", given))
+    (row,) = script.measure_times(module("laplacian_sides").Case("ferminet", "LiH", "cpu", 2, "tiny"), 1)
+    assert set(row["samples_ms"]) == set(row["median_ms"]) == {"replay", "fused"}
+    assert {len(times) for times in row["samples_ms"].values()} == {1}
+    assert row["pipeline"].startswith("batch-replay")
+    assert max(row["max_energy_difference_to_replay"].values()) < 1e-3
+    assert "| ferminet | LiH |" in script.cpu_table({"ferminet LiH times": row | {"median_ms": None}})
+
+
+@pytest.mark.slow
+def test_a_tiny_run_of_one_side(tmp_path):
+    given = ("--models", "ferminet", "--molecules", "LiH", "--size", "tiny", "--walkers", 4, "--sides", "log-psi")
+    out = tmp_path / "record.json"
+    done = run(*given, "--out", out)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(out.read_text())
+    (row,) = document["rows"].values()
+    assert "failed" not in row
+    assert {"revision", "target", "walkers", "dynamic_launches", "dynamic_copies", "temp_bytes", "flops"} <= row.keys()
+    assert "| ferminet | LiH |" in done.stdout
 
 
 @pytest.mark.full  # five compiles for an absent GPU, each in a process of its own

@@ -15,7 +15,7 @@ from tests.compiled import cache_with_shared_compiles
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads import catalogue
 
-pytestmark = needs_the_cuda_plugin
+pytestmark = [needs_the_cuda_plugin, pytest.mark.slow]
 BUDGET = ByteSize.parse("2GiB")
 
 
@@ -54,7 +54,6 @@ def test_the_replay_is_thousands_of_launches(paulinet, original, given):
     assert (found.walkers, found.target) == (1024, "a100")
 
 
-@pytest.mark.slow
 def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet, original, given):
     result, _ = study.rewrite(original, (SparsifyDirections(),), given)
     (event,) = result.applied
@@ -65,7 +64,6 @@ def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet
     assert found.temp_bytes <= 850 * 2**20
 
 
-@pytest.mark.slow
 def test_batched_it_is_a_handful(paulinet, original, batched, given):
     found = study.measure(paulinet, batched.program, given)
     assert found.dynamic_launches <= 370
@@ -77,7 +75,6 @@ def test_batched_it_is_a_handful(paulinet, original, batched, given):
     assert batched.program.inputs == original.inputs
 
 
-@pytest.mark.slow  # three compiles of the full program
 def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
     found = study.measure(paulinet, bounded.program, given)
     assert found.temp_bytes <= BUDGET
@@ -95,7 +92,6 @@ def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
         assert again.program is bounded.program, again.applied
 
 
-@pytest.mark.slow
 def test_a_second_run_changes_nothing(batched, given):
     for pass_ in (BatchReplay(), HoistLoopInvariants()):
         again, _ = study.rewrite(batched.program, (pass_,), given)

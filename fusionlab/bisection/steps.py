@@ -72,11 +72,19 @@ def _steps_of_pass(
 
 @dataclass(frozen=True)
 class Judged:
-    """``wrong`` is the first step whose programs are different, with the verdict; ``unknown`` are those before it on
-    which there was no verdict."""
+    """The verdicts on the steps, in order, up to the first whose programs are different."""
 
-    wrong: tuple[Step, Verdict] | None
-    unknown: tuple[tuple[Step, Verdict], ...] = ()
+    steps: tuple[tuple[Step, Verdict], ...]
+
+    @property
+    def wrong(self) -> tuple[Step, Verdict] | None:
+        """The step whose programs are different."""
+        return next(((step, verdict) for step, verdict in self.steps if verdict.verdict == "different"), None)
+
+    @property
+    def unknown(self) -> tuple[tuple[Step, Verdict], ...]:
+        """The steps on which there was no verdict."""
+        return tuple((step, verdict) for step, verdict in self.steps if verdict.verdict == "not-checked")
 
 
 def judge_steps(steps: Sequence[Step], judge: Judge) -> Judged:
@@ -84,11 +92,9 @@ def judge_steps(steps: Sequence[Step], judge: Judge) -> Judged:
 
     Each step is judged by itself, so that one which loses a little does not hide behind one before it.
     """
-    unknown: list[tuple[Step, Verdict]] = []
+    judged: list[tuple[Step, Verdict]] = []
     for step in steps:
-        verdict = judge(step.before, step.after)
-        if verdict.verdict == "different":
-            return Judged((step, verdict), tuple(unknown))
-        if not verdict.passed:
-            unknown.append((step, verdict))
-    return Judged(None, tuple(unknown))
+        judged.append((step, judge(step.before, step.after)))
+        if judged[-1][1].verdict == "different":
+            break
+    return Judged(tuple(judged))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable
 from fusionlab.passes.contract import Declined, Pass, Setting, faults, told_faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
-from fusionlab.study import Circumstances, lower, rewrite
+from fusionlab.study import Circumstances, check_pair_exactly, lower, rewrite
 from fusionlab.workload import Workload
 
 
@@ -75,38 +75,47 @@ def _bisect_passes(
     steps, failed_here = steps_of(program, passes, setting)
     failed = (*failed, *failed_here)
     given.progress(f"bisect: judging {len(steps)} steps")
-    judged = judge_steps(steps, judge)
-    unknown = [f"not checked: {step}: {verdict.reason}" for step, verdict in judged.unknown]
+    judged = judge_steps(steps, _with_exact(judge, given))
+    unknown = len(judged.unknown)
+    told = [f"{step}: {verdict.line}" for step, verdict in judged.steps]
+    verdicts = [
+        {"step": str(step), "verdict": verdict.verdict, "exact": verdict.exact.to_json() if verdict.exact else None}
+        for step, verdict in judged.steps
+    ]
+    found = {"steps": [str(step) for step in steps], "verdicts": verdicts, "not_checked": unknown, "faults": failed}
     if judged.wrong is None:
-        lines = [f"none of {len(steps)} steps differs" + (f"; {len(unknown)} could not be checked" if unknown else "")]
-        names = [str(step) for step in steps]
-        found = {"steps": names, "not_checked": len(unknown), "faults": failed}
-        return {**_nothing(), **found, "lines": [*lines, *unknown]}
+        lines = [f"none of {len(steps)} steps differs" + (f"; {unknown} could not be checked" if unknown else "")]
+        return {**_nothing(), **found, "lines": [*lines, *told]}
     step, verdict = judged.wrong
     require_writable(folder)
     given.progress(f"bisect: {step} differs; looking for a smaller module")
     reduced = reduce_program(step, setting, _judge_of_files(given), most_trials=options.trials)
     module, test = write_case(folder, reduced.program, step.by, given.target.kind)
     return {
+        **found,
         "different": True,
-        "faults": failed,
         "guilty": str(step.by),
         "application": step.number or None,
         "applications": step.of,
         "location": step.location,
-        "steps": [str(one) for one in steps],
-        "not_checked": len(unknown),
         "worst_walker": verdict.worst,
         "ops_before": reduced.ops_before,
         "ops_after": reduced.program.ops,
         "files": [str(module), str(test)],
         "lines": [
             f"guilty: {step}",
-            *unknown,
+            *told,
             f"worst: {verdict.worst or verdict.reason}",
             f"reduced from {reduced.ops_before:,} to {reduced.program.ops:,} ops: {module}; fails: {test}",
         ],
     }
+
+
+def _with_exact(judge: Judge, given: Circumstances) -> Judge:
+    """``judge``, which decides, with the exact verdict beside it where that is asked for."""
+    if not given.exact:
+        return judge
+    return lambda before, after: replace(judge(before, after), exact=check_pair_exactly(before, after, given))
 
 
 def _judge_of_files(given: Circumstances) -> Judge:

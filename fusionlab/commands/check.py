@@ -13,7 +13,7 @@ from rich.console import Console
 from fusionlab.commands.apply import require_file_name
 from fusionlab.equivalence.check import check_workload
 from fusionlab.equivalence.counterexample import Counterexample
-from fusionlab.equivalence.exact.isolated import compare_files
+from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.samples import Sample, require_fitting, sample_of, workload_samples
 from fusionlab.equivalence.verdict import Verdict
@@ -24,8 +24,10 @@ from fusionlab.optimizing.decision import event_of_json
 from fusionlab.passes.contract import Event, Pass, told_faults
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.report.check_view import print_verdict
-from fusionlab.study import Circumstances, check, check_exactly, lower, rewrite
+from fusionlab.study import Circumstances, check_exactly, check_pair_exactly, judge, lower, rewrite
 from fusionlab.workload import Workload
+
+_ANOTHER_ALGORITHM = "it compares rewritings; another Laplacian (--against-laplacian) is another algorithm"
 
 
 @dataclass(frozen=True)
@@ -94,17 +96,18 @@ def _run_exact(
     source: Workload | Program, options: CheckOptions, given: Circumstances, console: Console
 ) -> tuple[dict[str, Any], int]:
     """The exact check alone: the document has no floating-point verdict."""
+    if not given.exact:
+        raise InputError("--exact asks for the check that --no-exact leaves out")
     if options.inputs is not None:
         raise InputError("--inputs are numbers of a floating-point check; --exact draws its own points")
     if options.laplacian is not None:
-        raise InputError("--exact compares a rewriting; another Laplacian (--against-laplacian) is another algorithm")
+        raise InputError(f"--exact: {_ANOTHER_ALGORITHM}")
     original, result = lower(source, given), None
     if options.other is None:
         result, _ = rewrite(original, options.passes, given)
         identity = check_exactly(source, original, result, given)
     else:
-        given.progress(f"check: exactly, at the files' own shapes, at most {given.check_time_limit_s:.0f} s")
-        identity = compare_files(original, options.other, given.check_time_limit_s)
+        identity = check_pair_exactly(original, options.other, given)
     console.print(identity.line, soft_wrap=True)
     document = {
         "name": source.title if isinstance(source, Workload) else source.name,
@@ -127,10 +130,9 @@ def compare_source(source: Workload | Program, options: CheckOptions, given: Cir
     assert options.other is not None
     if isinstance(source, Program):
         _require(inputs, source, options)
-        given.progress(f"check: at the files' own shapes, at most {given.check_time_limit_s:.0f} s")
         return _beside_file(source, options.other, None if inputs is None else [sample_of(inputs)], options, given)
     platform = given.target.kind if options.other.platform == "any" else options.other.platform
-    given.progress(f"check: {source.title}, lowered for {platform}, beside {options.other.provenance}")
+    given.progress(f"lower: {source.title} for {platform}, to stand beside {options.other.provenance}")
     original = lowering.lower(source, platform)
     _require(inputs, original, options)
     samples = workload_samples(source) if inputs is None else [sample_of(inputs)]
@@ -140,9 +142,12 @@ def compare_source(source: Workload | Program, options: CheckOptions, given: Cir
 def _beside_file(
     original: Program, other: Program, samples: Iterable[Sample] | None, options: CheckOptions, given: Circumstances
 ) -> Checked:
-    """In a process of its own: a file may end it, or never end."""
+    """In processes of their own: a file may end them, or never end."""
     limit_s = given.check_time_limit_s
-    return Checked(check_files(original, other, samples=samples, oracles=options.oracles, time_limit_s=limit_s))
+    identity = check_pair_exactly(original, other, given) if given.exact and options.inputs is None else None
+    given.progress(f"check: at the files' own shapes, at most {limit_s:.0f} s")
+    verdict = check_files(original, other, samples=samples, oracles=options.oracles, time_limit_s=limit_s)
+    return Checked(replace(verdict, exact=identity))
 
 
 def _against_pipeline(
@@ -154,7 +159,7 @@ def _against_pipeline(
         small = lowering.lower(source.rebuild(walkers=given.check_walkers), given.target.kind)
     _require(inputs, small, options)
     result, _ = rewrite(original, options.passes, given)
-    verdict = check(source, original, result, given, inputs=inputs, oracles=options.oracles)
+    verdict = judge(source, original, result, given, inputs=inputs, oracles=options.oracles)
     return Checked(verdict, result.events)
 
 
@@ -173,7 +178,8 @@ def _against_laplacian(
     _require(inputs, lowering.lower(small, given.target.kind), options)
     lowered = [lowering.lower(other.rebuild(dtype=dtype), given.target.kind) for dtype in (small.dtype, "float64")]
     samples = None if inputs is None else [sample_of(inputs)]
-    return check_workload(small, lowered[0], lowered[1], samples, oracles=options.oracles)
+    identity = Identity("not-covered", 0, 0, 1.0, _ANOTHER_ALGORITHM) if given.exact and inputs is None else None
+    return replace(check_workload(small, lowered[0], lowered[1], samples, oracles=options.oracles), exact=identity)
 
 
 def _require(inputs: Counterexample | None, program: Program, options: CheckOptions) -> None:

@@ -31,7 +31,8 @@ def pass_arguments(options: ApplyOptions) -> str:
 
 def check_arguments(given: Circumstances) -> str:
     """Those of the check."""
-    return _typed(_of_check(given), _of_check(Circumstances(given.target)))
+    typed = _typed(_of_check(given), _of_check(Circumstances(given.target)))
+    return " ".join(filter(None, (typed, "" if given.exact else "--no-exact")))
 
 
 def _of_check(given: Circumstances) -> dict[str, int]:

@@ -63,24 +63,27 @@ def compare_output(name: str, columns: Columns, *, typical: bool) -> Found:
     errors, allowed, errors64, allowed64 = _errors_and_tolerances(columns)
     own, ratio64 = _ratio(errors, allowed), _ratio(errors64, allowed64)
     ratio = np.maximum(own, ratio64)
-    worst, tolerance = _furthest(errors, allowed, own)
+    truth = np.where(np.isfinite(columns.truth), columns.truth, original.astype(columns.truth.dtype))
+    worst, tolerance, lost = _furthest(errors, allowed, own, errors_of(original, truth, original))
     worst64, tolerance64 = _furthest(errors64, allowed64, ratio64)
     ulps = ulp_distance(original, rewritten)
     most = float(np.max(ulps, initial=0.0))
-    found = OutputError(name, worst, tolerance, worst64, tolerance64, bitwise, most)
+    found = OutputError(name, worst, tolerance, worst64, tolerance64, bitwise, most, original_abs_error=lost)
     if typical and (mean := _mean_shift(columns)) is not None:
         found = replace(found, mean_shift=mean[0], standard_error=mean[1], mean_tolerance=mean[2])
     return Found(found, _place(ratio), ulp_histogram(ulps), decades(original, rewritten))
 
 
-def _furthest(errors: np.ndarray, allowed: np.ndarray, ratio: np.ndarray) -> tuple[float, float]:
-    """The largest error and tolerance where every element is within its own; else those of the element furthest off."""
+def _furthest(errors: np.ndarray, allowed: np.ndarray, ratio: np.ndarray, *others: np.ndarray) -> list[float]:
+    """The largest error, tolerance and other figure where every element is within its own tolerance; else those of the
+    element furthest off."""
+    figures = (errors, allowed, *others)
     if not errors.size:
-        return 0.0, 0.0
+        return [0.0] * len(figures)
     if (errors <= allowed).all():
-        return float(errors.max()), float(allowed.max())
+        return [float(figure.max()) for figure in figures]
     at = np.unravel_index(np.argmax(ratio), ratio.shape)
-    return float(errors[at]), float(allowed[at])
+    return [float(figure[at]) for figure in figures]
 
 
 def _ratio(errors: np.ndarray, allowed: np.ndarray) -> np.ndarray:

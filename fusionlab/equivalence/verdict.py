@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.exact.identity import Identity
 
 Word = Literal["equal", "within-bound", "different", "not-checked"]
+
+_MOST_OUTPUTS = 4
+"""Outputs that a verdict in one line tells of; its JSON has all."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class OutputError:
 
     ``mean_shift`` is the mean of the rewritten output over typical walkers minus that of the original one,
     ``standard_error`` the original's own Monte-Carlo error of that mean (None without typical walkers).
+    ``original_abs_error`` is how far the original itself is from truth where ``max_abs_error`` is measured, None for
+    integers and booleans.
     """
 
     name: str
@@ -39,6 +46,7 @@ class OutputError:
     mean_shift: float | None = None
     standard_error: float | None = None
     mean_tolerance: float | None = None
+    original_abs_error: float | None = None
 
     @property
     def passed(self) -> bool:
@@ -62,6 +70,15 @@ class OutputError:
             return False
         return not abs(self.mean_shift) <= self.mean_tolerance
 
+    @property
+    def line(self) -> str:
+        """The errors against their tolerances, in words."""
+        lost = "" if self.original_abs_error is None else f" where the original is off by {self.original_abs_error:.2g}"
+        return (
+            f"{self.name}: off truth by {self.max_abs_error:.2g}{lost} (tolerance {self.tolerance:.2g}), in float64 by "
+            f"{self.max_abs_error_float64:.2g} ({self.tolerance_float64:.2g})"
+        )
+
 
 @dataclass(frozen=True)
 class OracleAgreement:
@@ -82,6 +99,9 @@ class Verdict:
     ``worst`` names the seed, parameters, walker and output where the rewritten program is furthest off, and
     ``counterexample`` holds its inputs; ``undecided`` says of a ``not-checked`` that the inputs had too few numbers as
     outputs, and others may have more (neither is part of the JSON).
+
+    ``exact`` is the verdict in prime fields, None where it was left out or nothing was rewritten. It decides nothing:
+    a program that is not ``identical`` is accepted by the verdict in floating point alone, and ``line`` says so.
     """
 
     verdict: Word
@@ -90,6 +110,7 @@ class Verdict:
     worst: str = ""
     reason: str = ""
     oracles: tuple[OracleAgreement, ...] = ()
+    exact: Identity | None = None
     counterexample: Counterexample | None = field(default=None, compare=False, repr=False)
     undecided: bool = field(default=False, compare=False, repr=False)
 
@@ -97,6 +118,26 @@ class Verdict:
     def passed(self) -> bool:
         """Whether the rewritten program was shown equivalent."""
         return self.verdict in ("equal", "within-bound")
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line: the exact one first, then the one in floating point, with its figures."""
+        if self.exact is None:
+            return self.in_floats
+        only = "" if self.exact.result == "identical" or not self.passed else "accepted by the float verdict only: "
+        return f"{only}{self.exact.line}; floating point: {self.in_floats}"
+
+    @property
+    def in_floats(self) -> str:
+        """The word, the errors of those outputs that come nearest to their tolerance, or the reason."""
+        if not self.outputs:
+            return f"{self.verdict}: {self.reason}"
+        parts = [output.line for output in _nearest(self.outputs)]
+        left = len(self.outputs) - len(parts)
+        parts += [f"{left} other outputs are further from their tolerance"] if left else []
+        where = f" at {self.walkers} walkers" if self.walkers else ""
+        rest = "; ".join(filter(None, (self.worst and f"worst: {self.worst}", self.reason)))
+        return f"{self.verdict}{where}; {'; '.join(parts)}{'; ' if rest else ''}{rest}"
 
     def to_json(self) -> dict[str, Any]:
         """The ``equivalence`` object of the ``--json`` contract: the worst output's error and tolerance in front.
@@ -106,6 +147,7 @@ class Verdict:
         worst = max(self.outputs, key=lambda o: _ratio(o.max_abs_error, o.tolerance), default=None)
         return {
             "verdict": self.verdict,
+            "exact": self.exact.to_json() if self.exact else None,
             **{name: _number(getattr(worst, name)) if worst else None for name in _FIGURES},
             "walkers": self.walkers,
             "worst": self.worst,
@@ -119,13 +161,20 @@ class Verdict:
         """The verdict that ``to_json`` wrote."""
         outputs = tuple(OutputError(**_read_back(output)) for output in document["outputs"])
         oracles = tuple(OracleAgreement(**_read_back(oracle)) for oracle in document["oracles"])
+        exact = None if document["exact"] is None else Identity.from_json(document["exact"])
         words = {name: document[name] for name in ("verdict", "walkers", "worst", "reason")}
-        return Verdict(outputs=outputs, oracles=oracles, **words)
+        return Verdict(outputs=outputs, oracles=oracles, exact=exact, **words)
 
 
 _FIGURES = ("max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64")
 _HISTOGRAMS = ("ulp_histogram", "abs_histogram")
 _WORDS = ("name", "reason")
+
+
+def _nearest(outputs: Sequence[OutputError]) -> list[OutputError]:
+    """The outputs that take most of their tolerance, in the program's order."""
+    nearest = sorted(range(len(outputs)), key=lambda i: -outputs[i].used)[:_MOST_OUTPUTS]
+    return [outputs[i] for i in sorted(nearest)]
 
 
 def _number(value: float) -> float | str:

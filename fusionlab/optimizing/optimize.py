@@ -12,7 +12,7 @@ import jax
 
 from fusionlab.errors import InputError, unknown
 from fusionlab.optimizing.optimized import Optimized
-from fusionlab.optimizing.policy import Check, OnDifference, Policy
+from fusionlab.optimizing.policy import EXACT_S, Check, OnDifference, Policy
 
 
 @overload
@@ -23,6 +23,7 @@ def optimize(
     check: Check = ...,
     on_difference: OnDifference = ...,
     cache: bool | str | Path = ...,
+    exact_s: float = ...,
     **jit_options: Any,
 ) -> Optimized: ...
 @overload
@@ -33,6 +34,7 @@ def optimize(
     check: Check = ...,
     on_difference: OnDifference = ...,
     cache: bool | str | Path = ...,
+    exact_s: float = ...,
     **jit_options: Any,
 ) -> Callable[[Callable[..., Any]], Optimized]: ...
 def optimize(
@@ -42,6 +44,7 @@ def optimize(
     check: Check = "once",
     on_difference: OnDifference = "original",
     cache: bool | str | Path = True,
+    exact_s: float = EXACT_S,
     **jit_options: Any,
 ) -> Optimized | Callable[[Callable[..., Any]], Optimized]:
     """``jax.jit(function, **jit_options)`` whose program is rewritten by ``pipeline``; also a decorator.
@@ -55,21 +58,31 @@ def optimize(
     are no numbers, and they are drawn. ``on_difference``: where the rewritten program is not shown equal, ``original``
     runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError`` for a difference.
     ``cache``: whether, or in which folder, rewritten programs are kept between processes (below ``$FUSIONLAB_CACHE``).
+    ``exact_s``: seconds that the exact check (docs/exact.md) of a program may take, in a process beside the comparison;
+    0 leaves it out. Its verdict is told (``report()``) and decides nothing.
 
     Under ``jax.vmap`` the batched function is rewritten. Derivatives are those of the original function, by its own
     rules. InputError: an unknown pass or word.
     """
     known = [name for name in inspect.signature(jax.jit).parameters if name != "fun"]
     if wrong := [name for name in jit_options if name not in known]:
-        raise unknown("option of optimize", wrong[0], ["pipeline", "check", "on_difference", "cache", *known])
+        raise unknown(
+            "option of optimize", wrong[0], ["pipeline", "check", "on_difference", "cache", "exact_s", *known]
+        )
     if function is not None and not callable(function):
         raise InputError(
             f"optimize takes a function, not {function!r}; for a pipeline write optimize(function, pipeline=...) or "
             "@optimize(pipeline=...)"
         )
-    policy = Policy.of(pipeline, check, on_difference, cache)
+    policy = Policy.of(pipeline, check, on_difference, cache, exact_s)
     if function is None:
         return functools.partial(
-            optimize, pipeline=pipeline, check=check, on_difference=on_difference, cache=cache, **jit_options
+            optimize,
+            pipeline=pipeline,
+            check=check,
+            on_difference=on_difference,
+            cache=cache,
+            exact_s=exact_s,
+            **jit_options,
         )
     return Optimized(function, policy, jit_options)

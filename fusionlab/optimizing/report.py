@@ -152,11 +152,4 @@ def _verdict(decision: Decision) -> str:
     verdict = decision.verdict
     if verdict is None:
         return "nothing was compared"
-    on = f" on {decision.compared_on}" if decision.compared_on else ""
-    if not verdict.outputs:
-        return f"{verdict.verdict}{on}: {verdict.reason}"
-    worst = max(verdict.outputs, key=lambda output: output.used)
-    return (
-        f"{verdict.verdict}{on}; off float64 truth by {worst.max_abs_error:.2g} (tolerance {worst.tolerance:.2g}), "
-        f"in float64 by {worst.max_abs_error_float64:.2g} ({worst.tolerance_float64:.2g})"
-    )
+    return f"{verdict.line}, on {decision.compared_on}" if decision.compared_on else verdict.line

@@ -14,6 +14,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,12 @@ from jax.extend import core as extended
 
 import fusionlab.errors
 from fusionlab.codegen.targets import load_target
+from fusionlab.equivalence.exact.identity import Identity
+from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
-from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
+from fusionlab.optimizing.checking import DRAWN, VARIED, Compared, Runners
 from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
@@ -78,6 +81,7 @@ class Rewriter:
         self.latest = ""
         self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
         self._runners: dict[str, Runners] = {}
+        self._identities: dict[str, Identity] = {}
         self._open: dict[str, _Open] = {}
         self._current = current
         # What a pass of the user's own does can change from day to day, and the key does not have its source.
@@ -209,7 +213,7 @@ class Rewriter:
             self.latest = key
             return
         original = lower_jaxpr(jaxpr, platform, self.name)
-        how = call.alone, sorted(call.options.items()), surroundings(platform)
+        how = call.alone, sorted(call.options.items()), surroundings(platform), self.policy.exact_s
         key = key_of(original, self.policy.pipeline, str(how))
         found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
         decision = replace(found or self._rewritten(original), alone=call.alone)
@@ -249,6 +253,23 @@ class Rewriter:
         result = run_pipeline(program, resolved, Setting(platform=program.platform))
         return result.program if result.applied else None
 
+    def _compared(self, key: str, decision: Decision, call: Call) -> Compared:
+        """The comparison on the arguments of ``call``, with the exact verdict; that one is reached once for a program,
+        in a process beside this one."""
+        assert decision.original is not None
+        assert decision.rewritten is not None
+        runners, varied = self._runners[key], decision.compared_on != VARIED
+        if decision.verdict is not None and decision.verdict.exact is not None:
+            self._identities.setdefault(key, decision.verdict.exact)
+        if key in self._identities or not self.policy.exact_s:
+            compared = runners.compared(call.arrays, varied=varied)
+        else:
+            with ThreadPoolExecutor(1) as beside:
+                exact = beside.submit(compare_files, decision.original, decision.rewritten, self.policy.exact_s)
+                compared = runners.compared(call.arrays, varied=varied)
+            self._identities[key] = exact.result()
+        return replace(compared, verdict=replace(compared.verdict, exact=self._identities.get(key)))
+
     def _checked(self, key: str, decision: Decision, call: Call) -> Decision:
         """``decision`` with a verdict; without its rewritten program where that is not shown equal."""
         assert decision.original is not None
@@ -257,7 +278,7 @@ class Rewriter:
         if key not in self._runners:
             again = functools.partial(self._again, decision)
             self._runners[key] = Runners(decision.original, decision.rewritten, call.options, again)
-        compared = self._runners[key].compared(call.arrays, varied=decision.compared_on != VARIED)
+        compared = self._compared(key, decision, call)
         verdict = compared.verdict
         on = VARIED if decision.compared_on == VARIED and call.arrays is not None else compared.on
         always = self.policy.check == "always"

@@ -11,7 +11,8 @@ _COLUMNS = ("", "off truth", "tolerance", "in float64", "tolerance", "most ULP",
 
 
 def print_verdict(verdict: Verdict, console: Console) -> None:
-    """A row per output, its histograms, the oracles, and the verdict in the last line."""
+    """The verdict in the first line, a row per output, its histograms, and the oracles."""
+    console.print(f"verdict: {verdict.line}", soft_wrap=True)
     if verdict.outputs:
         print_rows("rewritten against original", _COLUMNS, [_row(output) for output in verdict.outputs], console)
     for output in verdict.outputs:
@@ -19,9 +20,6 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
             console.print(line, soft_wrap=True)
     for oracle in verdict.oracles:
         console.print(f"oracle: {_said(oracle)}", soft_wrap=True)
-    where = f" at {verdict.walkers} walkers" if verdict.walkers else ""
-    rest = "; ".join(filter(None, (verdict.worst and f"worst: {verdict.worst}", verdict.reason)))
-    console.print(f"verdict: {verdict.verdict}{where}{'; ' if rest else ''}{rest}", soft_wrap=True)
 
 
 def _row(output: OutputError) -> list[str]:

@@ -8,7 +8,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from fusionlab.equivalence.verdict import OutputError
 from fusionlab.measure.footprint import Footprint
 from fusionlab.passes.contract import Applied, Event
 from fusionlab.report.column_groups import column_groups
@@ -26,9 +25,6 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("compile (s)", "compile_s"),
 )
 
-_MOST_OUTPUTS = 4
-"""Outputs that a verdict in one line tells of; ``--json`` has all."""
-
 
 def print_footprint(found: Footprint, console: Console) -> None:
     """One program's figures, a row each."""
@@ -38,7 +34,8 @@ def print_footprint(found: Footprint, console: Console) -> None:
 
 
 def print_outcome(outcome: Outcome, console: Console) -> None:
-    """Before and after side by side, the events, and the verdict."""
+    """The verdict, before and after side by side, and the events."""
+    console.print(f"equivalence: {outcome.equivalence.line}", soft_wrap=True)
     before, after = outcome.before, outcome.after
     if before is not None:
         rows = []
@@ -48,7 +45,6 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
         print_rows(_title(before), ("", "before", "after", "after / before"), rows, console)
     console.print(f"pipeline: {outcome.pipeline} ({outcome.pass_s:.1f} s without XLA's compiles)", soft_wrap=True)
     print_events(outcome.events, console)
-    console.print(f"equivalence: {describe_verdict(outcome)}", soft_wrap=True)
     _note_compilation([side for side in (before, after) if side], console)
 
 
@@ -60,32 +56,6 @@ def print_events(events: Sequence[Event], console: Console) -> None:
             console.print(f"  applied  {event.pass_name}: {event.what}{place}", soft_wrap=True)
         else:
             console.print(f"  declined {event.pass_name} ({event.kind}): {event.reason}{place}", soft_wrap=True)
-
-
-def describe_verdict(outcome: Outcome) -> str:
-    """The verdict in one line: the word, the errors against their tolerances, or the reason.
-
-    Of many outputs those that come nearest to their tolerance.
-    """
-    verdict = outcome.equivalence
-    if not verdict.outputs:
-        return f"{verdict.verdict}: {verdict.reason}"
-    parts = [
-        f"{output.name}: off truth by {output.max_abs_error:.2g} in float32 (tolerance {output.tolerance:.2g}), "
-        f"{output.max_abs_error_float64:.2g} in float64 ({output.tolerance_float64:.2g})"
-        for output in _nearest(verdict.outputs)
-    ]
-    left = len(verdict.outputs) - len(parts)
-    parts += [f"{left} other outputs are further from their tolerance"] if left else []
-    where = f" at {verdict.walkers} walkers" if verdict.walkers else ""
-    worst = f"; worst: {verdict.worst}" if verdict.worst else ""
-    return f"{verdict.verdict}{where}; {'; '.join(parts)}{worst}"
-
-
-def _nearest(outputs: Sequence[OutputError]) -> list[OutputError]:
-    """The outputs that take most of their tolerance, in the program's order."""
-    nearest = sorted(range(len(outputs)), key=lambda i: -outputs[i].used)[:_MOST_OUTPUTS]
-    return [outputs[i] for i in sorted(nearest)]
 
 
 def print_rows(

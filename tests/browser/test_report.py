@@ -233,12 +233,20 @@ def contrast(colour, ground):
     return (lighter + 0.05) / (darker + 0.05)
 
 
+def test_the_exact_verdict_is_told_beside_the_other(page, document):
+    (target,) = document["targets"]
+    draws = target["equivalence"]["exact"]["draws"]
+    for section in ("summary", "equivalence"):
+        said = [line.text for line in every(page, f"#{section} p.exact")]
+        assert said == [f"Exact: identical in {draws} draws over 2 primes of 2 walkers (chance of error below 8e-37)"]
+
+
 def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tmp_path):
     """What the CPU and a check that failed leave out: refusals, ceilings, everything after."""
     poor = json.loads(json.dumps(document))
     (target,) = poor["targets"]
     target |= {"after": None, "diffs": [], "peaks": None, "rewritten": target["original"]}
-    target["equivalence"] |= {"verdict": "not-checked", "outputs": [], "reason": "it took too long"}
+    target["equivalence"] |= {"verdict": "not-checked", "outputs": [], "reason": "it took too long", "exact": None}
     target["before"] |= {"refusals": None}
     target["before"]["roofline"]["ceilings"] = None
     poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}

@@ -30,16 +30,10 @@ def found(module):
                 start = cluster[0] + 1
 
 
-@pytest.fixture(scope="module")
-def sampling():
-    workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")
-    return lowering.lower(workload, "cuda")
-
-
-def test_kernels_compute_what_they_replace(sampling):
-    """Under Pallas' interpreter: parts side by side, views, chains of layers and rows that fill no block."""
+def assert_kernels_compute_what_they_replace(module):
+    """Under Pallas' interpreter, one of each kind; the kinds, each with its number of layers first."""
     seen = set()
-    for block, program in found(sampling.parse()):
+    for block, program in found(module):
         kind = (len(program.layers), len(program.absorbed) > 0, len(program.outputs), program.widest)
         if kind in seen:
             continue
@@ -50,6 +44,14 @@ def test_kernels_compute_what_they_replace(sampling):
         made = row_kernel(program, interpret=True)(*arrays)
         for value, wanted in zip(made, plain, strict=True):
             np.testing.assert_allclose(value, wanted, rtol=2e-5, atol=2e-5)
+    return seen
+
+
+@pytest.mark.slow
+def test_kernels_of_a_network_compute_what_they_replace():
+    """Parts side by side, views, chains of layers and rows that fill no block."""
+    workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")
+    seen = assert_kernels_compute_what_they_replace(lowering.lower(workload, "cuda").parse())
     assert len(seen) > 5
     assert max(layers for layers, *_ in seen) > 1
 
@@ -71,6 +73,11 @@ def fused():
     lowered = jax.jit(layers_in_a_loop).trace(*arrays).lower(lowering_platforms=("cuda",))
     program = Program.from_module(lowered.compiler_ir("stablehlo"), name="small", provenance="a test", platform="cuda")
     return program, FuseLayers().run(program, Setting(platform="cuda")), arrays
+
+
+def test_kernels_compute_what_they_replace(fused):
+    """A chain of two layers, and one layer alone, on rows that fill no block."""
+    assert sorted(layers for layers, *_ in assert_kernels_compute_what_they_replace(fused[0].parse())) == [1, 2]
 
 
 def test_analyses_and_runs_see_the_plain_twin(fused, run_raised):

@@ -82,7 +82,7 @@ def verdict(monkeypatch):
     """``verdict(made)``: every check of a rewritten program says so."""
 
     def set_to(made):
-        monkeypatch.setattr(study, "check", lambda *arguments: made)
+        monkeypatch.setattr(study, "check", lambda *_, **__: made)
 
     return set_to
 

@@ -119,7 +119,7 @@ def test_bad_input(arguments, part, cli, files):
 def test_what_could_not_be_checked_is_no_yes(cli, files):
     result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", *QUIET)
     assert result.exit_code == 1
-    assert "verdict: not-checked; the check did not finish within 0.1 s" in result.stdout
+    assert "verdict: not-checked: the check did not finish within 0.1 s" in result.stdout
 
 
 @pytest.mark.slow

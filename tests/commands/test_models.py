@@ -97,6 +97,7 @@ def test_a_model_that_cannot_be_made_says_why(cli, no_deepqmc):
     assert (alone.exit_code, alone.stdout, alone.stderr.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.slow
 def test_a_molecule_of_the_users_own_is_counted_when_it_is_named_with_a_model(cli, water):
     result = cli("models", "--model", "ferminet", "--molecule", water, "--spin", "2", "--json")
     (entry,) = json.loads(result.stdout)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import CHECKING, VerdictStore
 from tests.test_imports import ROOT, imported
@@ -27,6 +28,12 @@ def test_a_verdict_is_found_again_by_the_programs(store, lowered):
     assert store.load(key) == Verdict("within-bound", walkers=2)
     assert store.key(first, (first,)) != key
     assert store.key(second, (first,)) != key
+
+
+def test_the_exact_verdict_is_kept_beside_it(store):
+    exact = Identity("not-covered", 6, 1, 1.0, "custom call @theirs has no rule", walkers=2)
+    store.store("key", Verdict("within-bound", exact=exact))
+    assert store.load("key").exact == exact
 
 
 def test_where_the_sources_lie_does_not_count(store, program_of_text):

@@ -43,7 +43,7 @@ def run(*arguments):
 # PauliNet has a file of its own; Orbformer compiles for half a minute.
 ANSATZE = [
     "ferminet",
-    "psiformer",
+    pytest.param("psiformer", marks=pytest.mark.slow),
     pytest.param("psiformer-deepqmc", marks=pytest.mark.slow),
     pytest.param("orbformer", marks=pytest.mark.full),
 ]
@@ -66,6 +66,7 @@ def test_ledger_thunks_and_hlo_agree_for_all_ansatze(name, on_a100):
     assert str(parse_optimized(printed)) == printed
 
 
+@pytest.mark.slow
 def test_a_rewritten_program_keeps_its_origins(on_a100):
     source = catalogue.build("ferminet", "LiH", walkers=4, size="tiny")
     program = make(source, on_a100).program
@@ -151,6 +152,7 @@ def test_a_second_call_reads_the_cache_and_says_so(lowered, tmp_path, monkeypatc
     assert said == [False, True, False]
 
 
+@pytest.mark.slow
 def test_replays_of_a_program_say_what_each_rewrite_would_do(console):
     source = catalogue.build("ferminet", "LiH", walkers=4, size="tiny")
     document = replays(source, True, CPU, console)

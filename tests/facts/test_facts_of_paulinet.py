@@ -19,6 +19,8 @@ from fusionlab.measure.launch_rows import launch_rows
 from fusionlab.measure.ledger import count_launches
 from fusionlab.measure.thunks import parse_thunks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(paulinet, on_a100):

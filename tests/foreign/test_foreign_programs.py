@@ -192,6 +192,7 @@ def test_a_tuple_argument_is_refused_by_name(program_of_text):
         )
 
 
+@pytest.mark.slow
 def test_shardings_survive_on_four_devices():
     """In a process with four virtual devices: see ``on_four_devices``."""
     script = Path(__file__).with_name("on_four_devices.py")

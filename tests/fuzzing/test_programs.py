@@ -21,6 +21,7 @@ def test_random_programs_keep_their_numbers(program):
     properties.check_program(program)
 
 
+@pytest.mark.slow
 @settings(max_examples=2, derandomize=True, **quick)
 @given(replays.replays())
 def test_random_replays_are_right_or_left_alone(replay):

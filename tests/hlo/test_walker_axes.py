@@ -191,8 +191,7 @@ def _assert_same_at_three_walkers(workload, platform):
 @pytest.mark.parametrize(
     "name",
     [
-        "psiformer",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "ferminet", "orbformer")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("psiformer", "paulinet", "ferminet", "orbformer")),
         pytest.param("psiformer-deepqmc", marks=pytest.mark.full),
     ],
 )

@@ -61,6 +61,7 @@ def test_what_ncu_cannot_do_is_said(tmp_path, monkeypatch, script, message):
         profile("fusionlab", ["passes"], 1.0)
 
 
+@pytest.mark.slow
 def test_the_program_that_is_counted_runs_in_a_process_of_its_own(tmp_path, monkeypatch, lowered):
     """A stand-in for ncu runs its command, as ncu does, and prints the table above."""
     x = np.ones(3, np.float32)

@@ -206,7 +206,7 @@ def test_a_child_says_why_it_failed(tmp_path):
     assert finished.problem.startswith("exit 2: fusionlab: unknown model 'no-such-model'")
 
 
-@pytest.mark.full  # two processes that lower, check, compile and run
+@pytest.mark.slow  # two processes that lower, check, compile and run
 def test_a_tiny_session(tmp_path):
     words = [
         "--out",

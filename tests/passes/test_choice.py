@@ -82,7 +82,8 @@ def test_what_cannot_be_compiled_is_said_without_a_budget(replay):
     assert any("no forward Laplacian could be compiled for its figures" in reason for reason in declined)
 
 
-@pytest.mark.parametrize("name", [pytest.param("paulinet", marks=pytest.mark.slow), "ferminet"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["paulinet", "ferminet"])
 def test_dead_work_is_gone(name):
     """One LU with its two solves, no contraction twice, and no reverse pass: the gradient comes with the Laplacian."""
     workload = catalogue.build(name, "LiH", walkers=4, size="tiny", laplacian="replay")

@@ -16,7 +16,8 @@ def counted(program):
     return {name: names[name] for name in ("dot_general", "reduce", "concatenate")}
 
 
-@pytest.mark.parametrize("program_name", [pytest.param("local-energy", marks=pytest.mark.slow), "mcmc"])
+@pytest.mark.slow
+@pytest.mark.parametrize("program_name", ["local-energy", "mcmc"])
 def test_ferminet_is_the_same_with_fewer_kernels(program_name, assert_same_numbers):
     """LiH has two electrons of each spin. In float64 rounding does not decide whether a step is accepted."""
     workload = build("ferminet", "LiH", program=program_name, walkers=3, size="tiny", dtype="float64")

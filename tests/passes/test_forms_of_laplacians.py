@@ -33,7 +33,9 @@ def test_every_form_alone(form, lowered, run_raised):
     np.testing.assert_allclose(laplacian, of_hessian(smooth, X), rtol=1e-9)
 
 
-@pytest.mark.parametrize("form", ["fori", "scan", "jvp-in-loop", pytest.param("diagonal", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "form", ["fori", *(pytest.param(form, marks=pytest.mark.slow) for form in ("scan", "jvp-in-loop", "diagonal"))]
+)
 @pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
 def test_inside_a_local_energy(form, dtype, lowered, run_raised):
     function = local_energy(smooth, FORMS[form])
@@ -46,7 +48,8 @@ def test_inside_a_local_energy(form, dtype, lowered, run_raised):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9 if dtype == "float64" else 1e-3)
 
 
-@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2])
 def test_determinants_of_both_signs_and_other_pivots(count, lowered, run_raised):
     """Walkers with electrons exchanged, and their mirror images: signs and pivots differ from walker to walker."""
     log_psi = determinants(count)

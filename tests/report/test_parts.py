@@ -41,7 +41,8 @@ def test_numbered_names():
     assert not have_numbers(["interaction_0", "norm", "...ij,k...jd->k...id"])
 
 
-@pytest.mark.parametrize(("model", "layers"), [("psiformer", 4), pytest.param("orbformer", 4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "layers"), [("psiformer", 4), ("orbformer", 4)])
 def test_transformer_layers_are_drawn_once(model, layers):
     program = lower(catalogue.build(model, "LiH", walkers=4), "cuda")
     repeated = [block for block in scope_drawing(program).blocks if block.repeats > 1]

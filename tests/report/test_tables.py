@@ -1,6 +1,5 @@
 import io
 import math
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -9,7 +8,7 @@ from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.measure.footprint import Footprint
 from fusionlab.passes.contract import Declined
 from fusionlab.report.column_groups import column_groups
-from fusionlab.report.tables import describe_verdict, print_events, print_footprint, print_rows
+from fusionlab.report.tables import print_events, print_footprint, print_rows
 
 
 def errors(name, error, tolerance=1.0):
@@ -17,7 +16,7 @@ def errors(name, error, tolerance=1.0):
 
 
 def described(*outputs):
-    return describe_verdict(SimpleNamespace(equivalence=Verdict("within-bound", outputs, 16)))
+    return Verdict("within-bound", outputs, 16).line
 
 
 def test_of_many_outputs_those_nearest_to_their_tolerance_are_told():

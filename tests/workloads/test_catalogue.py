@@ -41,7 +41,7 @@ def test_a_wrong_argument_is_an_input_error(changes: dict[str, Any], message: st
 
 @pytest.mark.parametrize("program", list(PROGRAMS))
 def test_inputs_are_abstract_until_they_are_asked_for(program: str) -> None:
-    workload = build("paulinet", "LiH", program, walkers=7, size="tiny")
+    workload = build("ferminet", "LiH", program, walkers=7, size="tiny")
     arguments = jax.eval_shape(workload.inputs, 0)
     assert len(arguments) == len(workload.argument_names)
     assert workload.argument_names[0] == "parameters"
@@ -53,7 +53,7 @@ def test_inputs_are_abstract_until_they_are_asked_for(program: str) -> None:
 
 
 def test_inputs_follow_the_seed() -> None:
-    workload = build("paulinet", "LiH", walkers=3, size="tiny")
+    workload = build("ferminet", "LiH", walkers=3, size="tiny")
     first, again, other = (jax.tree.leaves(workload.inputs(seed)) for seed in (0, 0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not any(np.array_equal(a, b) for a, b in zip(first, other, strict=True) if a.std() > 0)

@@ -26,6 +26,7 @@ EXACT = ("replay", "scan", "jvp-in-loop", "forward", "forward-sparse")
 TAKEN = [name for name in LAPLACIANS if name not in STOCHASTIC]
 
 
+@pytest.mark.slow
 def test_the_process_keeps_its_matmul_precision() -> None:
     """On the one model that has no counterpart; the others are compared number by number."""
     precision = jax.config.jax_default_matmul_precision
@@ -94,6 +95,7 @@ def test_one_inference_step(name: str, quickly: Callable[..., Any]) -> None:
             np.testing.assert_allclose(result[key], expected[key], rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_its_programs_are_its_own() -> None:
     """Ten of its transitions in a loop, and its own files as the sources of sampling and of the energy."""
     workload = build("deepqmc:ferminet", "LiH", "inference-step", walkers=2)

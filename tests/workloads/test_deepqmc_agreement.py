@@ -14,7 +14,7 @@ from tests.optional_packages import needs_deepqmc
 from workloads.adapters.deepqmc_parameters import LOADERS, load_parameters
 from workloads.catalogue import build
 
-pytestmark = needs_deepqmc
+pytestmark = [needs_deepqmc, pytest.mark.slow]
 
 COUNTERPARTS = {
     "paulinet": "deepqmc:paulinet",
@@ -57,14 +57,7 @@ def everything(name: str, molecule: str) -> Callable[..., dict[str, Any]]:
     return function
 
 
-CASES = [
-    pytest.param(("paulinet", "LiH"), marks=pytest.mark.slow),
-    pytest.param(("paulinet", "CH4"), marks=pytest.mark.slow),
-    ("ferminet", "LiH"),
-    pytest.param(("ferminet", "CH4"), marks=pytest.mark.slow),
-    pytest.param(("psiformer-deepqmc", "LiH"), marks=pytest.mark.slow),
-    pytest.param(("psiformer-deepqmc", "CH4"), marks=pytest.mark.slow),
-]
+CASES = [(name, molecule) for name in COUNTERPARTS for molecule in ("LiH", "CH4")]
 
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)

@@ -52,6 +52,7 @@ def outcome(quickly: Callable[..., Any]) -> tuple[Ansatz, Any, dict[str, Any]]:
     return ansatz, parameters, quickly(inference_step.build(ansatz, "replay"), *arguments)(*arguments)
 
 
+@pytest.mark.slow
 def test_energies_are_those_of_the_returned_walkers(
     outcome: tuple[Ansatz, Any, dict[str, Any]], quickly: Callable[..., Any]
 ) -> None:

@@ -22,7 +22,7 @@ from workloads.molecule import Molecule
 from workloads.programs.walkers import initial_walkers
 
 OURS = [name for name in ANSATZE if not name.startswith("deepqmc:")]
-SAMPLES = [pytest.param(name, marks=pytest.mark.slow) if name.startswith("orbformer") else name for name in OURS]
+SAMPLES = [name if name == "ferminet" else pytest.param(name, marks=pytest.mark.slow) for name in OURS]
 WATER = Molecule("H2O", (8, 1, 1), ((0.0, 0.0, 0.2), (0.0, 1.4, -0.9), (0.0, -1.5, -0.8)))
 WALKERS = 3
 SHIFT = np.array([0.3, -1.1, 2.0])

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 SAMPLES = {
     "orbformer": (pytest.mark.slow,),
     "paulinet": (pytest.mark.slow,),
+    "psiformer-deepqmc": (pytest.mark.slow,),
     "orbformer-flash": (pytest.mark.full,),
 }
 # Derivatives of the fused attention are those of the plain one, so its variants come out the same.

@@ -39,7 +39,7 @@ def of_program(name: str, program: str, laplacian: str | None = None) -> Counter
         if n not in INCOMPLETE
     ],
 )
-@pytest.mark.parametrize("name", ["psiformer", "orbformer"])
+@pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer", marks=pytest.mark.slow)])
 def test_local_energies_of_oneqmc_are_high(name: str, laplacian: str) -> None:
     if "forward" in laplacian:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")
@@ -51,13 +51,15 @@ def test_local_energies_of_oneqmc_are_high(name: str, laplacian: str) -> None:
 
 
 @pytest.mark.parametrize("program", ["log-psi", "mcmc", "train-step"])
-@pytest.mark.parametrize("name", ["psiformer", "orbformer-flash"])
+@pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer-flash", marks=pytest.mark.slow)])
 def test_other_programs_of_oneqmc_are_high(name: str, program: str) -> None:
     found = of_program(name, program)
     assert set(found) == {"HIGH"}
 
 
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer-deepqmc"])
+@pytest.mark.parametrize(
+    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer-deepqmc"))]
+)
 def test_those_of_deepqmc_are_highest(name: str) -> None:
     assert set(of_program(name, "train-step")) == {"HIGHEST"}
 

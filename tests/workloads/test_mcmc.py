@@ -97,7 +97,12 @@ def test_same_key_same_walkers(transitions: Callable[..., Any]) -> None:
     assert np.mean(first == other) < 0.2
 
 
-@pytest.mark.parametrize("name", list(SAMPLERS))
+QUICK = ("langevin", "metropolis-oneqmc")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
+)
 def test_step_settles_where_the_target_share_is_accepted(name: str) -> None:
     ansatz = gaussian(name)
     program, step = jax.jit(mcmc.build(ansatz)), mcmc.initial_step(ansatz, jnp.float32)

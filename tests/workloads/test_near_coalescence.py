@@ -11,7 +11,9 @@ from workloads.catalogue import build
 from workloads.molecules import find_molecule
 
 
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer-deepqmc"])
+@pytest.mark.parametrize(
+    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer-deepqmc"))]
+)
 def test_values_and_gradients_are_finite(name: str) -> None:
     workload = build(name, "LiH", "log-psi", walkers=5, size="tiny")
     parameters, drawn = workload.inputs(3)

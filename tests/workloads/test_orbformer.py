@@ -98,8 +98,10 @@ def test_electrons_go_to_the_slots_of_their_spin() -> None:
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("attention", ["plain", "flash"])
-@pytest.mark.parametrize("molecule", [LIH, TRIPLET], ids=["singlet", "triplet"])
+@pytest.mark.parametrize("attention", ["plain", pytest.param("flash", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "molecule", [pytest.param(LIH, id="singlet", marks=pytest.mark.slow), pytest.param(TRIPLET, id="triplet")]
+)
 def test_padding_changes_nothing(molecule: Molecule, attention: str, quickly: Callable[..., Any]) -> None:
     """More slots for nuclei and electrons: same parameters, same value, same gradient."""
     parameters = jax.tree.map(

@@ -58,6 +58,7 @@ def test_pieces_follow_each_other_and_compose() -> None:
     assert [e for _, piece in pieces for e in piece.jaxpr.eqns] == closed.jaxpr.eqns
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "ansatz",

@@ -172,7 +172,10 @@ def test_walkers_without_an_energy_leave_the_gradient_as_if_they_were_not_there(
     assert float(gradient) != 0
 
 
-@pytest.mark.parametrize("name", ["paulinet", "ferminet", "psiformer-deepqmc", "psiformer"])
+@pytest.mark.parametrize(
+    "name",
+    ["paulinet", "psiformer", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ferminet", "psiformer-deepqmc"))],
+)
 def test_a_broken_walker_does_not_poison_a_training_step(name: str) -> None:
     """Its electron stands where there is no wavefunction, and proposals are nowhere better, so it stays broken."""
     ansatz = replace(exponential(), upstream=UPSTREAM[name])

@@ -33,8 +33,8 @@ class Identity:
     outputs that differ by a polynomial of degree up to ``DEGREE`` pass with at most ``error_probability``.
     ``not-identical``: they differ, which ``reason`` counts, the first time in what ``first_difference`` names; no proof
     that the programs differ as functions of real numbers, because an identity of functions may be missing.
-    ``not-covered``: something in them has no exact meaning (``reason``). ``walkers`` is the number of walkers that a
-    model was lowered at, None for files.
+    ``not-covered``: something in them has no exact meaning (``reason``). ``walkers`` is the number of walkers at
+    which the programs were compared, None where that was their own shapes.
     """
 
     result: Literal["identical", "not-identical", "not-covered"]

@@ -24,11 +24,13 @@ function checkOf(target) {
   const ulps = (output) => output.ulp_histogram.map((count, bin) => [ulpWords(bin, output.ulp_histogram.length), count]).filter(([, count]) => count);
   return [
     el("h3", {}, target.name),
+    exactLine(found),
     verdictLine(target, false),
     found.worst && el("p", {}, `worst: ${found.worst}`),
     found.outputs.length > 0 && table(`Rewritten against original on ${target.name}`, [
       text("output", (output) => output.name),
       figure("off truth, float32", "small", (output) => output.max_abs_error, to),
+      figure("the original is off", "small", (output) => output.original_abs_error, to),
       figure("tolerance", "small", (output) => output.tolerance, to),
       figure("off truth, float64", "small", (output) => output.max_abs_error_float64, to),
       figure("tolerance", "small", (output) => output.tolerance_float64, to),

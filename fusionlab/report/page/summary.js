@@ -73,6 +73,19 @@ const WORDS = {
   "not-checked": "not checked",
 };
 
+function exactWords(exact) {
+  if (exact.result !== "identical") return `${exact.result}: ${exact.reason}` +
+    (exact.first_difference ? `; the first value that differs: ${exact.first_difference}` : "");
+  return `identical in ${plural(exact.draws, "draw")} over ${plural(exact.primes, "prime")}` +
+    (exact.walkers ? ` of ${plural(exact.walkers, "walker")}` : "") + ` (chance of error below ${exact.error_probability.toExponential(0)})`;
+}
+
+function exactLine(found) {
+  const passed = ["equal", "within-bound"].includes(found.verdict);
+  return found.exact && el("p", { class: "exact" }, el("strong", {}, "Exact: "),
+    found.exact.result !== "identical" && passed && "accepted by the float verdict only: ", exactWords(found.exact));
+}
+
 function verdictLine(target, linked = true) {
   const found = target.equivalence;
   return el("p", { class: `verdict ${found.verdict}` }, el("strong", {}, "Equivalence: "),
@@ -88,6 +101,7 @@ function summarySection() {
       totalsTable(target),
       el("p", {}, "pipeline: ", el("code", {}, target.pipeline), ` (${format(target.pass_s, "seconds")} without XLA's compiles)`),
       eventList(target),
+      exactLine(target.equivalence),
       verdictLine(target),
     ]),
     el("p", { class: "note" }, noteOf(study.targets[0])),

@@ -113,7 +113,14 @@ def test_a_matrix_of_one_electron(jets_of, brute_force):
     assert_equal_jets(jets_of(function, X), brute_force(function, X), 1e-10)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, determinants._FOLLOWED, determinants._FOLLOWED + 1])
+@pytest.mark.parametrize(
+    "n",
+    [
+        1,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, determinants._FOLLOWED)),
+        determinants._FOLLOWED + 1,
+    ],
+)
 def test_the_inverse_of_matrices_with_many_exchanges_of_rows(n):
     matrix = np.random.default_rng(n).normal(size=(5, 2, n, n))
     with jax.enable_x64(True):

@@ -1,0 +1,243 @@
+"""Programs that treat all walkers alike, viewed at fewer of them: the same function of every walker, less often.
+
+    x [1024, 4, 3] --dot_general--> [1024, 4, 64] --reduce--> [1024]      at 2 walkers: [2, 4, 3] --> [2, 4, 64] --> [2]
+
+Walkers are the leading axis of all results. Every op on the way has to keep them apart and in their places: no sum over
+walkers, no exchange, no number of a walker, no constant that differs between them. Then what is computed for one walker
+follows from that walker's part of the arguments alone, by a function that is the same for all, and a program at 2
+walkers has that function. Where an op is not known to do so, the view is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from jaxlib.mlir.dialects import stablehlo
+
+from fusionlab.hlo.families import family
+from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array
+from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
+
+WALKERS = 2
+
+
+def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
+    """Resize the views, in place, to ``walkers`` walkers; False, and nothing is changed, where one of them may not be.
+
+    All of them must have their walkers in the same axes of the same arguments. The module behind a view stays as it is.
+    """
+    marks = [_marks(function) for function in functions]
+    places = [
+        [(position, _shape(value), found.get(value)) for position, value in enumerate(function.arguments)]
+        for function, found in zip(functions, marks, strict=True)
+    ]
+    if not all(marks) or any(other != places[0] for other in places):
+        return False
+    many = functions[0].returns[0].type.shape[0]
+    if many <= walkers:
+        return False
+    for function, found in zip(functions, marks, strict=True):
+        shapes = resized_shapes(found, many, walkers)
+        for node in function.walk():
+            if node.name in _SIZES and node.operands[0] in found:
+                whole, few = node.operands[0].type.shape, shapes[node.operands[0]]
+                sizes = _integers(node, "slice_sizes")
+                resized = [now if size == all_ else size for size, all_, now in zip(sizes, whole, few, strict=True)]
+                node.attributes = {**node.attributes, "slice_sizes": resized}
+            if node.name == "stablehlo.constant" and node.results[0] in found and not _is_splat(node):
+                shape = shapes[node.results[0]]
+                node.attributes = {**node.attributes, "value": constant_array(node)[tuple(map(slice, shape))]}
+        for value, shape in shapes.items():
+            value.type = replace(value.type, shape=shape)
+    return True
+
+
+def _marks(function: FlatFunction) -> Marks:
+    """The axis of walkers of every value that has one; empty where walkers are not known to be treated alike."""
+    shapes = [_shape(value) for value in function.returns]
+    if not shapes or not all(shapes) or len({shape[0] for shape in shapes if shape}) != 1:
+        return {}
+    marks = walker_axes(function, [(value, 0) for value in function.returns])
+    many = function.returns[0].type.shape[0]
+    if any(len(axes) != 1 or value.type.shape[min(axes)] != many for value, axes in marks.items()):
+        return {}
+    alike = _Alike({value: min(axes) for value, axes in marks.items()})
+    return marks if all(map(alike.keeps, function.walk())) else {}
+
+
+def _shape(value: Value) -> tuple[int, ...] | None:
+    """None for tokens, tuples and dynamic shapes."""
+    try:
+        return value.type.shape
+    except ValueError:
+        return None
+
+
+class _Alike:
+    """Says of ops whether they keep walkers apart, given the ``axes`` of walkers of values."""
+
+    def __init__(self, axes: Mapping[Value, int]) -> None:
+        self.axes = axes
+
+    def keeps(self, node: Node) -> bool:
+        """True where nothing of ``node`` counts walkers, and where it computes each walker from the same walker."""
+        if not any(value in self.axes for value in (*node.operands, *node.results)):
+            return True
+        if node.name in _CONTROL:  # what they carry and choose from is one value with what they return
+            return True
+        if node.name == "stablehlo.optimization_barrier":
+            pairs = zip(node.operands, node.results, strict=True)
+            return all(self.axes.get(operand) == self.axes.get(result) for operand, result in pairs)
+        if any(value in self.axes for value in node.operands) and not all(value in self.axes for value in node.results):
+            return False
+        rule = _RULES.get(node.name)
+        if rule is not None:
+            return rule(self, node)
+        return family(node) == "elementwise" and self.in_one_place(node.operands, node)
+
+    def in_one_place(self, values: Sequence[Value], node: Node) -> bool:
+        """Whether ``values``, but for scalars, have their walkers where the first result has them."""
+        at = self.axes[node.results[0]]
+        return all(self.axes.get(value) == at for value in values if value.type.shape)
+
+    def batched(self, node: Node) -> bool:
+        """Linear algebra on matrices, or on vectors of them: no axis of these counts walkers."""
+        first = node.operands[0]
+        inner = 1 if "permutation" in str(node.attributes.get("call_target_name")) else 2
+        return len(first.type.shape) > inner and all(
+            self.axes.get(value) == 0 for value in (*node.operands, *node.results) if value.type.shape
+        )
+
+    def not_along(self, attribute: str) -> Callable[[Node], bool]:
+        """The rule that no walkers are along the axes of an attribute, and all operands have them in one place."""
+
+        def rule(node: Node) -> bool:
+            given = node.attributes[attribute]
+            along = [given.value] if hasattr(given, "value") else _integers(node, attribute)
+            at = {self.axes[value] for value in node.operands if value in self.axes}
+            return len(at) == 1 and at.isdisjoint(along)
+
+        return rule
+
+
+def _integers(node: Node, name: str) -> list[int]:
+    return [int(element) for element in node.attributes[name]]
+
+
+def _not_along(attribute: str) -> Callable[[_Alike, Node], bool]:
+    return lambda alike, node: alike.not_along(attribute)(node)
+
+
+def _constant(alike: _Alike, node: Node) -> bool:
+    """The same for all walkers. A splat has no elements to be cut; some types can only be read as a whole."""
+    if node.results[0].type.dtype.startswith(("bf16", "complex")):
+        return False
+    array = constant_array(node)
+    return _is_splat(node) or bool((array == array.take([0], alike.axes[node.results[0]])).all())
+
+
+def _is_splat(node: Node) -> bool:
+    return bool(getattr(node.attributes["value"], "is_splat", False))
+
+
+def _iota(alike: _Alike, node: Node) -> bool:
+    return alike.axes[node.results[0]] != int(node.attributes["iota_dimension"].value)
+
+
+def _broadcast(alike: _Alike, node: Node) -> bool:
+    operand, to = node.operands[0], alike.axes[node.results[0]]
+    mapped = _integers(node, "broadcast_dimensions")
+    if operand in alike.axes:
+        return mapped[alike.axes[operand]] == to
+    return to not in mapped or operand.type.shape[mapped.index(to)] == 1
+
+
+def _moved(alike: _Alike, node: Node) -> bool:
+    """An axis of as many elements as there are walkers counts them one by one, in order, on both sides."""
+    return node.operands[0] in alike.axes
+
+
+def _dot_general(alike: _Alike, node: Node) -> bool:
+    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    contracted = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
+    sides = zip(node.operands, contracted, strict=True)
+    return all(alike.axes.get(value) not in list(axes) for value, axes in sides)
+
+
+def _reduce(alike: _Alike, node: Node) -> bool:
+    half = len(node.operands) // 2
+    gone = _integers(node, "dimensions")
+    return all(value in alike.axes and alike.axes[value] not in gone for value in node.operands[:half])
+
+
+def _pad(alike: _Alike, node: Node) -> bool:
+    operand = node.operands[0]
+    at = alike.axes.get(operand)
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    return at is not None and all(_integers(node, name)[at] == 0 for name in names)
+
+
+def _sliced(alike: _Alike, node: Node) -> bool:
+    """All of an axis that is as long as before, whatever the index is."""
+    return node.operands[0] in alike.axes and alike.in_one_place(node.operands[:1], node)
+
+
+def _updated(alike: _Alike, node: Node) -> bool:
+    return alike.in_one_place(node.operands[:2], node)
+
+
+def _gather(alike: _Alike, node: Node) -> bool:
+    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
+    operand, indices = node.operands
+    if operand not in alike.axes:  # a table that all walkers read, each at its own indices
+        return alike.axes[node.results[0]] not in list(numbers.offset_dims)
+    at = alike.axes[operand]
+    batched = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+    if at in batched:
+        return bool(alike.axes.get(indices) == batched[at])
+    whole: bool = _integers(node, "slice_sizes")[at] == operand.type.shape[at]
+    return whole and at not in list(numbers.collapsed_slice_dims) and indices not in alike.axes
+
+
+def _scatter(alike: _Alike, node: Node) -> bool:
+    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
+    if len(node.operands) != 3 or node.operands[0] not in alike.axes or node.operands[2] not in alike.axes:
+        return False
+    operand, indices, updates = node.operands
+    at = alike.axes[operand]
+    batched = dict(zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+    if at in batched:
+        return bool(alike.axes.get(indices) == batched[at])
+    dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    kept = [axis for axis in range(len(operand.type.shape)) if axis not in dropped]
+    whole = at in kept and numbers.update_window_dims[kept.index(at)] == alike.axes[updates]
+    return bool(whole) and indices not in alike.axes
+
+
+def _call(alike: _Alike, node: Node) -> bool:
+    return family(node) in ("factorisation", "triangular-solve") and alike.batched(node)
+
+
+_SIZES = ("stablehlo.dynamic_slice", "stablehlo.gather")
+_CONTROL = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+_RULES: dict[str, Callable[[_Alike, Node], bool]] = {
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.concatenate": _not_along("dimension"),
+    "stablehlo.constant": _constant,
+    "stablehlo.custom_call": _call,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.dynamic_slice": _sliced,
+    "stablehlo.dynamic_update_slice": _updated,
+    "stablehlo.gather": _gather,
+    "stablehlo.iota": _iota,
+    "stablehlo.pad": _pad,
+    "stablehlo.reduce": _reduce,
+    "stablehlo.reshape": _moved,
+    "stablehlo.reverse": _not_along("dimensions"),
+    "stablehlo.scatter": _scatter,
+    "stablehlo.slice": _sliced,
+    "stablehlo.sort": _not_along("dimension"),
+    "stablehlo.transpose": _moved,
+    "stablehlo.triangular_solve": _call,
+}

@@ -1,0 +1,152 @@
+"""The exact verdict of ``apply``, ``study``, ``check`` and ``bisect``: told first, kept in the JSON, never decisive."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.equivalence.exact import isolated
+from fusionlab.own_process import ProcessFailed
+
+PASSES = """from dataclasses import dataclass
+from fusionlab import Pass
+from fusionlab.passes.matcher import op, rewrite_matches
+
+def rewriting(name, replacement):
+    def run(self, program, setting):
+        return rewrite_matches(program, self, setting, op("subtract", "x", "y"), replacement, what="replaced")
+    return dataclass(frozen=True)(type(name, (Pass,), {"run": run, "__doc__": "Another difference."}))
+
+Sum = rewriting("Sum", lambda x, y: x + (-y))
+Off = rewriting("Off", lambda x, y: x + (-y) + 1e-30)
+"""
+"""Rewritings of a difference: as the same function, and as one that is off by less than any rounding shows."""
+
+
+def difference(x):
+    return jnp.sin(x) - jnp.exp(x)
+
+
+def after_a_loop(x):
+    """The number of trips depends on the numbers; that no predicate of 64 is true is seen at no random point."""
+    return lax.while_loop(lambda c: (c < 5.0).any(), lambda c: c + 1.0, x) - jnp.exp(x)
+
+
+@pytest.fixture
+def arguments(request, lowered, tmp_path):
+    """The words that name a file, a pass and the target."""
+    function, pass_name = request.param
+    (tmp_path / "own.py").write_text(PASSES)
+    (tmp_path / "p.mlir").write_text(lowered(function, np.ones(64, np.float32)).text)
+    return (tmp_path / "p.mlir", "--pass", f"{tmp_path}/own.py:{pass_name}", "--target", "cpu", "--quiet")
+
+
+IDENTICAL, OFF, UNCOVERED = (difference, "Sum"), (difference, "Off"), (after_a_loop, "Sum")
+ONLY = "accepted by the float verdict only: "
+EACH = {
+    "identical": (IDENTICAL, "identical: all outputs of 2 walkers equal in 12 draws over 2 primes"),
+    "not-identical": (OFF, f"{ONLY}not-identical: output 0 differs at 12 of 12 elements"),
+    "not-covered": (UNCOVERED, f"{ONLY}not-covered: a loop that ends by what it computes"),
+}
+each = pytest.mark.parametrize(
+    ("arguments", "result", "line"), [(case, name, line) for name, (case, line) in EACH.items()],
+    ids=EACH, indirect=["arguments"],
+)  # fmt: skip
+of_one = pytest.mark.parametrize("arguments", [IDENTICAL], indirect=True)
+pytestmark = pytest.mark.usefixtures("exact_checks")
+KEYS = {"result", "draws", "primes", "error_probability", "reason", "first_difference", "walkers"}
+
+
+def require_exact(verdict, result):
+    assert set(verdict["exact"]) == KEYS
+    assert verdict["exact"]["result"] == result
+    assert verdict["exact"]["walkers"] == (None if result == "not-covered" else 2)  # of 64, which a loop mixes
+    assert bool(verdict["exact"]["first_difference"]) == (result == "not-identical")
+    assert verdict["verdict"] in ("equal", "within-bound")
+
+
+@each
+def test_apply(arguments, result, line, cli):
+    done = cli("apply", *arguments)
+    assert done.exit_code == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first.startswith(f"equivalence: {line}")
+    assert "; floating point: " in first
+    assert " where the original is off by " in first
+
+
+@each
+def test_check(arguments, result, line, cli):
+    done = cli("check", *arguments)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(f"verdict: {line}")
+
+
+@each
+def test_study(arguments, result, line, cli, tmp_path):
+    done = cli("study", *arguments, "-o", tmp_path / "study", "--json")
+    assert done.exit_code == 0, done.stderr
+    (target,) = json.loads(done.stdout)["targets"]
+    require_exact(target["equivalence"], result)
+    (kept,) = json.loads((tmp_path / "study" / "study.json").read_text())["targets"]
+    assert kept["equivalence"] == target["equivalence"]
+
+
+@each
+def test_bisect(arguments, result, line, cli):
+    done = cli("bisect", *arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    document = json.loads(done.stdout)
+    (step,) = document["verdicts"]
+    require_exact(step, result)
+    assert document["steps"] == [step["step"]]
+
+
+@pytest.mark.parametrize("arguments", [OFF], indirect=True)
+def test_bisect_says_of_a_step_that_it_is_accepted_by_the_float_verdict_only(arguments, cli):
+    none, step = cli("bisect", *arguments).stdout.splitlines()
+    assert none == "none of 1 steps differs"
+    assert f": {EACH['not-identical'][1]}" in step
+
+
+@of_one
+def test_two_files(arguments, cli):
+    path = arguments[0]
+    document = json.loads(cli("check", path, path, "--json", "--quiet").stdout)
+    require_exact(document, "identical")
+
+
+@of_one
+def test_it_is_left_out(arguments, cli):
+    for command in ("apply", "check", "bisect"):
+        document = json.loads(cli(command, *arguments, "--no-exact", "--json").stdout)
+        (verdict,) = document.get("verdicts", [document.get("equivalence", document)])
+        assert verdict["exact"] is None
+        assert verdict["verdict"] in ("equal", "within-bound")
+    refused = cli("check", *arguments, "--no-exact", "--exact")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    assert "--exact asks for the check that --no-exact leaves out" in refused.stderr
+
+
+@of_one
+def test_a_time_limit_is_no_failure_of_the_command(arguments, cli, monkeypatch):
+    def late(module, arguments, limit_s):
+        raise ProcessFailed("it did not finish", None)
+
+    monkeypatch.setattr(isolated, "run_module", late)
+    done = cli("apply", *arguments, "--check-time-limit", "9")
+    assert done.exit_code == 0, done.stderr
+    assert f"equivalence: {ONLY}not-covered: time limit: the check did not finish within 9 s; float" in done.stdout
+
+
+@of_one
+def test_progress_names_both_checks(arguments, cli):
+    said = cli("apply", *arguments[:-1]).stderr.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["measure", "rewrite", "check", "check", "measure"]
+
+
+def test_an_unchanged_program_has_no_exact_verdict(cli, recurrence_file):
+    done = cli("apply", recurrence_file, "--pass", "batch-replay", "--target", "cpu", "--json", "--quiet")
+    assert json.loads(done.stdout)["equivalence"]["exact"] is None

@@ -1,0 +1,68 @@
+"""The tests that take longest, as a Markdown table: ``docs/slowest-tests.md`` is written by it.
+
+    make test PYTEST_OPTIONS=--junit-xml=build/fast.xml
+    make test-slow PYTEST_OPTIONS=--junit-xml=build/slow.xml
+    python -m tests.slowest fast=build/fast.xml slow=build/slow.xml [--count 100] > docs/slowest-tests.md
+
+Seconds are of the wall, a test's fixtures included where it is the first that needs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from pathlib import Path
+from xml.etree import ElementTree
+
+TITLE = """# The slowest tests of each tier
+
+Written by `python -m tests.slowest` from the JUnit files of `make test` and `make test-slow`, two processes on two
+cores. Seconds of the wall; the first test that needs a fixture has the fixture's.
+"""
+
+
+def seconds_of(path: Path) -> list[tuple[float, str, str]]:
+    """(seconds, file below ``tests/``, test) of every test in a JUnit file, the slowest first."""
+    rows = []
+    for case in ElementTree.parse(path).iter("testcase"):
+        parts = case.get("classname", "").split(".")
+        rows.append((float(case.get("time", "0")), "/".join(parts[1:]) + ".py", case.get("name", "")))
+    return sorted(rows, reverse=True)
+
+
+def table(tier: str, rows: list[tuple[float, str, str]], count: int) -> str:
+    """A line per file of the ``count`` slowest: its tests among them with their seconds, and the seconds of all."""
+    whole: dict[str, float] = defaultdict(float)
+    slowest: dict[str, list[str]] = defaultdict(list)
+    for seconds, file, _ in rows:
+        whole[file] += seconds
+    for seconds, file, name in rows[:count]:
+        slowest[file].append(f"{name.removeprefix('test_').replace('|', '/')} {seconds:.1f}")
+    lines = [
+        f"## {tier.capitalize()}: {len(rows):,} tests, {sum(whole.values()):.0f} s; "
+        f"the {min(count, len(rows))} slowest take {sum(seconds for seconds, _, _ in rows[:count]):.0f} s",
+        "",
+        "| file | s | its tests among the slowest, s |",
+        "|---|---|---|",
+        *(f"| `{file}` | {whole[file]:.0f} | {'; '.join(slowest[file])} |" for file in sorted(
+            slowest, key=lambda file: -whole[file])),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tiers", nargs="+", metavar="TIER=FILE.xml")
+    parser.add_argument("--count", type=int, default=100)
+    given = parser.parse_args()
+    parts = [TITLE]
+    for word in given.tiers:
+        tier, _, path = word.partition("=")
+        parts.append(table(tier, seconds_of(Path(path)), given.count))
+    sys.stdout.write("\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""The table of the slowest tests, from a JUnit file."""
+
+from tests.slowest import seconds_of, table
+
+XML = """<testsuites><testsuite name="pytest">
+<testcase classname="tests.hlo.test_a" name="test_one[x|y]" time="2.0" />
+<testcase classname="tests.test_b" name="test_two" time="3.5" />
+<testcase classname="tests.hlo.test_a" name="test_three" time="0.5" />
+</testsuite></testsuites>"""
+
+
+def test_files_in_the_order_of_their_seconds_with_the_slowest_of_their_tests(tmp_path):
+    path = tmp_path / "fast.xml"
+    path.write_text(XML)
+    title, *_, first, second = table("fast", seconds_of(path), 2).splitlines()
+    assert title == "## Fast: 3 tests, 6 s; the 2 slowest take 6 s"
+    assert first == "| `test_b.py` | 4 | two 3.5 |"
+    assert second == "| `hlo/test_a.py` | 2 | one[x/y] 2.0 |"
