@@ -20,9 +20,8 @@ from fusionlab.passes import (
     batch_replay,
     hoist_loop_invariants,
     laplacian_entry,
-    laplacian_extremes,
+    laplacian_identity,
     laplacian_search,
-    laplacian_trial,
     loop_rewrite,
 )
 from fusionlab.passes.laplacian_entry import RewrittenEntry
@@ -31,6 +30,7 @@ from .wrong_versions import (
     Patch,
     coordinates_swapped,
     cross_of_quotient_added,
+    extremes_held_constant,
     first_source_lost,
     in_the_rewrite,
     initial_dropped,
@@ -50,10 +50,9 @@ from .wrong_versions import (
 
 
 def agrees_with_any(patch: Patch) -> None:
-    """What is no Laplacian agrees with the sum: near by, at all distances and where values are exactly equal."""
-    instead(laplacian_trial, "common_factor", lambda right, *given: 1.0 if right(*given) is None else None)(patch)
-    instead(laplacian_trial, "_agree", lambda right, *given: True)(patch)
-    instead(laplacian_trial, "differing_where_tied", lambda right, *given: set())(patch)
+    """What is no Laplacian is taken to be identical to the sum, and equal to it where values are exactly equal."""
+    instead(laplacian_identity, "_factor", lambda right, *given: 1 if right(*given) is None else None)(patch)
+    instead(laplacian_identity.Identification, "_where_tied", lambda right, *given: given[-1])(patch)
 
 
 @dataclass(frozen=True)
@@ -215,7 +214,7 @@ MUTATIONS = (
         "largest",
         _SPARSE,
         _SPARSE,
-        instead(laplacian_extremes, "_drops_out", lambda right, *given: True),
+        instead(laplacian_search, "find_laplacian", extremes_held_constant),
     ),
     Mutation(
         "slots of different electrons taken for one",

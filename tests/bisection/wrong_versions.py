@@ -12,9 +12,8 @@ import pytest
 from fusionlab.codegen.forward_laplacian import products
 from fusionlab.codegen.forward_laplacian.jet import Jet
 from fusionlab.hlo.loops import Sum
-from fusionlab.passes import (
-    laplacian_search,
-)
+from fusionlab.passes import laplacian_search
+from fusionlab.passes.laplacian_guards import is_shift
 
 Patch = pytest.MonkeyPatch
 
@@ -134,3 +133,8 @@ def rows_reversed(right: Any, one: Jet, *given: Any) -> Jet:
 def coordinates_swapped(right: Any, *given: Any) -> Jet:
     found = right(*given)
     return Jet(found.value, found.lap, found.rows[::-1], found.owners)
+
+
+def extremes_held_constant(right: Callable[..., Any], question: Any) -> Any:
+    """Maxima and minima that do not drop out, too."""
+    return replace(right(question), still=tuple(node.results[0] for node in question.flat.nodes if is_shift(node)))
