@@ -67,6 +67,9 @@ class RewrittenEntry:
             asking = _Environment({**environment, **engine.environment}, engine)
         with raising.scope(self.producer):
             scaled = lap * np.asarray(found.scale, lap.dtype) if found.scale != 1 else lap
+            if found.squares:
+                squares = jnp.sum(rows * rows, 0)
+                scaled = scaled + (squares * np.asarray(found.squares, lap.dtype) if found.squares != 1 else squares)
             for value in found.gradients:
                 asking[value] = jnp.moveaxis(rows, 0, -1).reshape(value.type.shape)
             if self.offset is not None:  # it may be made of the gradient

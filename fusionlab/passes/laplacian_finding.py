@@ -12,7 +12,8 @@ from fusionlab.hlo.flat import Value
 
 @dataclass(frozen=True)
 class Laplacian:
-    """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``.
+    """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``, plus ``squares`` times the square
+    of its gradient.
 
     ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
     the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through ``still``
@@ -30,3 +31,4 @@ class Laplacian:
     one: Raising
     still: tuple[Value, ...] = ()
     ties: Mapping[Value, int] = field(default_factory=dict)
+    squares: float = 0.0

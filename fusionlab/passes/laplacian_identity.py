@@ -1,6 +1,7 @@
 """Which value of a program a sum over directions is the Laplacian of, decided in a prime field.
 
     y = sum_k d^2 F / d x_k^2        identical to        forward Laplacian of F, for a candidate F
+    y = sum_k (d F / d x_k)^2 + d^2 F / d x_k^2          the same and the squared gradient of F
 
 The sum as it stands and the forward Laplacians of the candidates are lowered as one program of two walkers, and
 evaluated exactly (``equivalence.exact``): at random points, under random predicates, and under predicates that are
@@ -146,14 +147,14 @@ class Identification:
         refused: list[NoLaplacian] = []
         for still in (shifts, []) if shifts else ([],):
             function = self._lowered(still)
-            for which, at, scale, gradients in self._identical(function):
+            for which, at, scale, squares, gradients in self._identical(function):
                 cone = live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])
                 own = [shift for shift in shifts if shift.producer in cone]
                 dropped = own if still else [shift for shift in own if self._drops_out(shift, which, at)]
                 try:
                     self._guard(which, at)
                     written = function if still or not dropped else self._lowered(dropped)
-                    gradients = self._where_tied(written, which, at, scale, gradients)
+                    gradients = self._where_tied(written, which, at, (scale, squares), gradients)
                 except NoLaplacian as reason:
                     refused.append(reason)
                     continue
@@ -169,6 +170,7 @@ class Identification:
                     self.one,
                     tuple(dropped),
                     self.ties,
+                    squares,
                 )
             if refused:
                 raise next((reason for reason in refused if isinstance(reason, NotSeen)), refused[0])
@@ -227,31 +229,33 @@ class Identification:
         except (NotImplementedError, JaxRefusal):
             return self.raising.node(node, environment)
 
-    def _identical(self, function: FlatFunction) -> list[tuple[int, int, float, list[int]]]:
-        """(target, output, constant factor, gradients) of all pairs that are equal in all draws, factors of 1 first.
+    def _identical(self, function: FlatFunction) -> list[tuple[int, int, float, float, list[int]]]:
+        """(target, output, factor of the Laplacian, factor of the squared gradient, gradients) of all pairs that are
+        equal in all draws, plain Laplacians first.
 
         The gradients are indices of those values that are the derivatives of the output in all draws.
         """
         every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
-        factors: dict[tuple[int, int], dict[int, int]] = {pair: {} for pair in every}
+        factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
         for p, shares in zip(primes(len(_SHARES)), _SHARES, strict=True):
             for results in self._evaluations(function, p, shares):
                 for which, at in list(factors):
-                    factor = _factor(results.sums[which], results.laps[at], p)
+                    pair = _factors(results.sums[which], results.laps[at], results.squares[at], p)
                     held = results.rows[at] != results.rows[len(self.outputs) + at]
-                    if factor is None or held.any() or factors[which, at].setdefault(p, factor) != factor:
+                    if pair is None or held.any() or factors[which, at].setdefault(p, pair) != pair:
                         del factors[which, at]
                 if not factors:
                     return []
                 for at in {at for _, at in factors}:
                     unlike |= {(i, at) for i, value in enumerate(results.gradients) if _differ(value, results.rows[at])}
-        found = [
-            (which, at, scale, [i for i in range(len(self.gradients)) if (i, at) not in unlike])
-            for (which, at), residues in factors.items()
-            if (scale := self._scale(residues)) is not None
-        ]
-        return sorted(found, key=lambda one: one[2] != 1)
+        found = []
+        for (which, at), residues in factors.items():
+            scale, squares = (self._scale({p: pair[i] for p, pair in residues.items()}) for i in range(2))
+            if scale is not None and squares is not None:
+                gradients = [i for i in range(len(self.gradients)) if (i, at) not in unlike]
+                found.append((which, at, scale, squares, gradients))
+        return sorted(found, key=lambda one: (one[3] != 0, one[2] != 1))
 
     def _evaluations(self, function: FlatFunction, p: int, shares: Sequence[float]) -> Iterator[_Results]:
         """Under random predicates, then under predicates that are steered to come true together, and not to."""
@@ -266,11 +270,15 @@ class Identification:
             arguments = drawn_arguments(function, evaluator)
             if change is not None:
                 arguments = [Drawn(change(at, held.array)) for at, held in enumerate(arguments)]
-            found = iter(evaluator.outputs(function, arguments))
+            found = evaluator.outputs(function, arguments)
         except Uncovered as error:
             raise RaiseError(f"{subject(self.question)} has no exact meaning: {error}") from error
+        parts = iter(found)
         counts = (len(self.targets), len(self.outputs), len(self.gradients), 2 * len(self.outputs))
-        return _Results(*(list(islice(found, count)) for count in counts))
+        sums, laps, gradients, rows = (list(islice(parts, count)) for count in counts)
+        field = evaluator.arithmetic
+        squares = [field.sum(field.multiply(each, each), (each.ndim - 1,)) for each in rows[: len(self.outputs)]]
+        return _Results(sums, laps, gradients, rows, squares)
 
     def _scale(self, residues: Mapping[int, int]) -> float | None:
         """The real number with these residues by prime, if it is a fraction of small integers or a constant."""
@@ -290,7 +298,7 @@ class Identification:
         return any(found[:2] == (which, at) for found in self._identical(self._lowered((shift,))))
 
     def _where_tied(
-        self, function: FlatFunction, which: int, at: int, scale: float, gradients: Sequence[int]
+        self, function: FlatFunction, which: int, at: int, factors: tuple[float, float], gradients: Sequence[int]
     ) -> list[int]:
         """Those of ``gradients`` that are derivatives at ties, too; NotSeen if the sum is not the Laplacian there."""
         [p] = primes(1)
@@ -299,7 +307,10 @@ class Identification:
         results = self._results(function, Evaluator(field, RULES), change)
         total, rows = results.sums[which], results.rows[at]
         known = ~np.isnan(total)
-        lap = field.multiply(field.embedded(np.asarray(scale)), results.laps[at])
+        scale, squares = (field.embedded(np.asarray(factor)) for factor in factors)
+        lap = field.multiply(scale, results.laps[at])
+        if factors[1]:
+            lap = field.add(lap, field.multiply(squares, results.squares[at]))
         if (total[known] != lap[known]).any():
             raise NotSeen(f"{subject(self.question)} {DIFFERS_WHERE_TIED}")
         given = ((i, results.gradients[i].reshape(rows.shape)[known]) for i in gradients)
@@ -329,21 +340,31 @@ class Identification:
 
 @dataclass(frozen=True)
 class _Results:
-    """[draws, *walkers] of sums and Laplacians, [draws, *walkers, ...] of gradients and derivatives: residues."""
+    """Residues: [draws, *walkers] of sums, Laplacians and squared gradients, [draws, *walkers, ...] of others."""
 
     sums: list[Array]
     laps: list[Array]
     gradients: list[Array]
     rows: list[Array]
+    squares: list[Array]
 
 
-def _factor(total: Array, lap: Array, p: int) -> int | None:
-    """The one c with ``total`` = c ``lap`` modulo p everywhere; None without one, or where all is zero."""
-    at = np.flatnonzero(lap)
-    if not at.size or np.any((total != 0) != (lap != 0)):
+def _factors(total: Array, lap: Array, squares: Array, p: int) -> tuple[int, int] | None:
+    """The c and d with ``total`` = c ``lap`` + d ``squares`` modulo p everywhere; None without them, or for c = 0."""
+    t, u, v = (array.astype(np.int64).ravel() for array in (total, lap, squares))
+    at = np.flatnonzero(u)
+    if not at.size:
         return None
-    factor = int(total.flat[at[0]]) * pow(int(lap.flat[at[0]]), -1, p) % p
-    return factor if not ((factor * lap.astype(np.int64) - total.astype(np.int64)) % p).any() else None
+    found = [(int(t[at[0]]) * pow(int(u[at[0]]), -1, p) % p, 0)]
+    independent = np.flatnonzero((u[at[0]] * v - u * v[at[0]]) % p)
+    if independent.size:
+        i, j = at[0], independent[0]
+        inverse = pow(int(u[i] * v[j] - u[j] * v[i]), -1, p)
+        found.append((int(t[i] * v[j] - t[j] * v[i]) * inverse % p, int(u[i] * t[j] - u[j] * t[i]) * inverse % p))
+    for c, d in found:
+        if c and not ((c * u + d * v - t) % p).any():
+            return c, d
+    return None
 
 
 def _differ(gradient: Array, rows: Array) -> bool:

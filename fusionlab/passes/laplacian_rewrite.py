@@ -156,10 +156,11 @@ class _Refused(Exception):
 
 def _describe(question: DirectionSum, found: Laplacian, chunks: int) -> str:
     factor = "" if found.scale == 1 else f"{found.scale:g} times "
+    squares = "" if not found.squares else f" and {found.squares:g} times its squared gradient"
     gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""
     parts = f"; the walkers in {chunks} parts" if chunks > 1 else ""
     what = f"{question.directions} {'trips' if question.replay else 'directions at once'}"
     return (
         f"{what} are {factor}the Laplacian of %{found.output.id} ({found.output.type}) with respect to "
-        f"%{found.x.id} ({found.x.type}){gradient}{parts}"
+        f"%{found.x.id} ({found.x.type}){squares}{gradient}{parts}"
     )

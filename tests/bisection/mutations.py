@@ -51,7 +51,7 @@ from .wrong_versions import (
 
 def agrees_with_any(patch: Patch) -> None:
     """What is no Laplacian is taken to be identical to the sum, and equal to it where values are exactly equal."""
-    instead(laplacian_identity, "_factor", lambda right, *given: 1 if right(*given) is None else None)(patch)
+    instead(laplacian_identity, "_factors", lambda right, *given: (1, 0) if right(*given) is None else None)(patch)
     instead(laplacian_identity.Identification, "_where_tied", lambda right, *given: given[-1])(patch)
 
 
