@@ -13,7 +13,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import Tracker
-from fusionlab.equivalence.exact.values import Array, Drawn, Held, Uncovered
+from fusionlab.equivalence.exact.values import Array, Held, Known, Uncovered
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, source_of
 from fusionlab.hlo.program import Program
 
@@ -147,7 +147,7 @@ def first_difference(original: FlatFunction, rewritten: FlatFunction, field: Pri
     matched: dict[Value, bool] = dict.fromkeys(rewritten.arguments, True)
 
     def look(node: Node, results: Sequence[Held]) -> None:
-        same = all(isinstance(held, Drawn) is False or _elements(held) in seen for held in results)
+        same = all(isinstance(held, Known) or _elements(held) in seen for held in results)
         if not same and not told and node.operands and all(matched.get(value, True) for value in node.operands):
             told.append(node)
         matched.update(dict.fromkeys(node.results, same))
@@ -166,5 +166,5 @@ def _run(function: FlatFunction, field: PrimeField, watch: Callable[[Node, Seque
 
 def _elements(held: Held) -> bytes:
     """A digest of the set of elements in the first draw."""
-    array = held.array[0] if isinstance(held, Drawn) else held.array
+    array = held.constant if isinstance(held, Known) else held.array[0]
     return hashlib.sha256(np.unique(np.asarray(array) + 0).tobytes()).digest()
