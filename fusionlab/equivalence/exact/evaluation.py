@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Union
 
 import numpy as np
 
@@ -26,9 +28,9 @@ from fusionlab.equivalence.exact.values import (
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
 from fusionlab.hlo.invariants import has_effect
 
-Rule = Callable[[Node, "Evaluator"], Step]
 Formula = Callable[..., Any]
 """``formula(arithmetic, *arrays)``: the result of an op, a list if it has several; arrays [draws or 1, ...]."""
+Rule = Union["Computed", Callable[[Node, "Evaluator", Sequence[Held], Environment], list[Held]]]
 
 
 class Evaluator:
@@ -94,7 +96,15 @@ class Evaluator:
     def _step(self, node: Node) -> Step:
         if not node.regions and has_effect(node):
             raise Uncovered(f"{_called(node)}, which has an effect,", node.scope)
-        return self.rules.get(node.name, uninterpreted)(node, self)
+        step = step_of(self.rules.get(node.name, uninterpreted), node, self)
+        if node.operands or node.regions:
+            return step
+        constants = step([], {})
+        return lambda operands, environment: constants
+
+
+def step_of(rule: Rule, node: Node, evaluator: Evaluator) -> Step:
+    return rule.step(node, evaluator) if isinstance(rule, Computed) else functools.partial(rule, node, evaluator)
 
 
 def dtype_of(value: Value) -> np.dtype[Any]:
@@ -106,78 +116,66 @@ def dtype_of(value: Value) -> np.dtype[Any]:
         raise Uncovered(f"the element type {value.type.dtype}", scope) from error
 
 
-def computed(read: Callable[[Node], Formula], folds: bool = True) -> Rule:
-    """The rule of an op that is a formula of its operands' arrays, which ``read`` takes from the node.
+@dataclass(frozen=True)
+class Computed:
+    """The rule of an op that is a formula of its operands' arrays, which ``read`` takes from the node once.
 
     It is evaluated over the evaluator's arithmetic where the first operand is a float; in the program's own types for
     integers and booleans and, where the op ``folds``, for constants: as fusionlab computes them where it rewrites.
+    The result carries what the operands ``carrying`` (a range) do: by the same formula, arguments of logarithms by
+    the method ``of_arguments`` if there is one.
     """
 
-    def rule(node: Node, evaluator: Evaluator) -> Step:
-        formula, dtypes = read(node), [dtype_of(value) for value in node.results]
+    read: Callable[[Node], Formula]
+    folds: bool = True
+    carrying: tuple[int, int | None] = (0, 0)
+    of_arguments: str = ""
+
+    def step(self, node: Node, evaluator: Evaluator) -> Step:
+        formula, dtypes = self.read(node), [dtype_of(value) for value in node.results]
         floats = is_float(dtype_of(node.operands[0]))
         arithmetic = evaluator.arithmetic if floats else MACHINE
+        folds, places = self.folds or not floats, range(len(node.operands))[slice(*self.carrying)]
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-            if (folds or not floats) and all(isinstance(operand, Known) for operand in operands):
+            if folds and all(isinstance(operand, Known) for operand in operands):
                 with np.errstate(all="ignore"):
-                    found = formula(MACHINE, *(o.constant[None] for o in operands))  # type: ignore[union-attr]
-                each = found if isinstance(found, list) else [found]
+                    each = _listed(formula(MACHINE, *(o.constant[None] for o in operands)))  # type: ignore[union-attr]
                 return [evaluator.known(a[0].astype(t, copy=False)) for a, t in zip(each, dtypes, strict=True)]
-            found = formula(arithmetic, *(operand.array for operand in operands))
-            each = found if isinstance(found, list) else [found]
-            pairs = zip(each, dtypes, strict=True)
-            return [Drawn(a if is_float(t) else a.astype(t, copy=False)) for a, t in pairs]
-
-        return step
-
-    return rule
-
-
-def moving(read: Callable[[Node], Formula], moved: slice = slice(None)) -> Rule:
-    """The rule of an op that moves the elements of the operands ``moved``, and with them what they carry."""
-
-    def rule(node: Node, evaluator: Evaluator) -> Step:
-        plain = computed(read)(node, evaluator)
-        places = range(len(node.operands))[moved]
-
-        def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-            [found] = plain(operands, environment)
-            if not any(operand.parts for operand in operands):
-                return [found]
+            each = _listed(formula(arithmetic, *(operand.array for operand in operands)))
             parts = {}
-            for name in carried(operands[moved]):
-                given = [Drawn(part(o, name)) if at in places else o for at, o in enumerate(operands)]
-                parts[name] = plain(given, environment)[0].array
-            return [Drawn(found.array, parts)]
+            for name in carried([operands[at] for at in places]):
+                given = (part(o, name) if at in places else o.array for at, o in enumerate(operands))
+                own = self.of_arguments if name == "argument" else ""
+                parts[name] = getattr(arithmetic, own)(*given) if own else formula(arithmetic, *given)
+            pairs = zip(each, dtypes, strict=True)
+            return [Drawn(a if is_float(t) else a.astype(t, copy=False), parts) for a, t in pairs]
 
         return step
 
-    return rule
+
+def _listed(found: Any) -> list[Array]:
+    return found if isinstance(found, list) else [found]
 
 
-def uninterpreted(node: Node, evaluator: Evaluator) -> Step:
+def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
     if node.regions:
         raise Uncovered(node.name, node.scope)
     evaluator.uncovered.add(_called(node))
     text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        arrays = same_draws([operand.array for operand in operands])
-        found: list[Held] = []
-        for index, result in enumerate(node.results):
-            parts = []
-            for draw, each in enumerate(zip(*arrays, strict=True) if arrays else [()]):
-                digest = hashlib.sha256(f"{node.name} {text} {index}".encode())
-                for one in each:
-                    digest.update(f"{one.dtype} {one.shape}".encode())
-                    digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
-                parts.append(evaluator.drawn(result, draw, np.random.default_rng(list(digest.digest()))))
-            found.append(Drawn(np.stack(parts)))
-        return found
-
-    return step
+    arrays = same_draws([operand.array for operand in operands])
+    found: list[Held] = []
+    for index, result in enumerate(node.results):
+        parts = []
+        for draw, each in enumerate(zip(*arrays, strict=True) if arrays else [()]):
+            digest = hashlib.sha256(f"{node.name} {text} {index}".encode())
+            for one in each:
+                digest.update(f"{one.dtype} {one.shape}".encode())
+                digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
+            parts.append(evaluator.drawn(result, draw, np.random.default_rng(list(digest.digest()))))
+        found.append(Drawn(np.stack(parts)))
+    return found
 
 
 def same_draws(arrays: Sequence[Array]) -> list[Array]:

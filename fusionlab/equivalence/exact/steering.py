@@ -24,7 +24,7 @@ from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.machine import METHODS
 from fusionlab.equivalence.exact.rules.elementwise import aligned
 from fusionlab.equivalence.exact.rules.reductions import reduced_last
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, is_float, part
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, carried, is_float, part
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node
 
@@ -52,14 +52,17 @@ class Tracker(Evaluator):
     def _step(self, node: Node) -> Step:
         plain, look = super()._step(node), _LOOKS.get(node.name)
         reduces = node.name == "stablehlo.reduce" and len(node.operands) == 2
-        compares = node.name == "stablehlo.compare" and is_float(dtype_of(node.operands[0]))
+        combines, compares = (
+            node.name in ELEMENTWISE,
+            node.name == "stablehlo.compare" and is_float(dtype_of(node.operands[0])),
+        )
         direction = direction_of(node) if compares else ""
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-            if (reduces or node.name in ELEMENTWISE) and any(map(_is_tracked, operands)):
-                if all(isinstance(operand, Known) or _is_tracked(operand) for operand in operands):
-                    combine = self._reduced if reduces else self._combined
-                    return [combine(node, plain, operands, environment)]
+            if combines and "difference" in carried(operands):
+                return [self._combined(plain, operands, environment)]
+            if reduces and "difference" in carried(operands):
+                return [self._reduced(node, plain, operands, environment)]
             if look is not None:
                 look(self, node, operands)
             found = plain(operands, environment)
@@ -77,7 +80,7 @@ class Tracker(Evaluator):
         no, yes = (np.where(difference == 0, result, side) for side in (~positive, positive))
         return Drawn(result, {"difference": difference, "no": no, "yes": yes})
 
-    def _combined(self, node: Node, plain: Step, operands: Sequence[Held], environment: Environment) -> Held:
+    def _combined(self, plain: Step, operands: Sequence[Held], environment: Environment) -> Held:
         """The result of an elementwise op of predicates and constants, which stay known: rules read them."""
         array, no, yes = (
             plain([Drawn(part(o, name)) if o.parts else o for o in operands], environment)[0].array
@@ -100,14 +103,15 @@ class Tracker(Evaluator):
         shape = tuple(1 if axis in axes else n for axis, n in enumerate(held.array.shape))
         chance = self._random.random(shape)
         share = np.where(chance < _ALL, 1.0, np.where(chance < _NONE, 0.0, self._random.random(shape)))
-        self.wish(held, np.ones(held.array.shape, bool), share)
+        self.wish(held, share=share)
         mixed = np.full(found.array.shape, MIXED)
         return Drawn(found.array, {"difference": mixed, "no": found.array, "yes": found.array})
 
-    def wish(self, held: Held, where: Array, share: Array | None = None) -> None:
-        """Note for the elements ``where`` of ``held`` the outcomes with which they are not zero."""
+    def wish(self, held: Held, where: Array | None = None, share: Array | None = None) -> None:
+        """Note for the elements of ``held``, or those ``where``, the outcomes with which they are not zero."""
         if not _is_tracked(held):
             return
+        where = np.ones(held.array.shape, bool) if where is None else where
         parts = aligned(where, *(held.parts[name] for name in ("difference", "no", "yes")))[1:]
         difference, no, yes = (np.broadcast_to(each, where.shape) for each in parts)
         chosen = where & (difference != 0) & (difference != MIXED) & ((no == 0) != (yes == 0))
@@ -133,12 +137,12 @@ class Tracker(Evaluator):
             parts = dict(predicate.parts)
             if _is_zero(on_true):
                 parts.update(no=~parts["no"], yes=~parts["yes"])
-            self.wish(Drawn(predicate.array, parts), np.ones(predicate.array.shape, bool))
+            self.wish(Drawn(predicate.array, parts))
 
     def _look_at_factors(self, node: Node, operands: Sequence[Held]) -> None:
         """An indicator times something is not to be zero; nor is an update that is scattered."""
         for operand in operands:
-            self.wish(operand, np.ones(operand.array.shape, bool))
+            self.wish(operand)
 
     def _look_at_signs(self, node: Node, operands: Sequence[Held]) -> None:
         """Of max(x, 0), min(x, 0) and sign(x), x is to be what decides."""

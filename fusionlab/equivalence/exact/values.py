@@ -61,6 +61,8 @@ def part(held: Held, name: str) -> Array:
 
 def carried(operands: Sequence[Held]) -> set[str]:
     """The names of the parts of a combination: those of predicates only where all that is drawn is made of them."""
+    if not any(operand.parts for operand in operands):
+        return set()
     names = {name for operand in operands for name in operand.parts}
     if "difference" in names and any(isinstance(o, Drawn) and "difference" not in o.parts for o in operands):
         names -= {"difference", "no", "yes"}

@@ -10,9 +10,9 @@ import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.calls import call_target
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, Rule, computed, uninterpreted
+from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Step
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held
 from fusionlab.hlo.enumerations import keyword
 from fusionlab.hlo.flat import Node
 
@@ -63,13 +63,10 @@ def _factorised(a: Array, arithmetic: Any) -> tuple[Array, Array]:
     return a.reshape(*batch, m, n), exchanges.reshape(*batch, min(m, n))
 
 
-def _getrf(node: Node, evaluator: Evaluator) -> Step:
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        factors, exchanges = _factorised(operands[0].array, evaluator.arithmetic)
-        info = evaluator.known(np.zeros(node.results[2].type.shape, np.int32))
-        return [Drawn(factors), Drawn(exchanges.astype(np.int32) + 1), info]
-
-    return step
+def _getrf(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    factors, exchanges = _factorised(operands[0].array, evaluator.arithmetic)
+    info = evaluator.known(np.zeros(node.results[2].type.shape, np.int32))
+    return [Drawn(factors), Drawn(exchanges.astype(np.int32) + 1), info]
 
 
 def _pivots_to_permutation(node: Node) -> Formula:
@@ -125,15 +122,21 @@ def _triangular_solve(node: Node) -> Formula:
 
 _TARGETS: dict[str, Rule] = {
     "Sharding": unchanged,
-    "cu_lu_pivots_to_permutation": computed(_pivots_to_permutation),
+    "cu_lu_pivots_to_permutation": Computed(_pivots_to_permutation),
     "cusolver_getrf_ffi": _getrf,
     "lapack_dgetrf_ffi": _getrf,
-    "lapack_dtrsm_ffi": computed(_triangular_solve, folds=False),
+    "lapack_dtrsm_ffi": Computed(_triangular_solve, folds=False),
     "lapack_sgetrf_ffi": _getrf,
-    "lapack_strsm_ffi": computed(_triangular_solve, folds=False),
+    "lapack_strsm_ffi": Computed(_triangular_solve, folds=False),
 }
+
+
+def _custom_call(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    return step_of(_TARGETS.get(call_target(node), uninterpreted), node, evaluator)(operands, environment)
+
+
 RULES: dict[str, Rule] = {
-    "stablehlo.custom_call": lambda node, evaluator: _TARGETS.get(call_target(node), uninterpreted)(node, evaluator),
-    "stablehlo.dot_general": computed(_dot_general, folds=False),
-    "stablehlo.triangular_solve": computed(_triangular_solve, folds=False),
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.dot_general": Computed(_dot_general, folds=False),
+    "stablehlo.triangular_solve": Computed(_triangular_solve, folds=False),
 }

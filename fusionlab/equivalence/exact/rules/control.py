@@ -7,30 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, Uncovered
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered
 from fusionlab.hlo.flat import Node
 
 _MOST_TRIPS = 4096
 """Of a loop whose condition depends on the arguments: random predicates end it after a few."""
 
 
-def _while(node: Node, evaluator: Evaluator) -> Step:
+def _while(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     condition, body = node.regions
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        carried, active, trips = list(operands), np.ones(1, bool), 0
-        while True:
-            [going] = evaluator.region(condition, carried, environment)
-            active = active & going.array
-            if not active.any():
-                return carried
-            trips += not isinstance(going, Known)
-            if trips > _MOST_TRIPS:
-                raise Uncovered("a loop that ends by what it computes", node.scope)
-            after = evaluator.region(body, carried, environment)
-            carried = [_chosen(active, new, old) for new, old in zip(after, carried, strict=True)]
-
-    return step
+    carried, active, trips = list(operands), np.ones(1, bool), 0
+    while True:
+        [going] = evaluator.region(condition, carried, environment)
+        active = active & going.array
+        if not active.any():
+            return carried
+        trips += not isinstance(going, Known)
+        if trips > _MOST_TRIPS:
+            raise Uncovered("a loop that ends by what it computes", node.scope)
+        after = evaluator.region(body, carried, environment)
+        carried = [_chosen(active, new, old) for new, old in zip(after, carried, strict=True)]
 
 
 def _chosen(where: Array, new: Held, old: Held) -> Held:
@@ -40,27 +36,18 @@ def _chosen(where: Array, new: Held, old: Held) -> Held:
     return Drawn(np.where(where.reshape(-1, *(1,) * (new.array.ndim - 1)), new.array, old.array))
 
 
-def _branches(node: Node, evaluator: Evaluator) -> Step:
+def _branches(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     """``case``: the last branch for an index out of range; ``if``: the first for true."""
-    count = len(node.regions)
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        index = operands[0].array
-        index = (
-            np.where(index, 0, 1)
-            if index.dtype == np.bool_
-            else np.where((index < 0) | (index >= count), count - 1, index)
-        )
-        numbers = np.unique(index)
-        found = evaluator.region(node.regions[numbers[0]], [], environment)
-        for number in numbers[1:]:
-            results = evaluator.region(node.regions[number], [], environment)
-            found = [_chosen(index == number, new, old) for new, old in zip(results, found, strict=True)]
-        if isinstance(operands[0], Known):
-            return found
-        return [Drawn(held.array, held.parts) for held in found]  # an argument decides, whatever the branches are
-
-    return step
+    index, last = operands[0].array, len(node.regions) - 1
+    index = 1 - index.astype(int) if index.dtype == np.bool_ else np.where((index < 0) | (index > last), last, index)
+    numbers = np.unique(index)
+    found = evaluator.region(node.regions[numbers[0]], [], environment)
+    for number in numbers[1:]:
+        results = evaluator.region(node.regions[number], [], environment)
+        found = [_chosen(index == number, new, old) for new, old in zip(results, found, strict=True)]
+    if isinstance(operands[0], Known):
+        return found
+    return [Drawn(held.array, held.parts) for held in found]  # an argument decides, whatever the branches are
 
 
 RULES: dict[str, Rule] = {

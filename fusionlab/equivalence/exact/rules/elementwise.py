@@ -8,13 +8,14 @@ exp(x - log(1 + exp(x))); a logarithm is therefore kept with its argument, throu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fusionlab.codegen.raising_rules.elementwise import RULES as RAISED
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, Rule, computed, dtype_of, moving, uninterpreted
+from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, step_of, uninterpreted
 from fusionlab.equivalence.exact.machine import METHODS
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, Uncovered, is_float, part
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered, is_float
 from fusionlab.hlo.enumerations import direction_of, keyword
 from fusionlab.hlo.flat import Node
 
@@ -25,12 +26,17 @@ def aligned(*arrays: Array) -> Sequence[Array]:
     return [a if a.ndim == rank else a.reshape(*a.shape, *(1,) * (rank - a.ndim)) for a in arrays]
 
 
-def _elementwise(formula: Formula, folds: bool = True) -> Rule:
-    return computed(lambda node: lambda arithmetic, *arrays: formula(arithmetic, *aligned(*arrays)), folds)
+def _elementwise(formula: Formula, folds: bool = True, **carrying: Any) -> Rule:
+    return Computed(lambda node: lambda arithmetic, *arrays: formula(arithmetic, *aligned(*arrays)), folds, **carrying)
 
 
-def _method(name: str, folds: bool = True) -> Rule:
-    return _elementwise(lambda arithmetic, *arrays: getattr(arithmetic, name)(*arrays), folds)
+def _method(name: str, folds: bool = True, **carrying: Any) -> Rule:
+    return _elementwise(lambda arithmetic, *arrays: getattr(arithmetic, name)(*arrays), folds, **carrying)
+
+
+def _linear(name: str, of_arguments: str) -> Rule:
+    """Of sums and differences: what is added in logarithms is multiplied in their arguments."""
+    return _method(name, carrying=(0, 2), of_arguments=of_arguments)
 
 
 def _function(node: Node) -> Formula:
@@ -40,71 +46,31 @@ def _function(node: Node) -> Formula:
     return lambda arithmetic, x, y: arithmetic.function_of_two(name, *aligned(x, y))
 
 
-def _log(node: Node, evaluator: Evaluator) -> Step:
-    function = computed(_function, folds=False)(node, evaluator)
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        [found], x = function(operands, environment), operands[0].array
-        argument = x if node.name == "stablehlo.log" else evaluator.arithmetic.add(x, np.ones(1))
-        return [
-            found
-            if isinstance(operands[0], Known)
-            else Drawn(found.array, {"logarithm": found.array, "argument": argument})
-        ]
-
-    return step
+def _log(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    found = evaluator.arithmetic.function(node.name.removeprefix("stablehlo."), x := operands[0].array)
+    argument = x if node.name == "stablehlo.log" else evaluator.arithmetic.add(x, np.ones(1))
+    return [Drawn(found, {"logarithm": found, "argument": argument})]
 
 
-def _exponential(node: Node, evaluator: Evaluator) -> Step:
-    function, arithmetic = computed(_function, folds=False)(node, evaluator), evaluator.arithmetic
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        [x] = operands
-        if "logarithm" not in x.parts:
-            return function(operands, environment)
-        [rest] = function([Drawn(arithmetic.subtract(x.array, x.parts["logarithm"]))], environment)
-        return [Drawn(arithmetic.multiply(rest.array, x.parts["argument"]))]
-
-    return step
+def _exponential(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    [x], arithmetic = operands, evaluator.arithmetic
+    if "logarithm" not in x.parts:
+        return [Drawn(arithmetic.function("exponential", x.array))]
+    rest = arithmetic.function("exponential", arithmetic.subtract(x.array, x.parts["logarithm"]))
+    return [Drawn(arithmetic.multiply(rest, x.parts["argument"]))]
 
 
-def _linear(name: str, of_arguments: str) -> Rule:
-    """Sums and differences: what is added in logarithms is multiplied in their arguments."""
-
-    def rule(node: Node, evaluator: Evaluator) -> Step:
-        plain, arithmetic = _method(name)(node, evaluator), evaluator.arithmetic
-
-        def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-            [found] = plain(operands, environment)
-            if not any("logarithm" in operand.parts for operand in operands):
-                return [found]
-            parts = {
-                key: getattr(arithmetic, method)(*aligned(*(part(operand, key) for operand in operands)))
-                for key, method in (("logarithm", name), ("argument", of_arguments))
-            }
-            return [Drawn(found.array, parts)]
-
-        return step
-
-    return rule
-
-
-def _power(node: Node, evaluator: Evaluator) -> Step:
+def _power(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    x, y = aligned(*(operand.array for operand in operands))
     if not is_float(dtype_of(node.operands[0])):
-        return _method("power")(node, evaluator)
-    arithmetic = evaluator.arithmetic
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        x, y = aligned(*(operand.array for operand in operands))
-        exponents = operands[1].constant.astype(np.complex128) if isinstance(operands[1], Known) else np.full(1, np.nan)
-        if not np.isfinite(exponents).all() or exponents.imag.any():
-            return [Drawn(arithmetic.function_of_two("power", x, y))]
-        found = np.zeros(())
-        for constant in np.unique(exponents.real):
-            found = np.where(exponents == constant, arithmetic.power(x, float(constant)), found)
-        return [Drawn(found)]
-
-    return step
+        return step_of(_method("power"), node, evaluator)(operands, environment)
+    exponents = operands[1].constant.astype(np.complex128) if isinstance(operands[1], Known) else np.full(1, np.nan)
+    if not np.isfinite(exponents).all() or exponents.imag.any():
+        return [Drawn(evaluator.arithmetic.function_of_two("power", x, y))]
+    found = np.zeros(())
+    for constant in np.unique(exponents.real):
+        found = np.where(exponents == constant, evaluator.arithmetic.power(x, float(constant)), found)
+    return [Drawn(found)]
 
 
 def _compare(node: Node) -> Formula:
@@ -114,70 +80,48 @@ def _compare(node: Node) -> Formula:
     return lambda arithmetic, x, y: arithmetic.compare(direction, *aligned(x, y))
 
 
-def _select(node: Node, evaluator: Evaluator) -> Step:
-    plain = moving(lambda node: lambda arithmetic, *arrays: np.where(*aligned(*arrays)), slice(1, 3))(node, evaluator)
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        predicate = operands[0]
-        if isinstance(predicate, Known) and (predicate.constant.all() or not predicate.constant.any()):
-            return [operands[1] if predicate.constant.all() else operands[2]]
-        return plain(operands, environment)
-
-    return step
-
-
-def _convert(node: Node, evaluator: Evaluator) -> Step:
-    dtype, arithmetic = dtype_of(node.results[0]), evaluator.arithmetic
-    source, target = is_float(dtype_of(node.operands[0])), is_float(dtype)
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        [held] = operands
-        if isinstance(held, Known):
-            with np.errstate(all="ignore"):
-                return [evaluator.known(held.constant != 0 if dtype == np.bool_ else held.constant.astype(dtype))]
-        if source and target:  # rounding is not seen
-            return [held if dtype.kind == "c" or not np.iscomplexobj(held.array) else Drawn(held.array.real)]
-        if dtype == np.bool_:
-            return [Drawn(held.array != 0)]
-        if source:
-            return [Drawn(arithmetic.integers_of(held.array, dtype))]
-        return [Drawn(arithmetic.of_integers(held.array) if target else held.array.astype(dtype))]
-
-    return step
+def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    [held], dtype, arithmetic = operands, dtype_of(node.results[0]), evaluator.arithmetic
+    x, source, target = held.array, is_float(dtype_of(node.operands[0])), is_float(dtype)
+    if isinstance(held, Known):
+        with np.errstate(all="ignore"):
+            return [evaluator.known(held.constant != 0 if dtype == np.bool_ else held.constant.astype(dtype))]
+    if source and target:  # rounding is not seen
+        return [held if dtype.kind == "c" or not np.iscomplexobj(x) else Drawn(x.real)]
+    if dtype == np.bool_:
+        return [Drawn(x != 0)]
+    if source:
+        return [Drawn(arithmetic.integers_of(x, dtype))]
+    return [Drawn(arithmetic.of_integers(x) if target else x.astype(dtype))]
 
 
-def _bitcast(node: Node, evaluator: Evaluator) -> Step:
-    dtype, shape, arithmetic = dtype_of(node.results[0]), node.results[0].type.shape, evaluator.arithmetic
-    source, target = is_float(dtype_of(node.operands[0])), is_float(dtype)
-    if len(node.operands[0].type.shape) != len(shape) and (source or target):
-        return uninterpreted(node, evaluator)
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        [held] = operands
-        if isinstance(held, Known):
-            return [evaluator.known(np.ascontiguousarray(held.constant).view(dtype).reshape(shape))]
-        if source:  # a sign bit by the order, and bits that are a random function of the magnitude
-            bits = arithmetic.function("bits", arithmetic.absolute(held.array)).astype(np.int64) & 0x7FFFFF
-            sign = (arithmetic.sign(held.array) < 0).astype(np.uint64) << np.uint64(8 * dtype.itemsize - 1)
-            return [Drawn((bits.astype(np.uint64) | sign).astype(f"u{dtype.itemsize}").view(dtype))]
-        if target:
-            return [Drawn(arithmetic.function("of bits", arithmetic.of_integers(held.array)))]
-        return [Drawn(np.ascontiguousarray(held.array).view(dtype).reshape(len(held.array), *shape))]
-
-    return step
+def _bitcast(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    [held], dtype, shape = operands, dtype_of(node.results[0]), node.results[0].type.shape
+    x, arithmetic, source, target = held.array, evaluator.arithmetic, dtype_of(node.operands[0]), is_float(dtype)
+    if isinstance(held, Known):
+        return [evaluator.known(np.ascontiguousarray(held.constant).view(dtype).reshape(shape))]
+    if (is_float(source) or target) and len(node.operands[0].type.shape) != len(shape):
+        return uninterpreted(node, evaluator, operands, environment)
+    if is_float(source):  # a sign bit by the order, and bits that are a random function of the magnitude
+        bits = arithmetic.function("bits", arithmetic.absolute(x)).astype(np.int64) & 0x7FFFFF
+        sign = (arithmetic.sign(x) < 0).astype(np.uint64) << np.uint64(8 * dtype.itemsize - 1)
+        return [Drawn((bits.astype(np.uint64) | sign).astype(f"u{dtype.itemsize}").view(dtype))]
+    if target:
+        return [Drawn(arithmetic.function("of bits", arithmetic.of_integers(x)))]
+    return [Drawn(np.ascontiguousarray(x).view(dtype).reshape(len(x), *shape))]
 
 
-def unchanged(node: Node, evaluator: Evaluator) -> Step:
-    return lambda operands, environment: list(operands)
+def unchanged(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    return list(operands)
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(RAISED, computed(_function, folds=False)),
+    **dict.fromkeys(RAISED, Computed(_function, folds=False)),
     **{f"stablehlo.{name}": _method(method) for name, method in METHODS.items()},
     "stablehlo.add": _linear("add", "multiply"),
     "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.clamp": _elementwise(lambda a, low, x, high: a.minimum(a.maximum(x, low), high)),
-    "stablehlo.compare": computed(_compare),
+    "stablehlo.compare": Computed(_compare),
     "stablehlo.complex": _elementwise(lambda arithmetic, x, y: x + 1j * y, folds=False),
     "stablehlo.convert": _convert,
     "stablehlo.divide": _method("divide", folds=False),
@@ -191,7 +135,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.power": _power,
     "stablehlo.real": _elementwise(lambda arithmetic, x: x.real, folds=False),
     "stablehlo.reduce_precision": unchanged,
-    "stablehlo.select": _select,
+    "stablehlo.select": _elementwise(lambda a, *arrays: np.where(*arrays), carrying=(1, 3)),
     "stablehlo.subtract": _linear("subtract", "divide"),
     "chlo.square": _elementwise(lambda arithmetic, x: arithmetic.multiply(x, x)),
     "sdy.sharding_constraint": unchanged,

@@ -13,22 +13,20 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import integers
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, Rule, computed, dtype_of, moving, same_draws
+from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, same_draws
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
-from fusionlab.equivalence.exact.values import Array, Step, Uncovered
+from fusionlab.equivalence.exact.values import Array, Environment, Held, Uncovered
 from fusionlab.hlo.flat import Node, constant_array
 
 
-def _constant(node: Node, evaluator: Evaluator) -> Step:
-    known = evaluator.known(np.asarray(constant_array(node)).astype(dtype_of(node.results[0])))
-    return lambda operands, environment: [known]
+def _constant(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    return [evaluator.known(np.asarray(constant_array(node)).astype(dtype_of(node.results[0])))]
 
 
-def _iota(node: Node, evaluator: Evaluator) -> Step:
+def _iota(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     shape, axis = node.results[0].type.shape, node.attributes["iota_dimension"].value
     places = _along(np.arange(shape[axis]), axis, len(shape))
-    known = evaluator.known(np.broadcast_to(places, shape).astype(dtype_of(node.results[0])))
-    return lambda operands, environment: [known]
+    return [evaluator.known(np.broadcast_to(places, shape).astype(dtype_of(node.results[0])))]
 
 
 def _along(x: Array, axis: int, rank: int) -> Array:
@@ -151,34 +149,20 @@ def _put(arithmetic: Any, x: Array, places: Array, inside: Array, updates: Array
     return result.reshape(x.shape)
 
 
-def _window(starts: Sequence[Array], extents: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...] | None:
-    """The slices of a window whose starts are the same in all draws; None of another."""
-    if any(len(start) > 1 for start in starts):
-        return None
-    begins = [np.clip(start[0], 0, n - size) for start, n, size in zip(starts, extents, sizes, strict=True)]
-    return (slice(None), *(slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True)))
-
-
 def _dynamic_slice(node: Node) -> Formula:
-    sizes = integers(node.attributes["slice_sizes"])
+    sizes = dict(enumerate(integers(node.attributes["slice_sizes"])))
 
     def formula(arithmetic: Any, x: Array, *starts: Array) -> Array:
-        if (window := _window(starts, x.shape[1:], sizes)) is not None:
-            return x[window]
-        return _taken(x, _places(x.shape[1:], dict(enumerate(starts)), dict(enumerate(sizes)), {}, (), True)[0])
+        return _taken(x, _places(x.shape[1:], dict(enumerate(starts)), sizes, {}, (), True)[0])
 
     return formula
 
 
 def _dynamic_update_slice(node: Node) -> Formula:
+    sizes = dict(enumerate(node.operands[1].type.shape))
+
     def formula(arithmetic: Any, x: Array, update: Array, *starts: Array) -> Array:
-        sizes = update.shape[1:]
-        if (window := _window(starts, x.shape[1:], sizes)) is not None:
-            x, update = same_draws([x, update])
-            result = np.array(x)
-            result[window] = update
-            return result
-        places = _places(x.shape[1:], dict(enumerate(starts)), dict(enumerate(sizes)), {}, (), True)
+        places = _places(x.shape[1:], dict(enumerate(starts)), sizes, {}, (), True)
         return _put(arithmetic, x, *places, update, "second")
 
     return formula
@@ -233,17 +217,17 @@ def _scatter(node: Node) -> Formula:
 
 
 RULES: dict[str, Rule] = {
-    "stablehlo.broadcast_in_dim": moving(_broadcast_in_dim),
-    "stablehlo.concatenate": moving(_concatenate),
+    "stablehlo.broadcast_in_dim": Computed(_broadcast_in_dim, carrying=(0, None)),
+    "stablehlo.concatenate": Computed(_concatenate, carrying=(0, None)),
     "stablehlo.constant": _constant,
-    "stablehlo.dynamic_slice": moving(_dynamic_slice, slice(1)),
-    "stablehlo.dynamic_update_slice": moving(_dynamic_update_slice, slice(2)),
-    "stablehlo.gather": moving(_gather, slice(1)),
+    "stablehlo.dynamic_slice": Computed(_dynamic_slice, carrying=(0, 1)),
+    "stablehlo.dynamic_update_slice": Computed(_dynamic_update_slice, carrying=(0, 2)),
+    "stablehlo.gather": Computed(_gather, carrying=(0, 1)),
     "stablehlo.iota": _iota,
-    "stablehlo.pad": moving(_pad),
-    "stablehlo.reshape": moving(_reshape),
-    "stablehlo.reverse": moving(_reverse),
-    "stablehlo.scatter": computed(_scatter),
-    "stablehlo.slice": moving(_slice),
-    "stablehlo.transpose": moving(_transpose),
+    "stablehlo.pad": Computed(_pad, carrying=(0, None)),
+    "stablehlo.reshape": Computed(_reshape, carrying=(0, None)),
+    "stablehlo.reverse": Computed(_reverse, carrying=(0, None)),
+    "stablehlo.scatter": Computed(_scatter),
+    "stablehlo.slice": Computed(_slice, carrying=(0, None)),
+    "stablehlo.transpose": Computed(_transpose, carrying=(0, None)),
 }

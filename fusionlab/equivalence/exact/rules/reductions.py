@@ -9,10 +9,10 @@ import numpy as np
 
 from fusionlab.codegen.raising_rules.reduction import ascending_keys, combiner
 from fusionlab.codegen.raising_rules.rule import integers
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, Rule, computed, same_draws
+from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, same_draws, step_of
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Step, Uncovered, is_float
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Uncovered, is_float
 from fusionlab.hlo.flat import Node
 
 
@@ -36,9 +36,9 @@ def reduced_last(node: Node) -> list[int]:
     return [axis for axis in range(len(node.operands[0].type.shape) + 1) if axis not in axes] + axes
 
 
-def _reduce(node: Node, evaluator: Evaluator) -> Step:
+def _reduce(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     if len(node.operands) == 2 and combiner(node.regions[0]) in COMMUTATIVE:
-        return computed(_reduction)(node, evaluator)
+        return step_of(_REDUCTION, node, evaluator)(operands, environment)
     half, shape, order = len(node.operands) // 2, node.results[0].type.shape, reduced_last(node)
 
     def widened(held: Held) -> Held:
@@ -46,20 +46,20 @@ def _reduce(node: Node, evaluator: Evaluator) -> Step:
         array = held.array
         return Drawn(array.reshape(-1, *(1,) * len(shape))) if isinstance(held, Drawn) and array.ndim == 1 else held
 
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        arrays = [operand.array.transpose(order) for operand in operands[:half]]
-        found: list[Held] = [widened(Drawn(operand.array)) for operand in operands[half:]]
-        captured = {value: widened(environment[value]) for value in evaluator.captured(node.regions[0])}
-        for at in np.ndindex(*arrays[0].shape[len(shape) + 1 :]):
-            found = evaluator.region(node.regions[0], [*found, *(Drawn(a[(..., *at)]) for a in arrays)], captured)
-        return [Drawn(np.broadcast_to(held.array, (len(held.array), *shape))) for held in found]
-
-    return step
+    arrays = [operand.array.transpose(order) for operand in operands[:half]]
+    found: list[Held] = [widened(Drawn(operand.array)) for operand in operands[half:]]
+    captured = {value: widened(environment[value]) for value in evaluator.captured(node.regions[0])}
+    for at in np.ndindex(*arrays[0].shape[len(shape) + 1 :]):
+        found = evaluator.region(node.regions[0], [*found, *(Drawn(a[(..., *at)]) for a in arrays)], captured)
+    return [Drawn(np.broadcast_to(held.array, (len(held.array), *shape))) for held in found]
 
 
 def _reduction(node: Node) -> Formula:
     how, order, rank = combiner(node.regions[0]), reduced_last(node), len(node.results[0].type.shape) + 1
     return lambda arithmetic, x, initial: _combined(arithmetic, how, x.transpose(order), initial, rank)
+
+
+_REDUCTION = Computed(_reduction)
 
 
 def _reduce_window(node: Node) -> Formula:
@@ -94,30 +94,25 @@ def _sort(node: Node) -> Formula:
     return formula
 
 
-def _scan(node: Node, evaluator: Evaluator) -> Step:
+def _scan(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     """``(outputs, carries) = chlo.scan(inputs, initial carries)`` along one axis."""
-    region, attributes = node.regions[0], node.attributes
-    axis = int(attributes["dimension"].value) + 1
-    reverse = bool(attributes["is_reverse"].value) if "is_reverse" in attributes else False
+    axis, reverse = int(node.attributes["dimension"].value) + 1, node.attributes.get("is_reverse")
     carries = sum(len(value.type.shape) == len(node.results[-1].type.shape) for value in node.results)
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        inputs, carried = [held.array for held in operands[:-carries]], list(operands[-carries:])
-        outputs: list[list[Array]] = []
-        places = range(inputs[0].shape[axis])
-        for at in reversed(places) if reverse else places:
-            results = evaluator.region(region, [*(Drawn(x.take(at, axis)) for x in inputs), *carried], environment)
-            outputs.append([held.array for held in results[:-carries]])
-            carried = results[-carries:]
-        each = zip(*(outputs[::-1] if reverse else outputs), strict=True)
-        return [*(Drawn(np.stack(same_draws(arrays), axis)) for arrays in each), *carried]
-
-    return step
+    inputs, carried = [held.array for held in operands[:-carries]], list(operands[-carries:])
+    order = slice(None, None, -1 if reverse is not None and reverse.value else 1)
+    outputs: list[list[Array]] = []
+    for at in range(inputs[0].shape[axis])[order]:
+        given = [*(Drawn(x.take(at, axis)) for x in inputs), *carried]
+        results = evaluator.region(node.regions[0], given, environment)
+        outputs.append([held.array for held in results[:-carries]])
+        carried = results[-carries:]
+    each = zip(*outputs[order], strict=True)
+    return [*(Drawn(np.stack(same_draws(arrays), axis)) for arrays in each), *carried]
 
 
 RULES: dict[str, Rule] = {
     "stablehlo.reduce": _reduce,
-    "stablehlo.reduce_window": computed(_reduce_window),
-    "stablehlo.sort": computed(_sort),
+    "stablehlo.reduce_window": Computed(_reduce_window),
+    "stablehlo.sort": Computed(_sort),
     "chlo.scan": _scan,
 }
