@@ -21,6 +21,8 @@ SHARES = ((1.0, 0.0, 0.75), (0.5, 1.0, 0.0))
 """For each prime its steered points: the probability with which a predicate is steered to make a value non-zero."""
 POINTS = 6
 """Draws per prime, each with its own arguments; the first of them are evaluated under a steered order, too."""
+ROUNDS = 2
+"""Evaluations under a steered order; the second is steered by predicates of what the first one chose, too."""
 DEGREE = 2**11
 """The degree up to which two different outputs may agree by chance in ``error_probability``; see docs/exact.md."""
 
@@ -94,18 +96,23 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
 
 
 def _evaluators(p: int, shares: Sequence[float]) -> Iterator[tuple[Evaluator, Evaluator]]:
-    """Evaluators of the two programs under a random order, then, where they combine predicates, under a steered one.
+    """Evaluators of the two programs under a random order, then, where they combine predicates, under steered ones.
 
     The predicates of both programs are steered; where their wishes differ, each has its own at every other point.
+    Other differences are compared under a steered order than before, which is steered once more.
     """
     field = PrimeField(p, range(POINTS))
-    first, second = (Tracker(field, RULES, shares) for _ in range(2))
-    yield first, second
-    both = zip(first.wishes, second.wishes, strict=True)
-    wishes = [{**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in enumerate(both)]
-    if any(wishes):
-        steered = field.steered(wishes)
-        yield Evaluator(steered, RULES), Evaluator(steered, RULES)
+    wishes: list[dict[float, bool]] = [{} for _ in shares]
+    for _ in range(ROUNDS):
+        first, second = (Tracker(field, RULES, shares) for _ in range(2))
+        yield first, second
+        before, both = wishes, enumerate(zip(first.wishes, second.wishes, strict=True))
+        new = [{**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in both]
+        wishes = [{**added, **held} for added, held in zip(new, before, strict=True)]
+        if wishes == before:
+            return
+        field = field.steered(wishes)
+    yield Evaluator(field, RULES), Evaluator(field, RULES)
 
 
 def _outputs(function: FlatFunction, evaluator: Evaluator) -> list[Array]:

@@ -68,7 +68,7 @@ class Machine:
         bits, left = np.zeros(x.shape, np.int64), _unsigned(x).astype(np.uint64)
         while left.any():
             bits, left = bits + (left != 0), left >> np.uint64(1)
-        return 8 * x.dtype.itemsize - bits  # count_leading_zeros
+        return np.asarray(8 * x.dtype.itemsize - bits)  # count_leading_zeros
 
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
         """The same of two arguments."""

@@ -126,7 +126,8 @@ def _taken(x: Array, places: Array) -> Array:
     x = x.reshape(len(x), -1)
     if len(places) == 1:
         return x[:, places[0]]
-    return np.take_along_axis(*same_draws([x, places.reshape(len(places), -1)]), 1).reshape(-1, *places.shape[1:])
+    x, flat = same_draws([x, places.reshape(len(places), -1)])
+    return np.take_along_axis(x, flat, 1).reshape(-1, *places.shape[1:])
 
 
 def _put(arithmetic: Any, x: Array, places: Array, inside: Array, updates: Array, how: str) -> Array:
