@@ -155,21 +155,18 @@ class PrimeField:
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
-        terms, most = x.shape[-1], MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
-        if terms <= most:
-            return self.reduced_sum(x @ y)
-        parts = [self.reduced_sum(x[..., at : at + most] @ y[..., at : at + most, :]) for at in range(0, terms, most)]
-        return self.reduced_sum(np.sum(parts, 0))
+        most = MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
+        parts = (slice(at, at + most) for at in range(0, max(x.shape[-1], 1), most))
+        return functools.reduce(self.add, (self.reduced_sum(x[..., part] @ y[..., part, :]) for part in parts))
 
     def integer_power(self, x: Array, exponent: int) -> Array:
-        result, base, left = np.ones_like(x), x, abs(exponent)
-        while left:
-            if left & 1:
-                result = self.multiply(result, base)
-            left >>= 1
-            if left:
-                base = self.multiply(base, base)
-        return result if exponent >= 0 else self.inverse(result)
+        if exponent < 0:
+            return self.inverse(self.integer_power(x, -exponent))
+        if exponent == 0:
+            return np.ones_like(x)
+        root = self.integer_power(x, exponent // 2)
+        square = self.multiply(root, root)
+        return self.multiply(square, x) if exponent % 2 else square
 
     def inverse(self, x: Array) -> Array:
         """1 / x, and 0 for 0. Complex residues are a field, because -1 is no square."""

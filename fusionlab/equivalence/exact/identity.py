@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -120,13 +120,9 @@ def _outputs(function: FlatFunction, evaluator: Evaluator) -> list[Array]:
 
 
 def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | None:
-    for kind, ours, theirs in (
-        ("arguments", original.arguments, rewritten.arguments),
-        ("results", original.returns, rewritten.returns),
-    ):
-        if [value.type for value in ours] != [value.type for value in theirs]:
-            return f"the {kind} have other types"
-    return None
+    types = [[[v.type for v in values] for values in (f.arguments, f.returns)] for f in (original, rewritten)]
+    kinds = zip(("arguments", "results"), *types, strict=True)
+    return next((f"the {kind} have other types" for kind, ours, theirs in kinds if ours != theirs), None)
 
 
 def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None:
@@ -149,26 +145,21 @@ def first_difference(original: FlatFunction, rewritten: FlatFunction, field: Pri
     def note(node: Node, results: Sequence[Held]) -> None:
         seen.update(_elements(held) for held in results)
 
-    _run(original, field, note)
     told: list[Node] = []
     matched: dict[Value, bool] = dict.fromkeys(rewritten.arguments, True)
 
     def look(node: Node, results: Sequence[Held]) -> None:
         same = all(isinstance(held, Known) or _elements(held) in seen for held in results)
-        if not same and not told and node.operands and all(matched.get(value, True) for value in node.operands):
+        if not same and node.operands and all(matched.get(value, True) for value in node.operands):
             told.append(node)
         matched.update(dict.fromkeys(node.results, same))
 
-    _run(rewritten, field, look)
-    if not told:
-        return ""
-    node = told[0]
-    place = source_of(node.operation)
-    return f"{node.name} at {node.scope or 'no scope'}" + (f" ({place[0]}:{place[1]})" if place else "")
-
-
-def _run(function: FlatFunction, field: PrimeField, watch: Callable[[Node, Sequence[Held]], None]) -> None:
-    _outputs(function, Evaluator(field, RULES, watch))
+    for function, watch in ((original, note), (rewritten, look)):
+        _outputs(function, Evaluator(field, RULES, watch))
+    for node in told[:1]:
+        place = source_of(node.operation)
+        return f"{node.name} at {node.scope or 'no scope'}" + (f" ({place[0]}:{place[1]})" if place else "")
+    return ""
 
 
 def _elements(held: Held) -> bytes:

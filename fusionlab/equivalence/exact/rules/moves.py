@@ -133,7 +133,7 @@ def _taken(x: Array, places: Array) -> Array:
 def _put(arithmetic: Any, x: Array, places: Array, inside: Array, updates: Array, how: str) -> Array:
     """x with ``updates`` at flat ``places`` where ``inside``, combined by ``how``, in order."""
     x, *others = same_draws([x, places, inside, updates])
-    result = np.array(x).reshape(len(x), -1)
+    result = np.array(x, order="C").reshape(len(x), -1)
     places, inside, updates = (each.reshape(len(x), -1) for each in others)
     every = np.arange(len(x))
     flat, at = result.reshape(-1), (places + result.shape[1] * every[:, None])[inside]
