@@ -14,7 +14,7 @@ positive and ``yes`` where it is; of a difference of 0 nothing decides it, of MI
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -25,13 +25,17 @@ from fusionlab.equivalence.exact.machine import METHODS
 from fusionlab.equivalence.exact.rules.elementwise import aligned
 from fusionlab.equivalence.exact.rules.reductions import reduced_last
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, carried, is_float, part
+from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.flat import Node, Value
 
 MIXED = np.inf
 """In place of a difference: several predicates decide."""
 _ALL, _NONE = 0.35, 0.6
-"""Of the reductions of a draw so many are to be all true, so many (the rest up to this) none; others by a share."""
+"""Of the reductions of a draw so many are to be all true, so many (the rest up to this) none; others as many as they
+are compared with, or a share."""
+_COUNTS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64")
+_SAME = ("stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
 ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (*METHODS, "clamp", "compare", "convert", "power", "select"))
 
 
@@ -48,6 +52,20 @@ class Tracker(Evaluator):
         self.shares = np.resize(shares, len(field.seeds))
         self.wishes: list[dict[float, bool]] = [{} for _ in shares]
         self._random = np.random.default_rng([field.p, *field.seeds])
+        self._compared: dict[Node, float] = {}
+
+    def run(self, nodes: Iterable[Node], environment: dict[Value, Held]) -> None:
+        """The same, and note beforehand which numbers what a node computes is compared with."""
+        nodes = list(nodes)
+        for node in nodes:
+            if node.name == "stablehlo.compare" and node not in self._steps:
+                for value, other in (node.operands, node.operands[::-1]):
+                    number, producer = number_of(other, _COUNTS), value.producer
+                    while producer is not None and producer.name in _SAME:
+                        producer = producer.operands[0].producer
+                    if producer is not None and number is not None:
+                        self._compared[producer] = number
+        super().run(nodes, environment)
 
     def _step(self, node: Node) -> Step:
         plain, look = super()._step(node), _LOOKS.get(node.name)
@@ -99,15 +117,20 @@ class Tracker(Evaluator):
 
     def _reduced(self, node: Node, plain: Step, operands: Sequence[Held], environment: Environment) -> Held:
         held, [found] = operands[0], plain(operands, environment)
-        axes = reduced_last(node)[len(found.array.shape) :]
-        shape = tuple(1 if axis in axes else n for axis, n in enumerate(held.array.shape))
-        chance = self._random.random(shape)
-        share = np.where(chance < _ALL, 1.0, np.where(chance < _NONE, 0.0, self._random.random(shape)))
-        self.wish(held, share=share)
+        order, rank = reduced_last(node), found.array.ndim
+        shape = tuple(1 if axis in order[rank:] else n for axis, n in enumerate(held.array.shape))
+        random, chance = self._random.random(held.array.shape), self._random.random(shape)
+        some = self._random.random(shape)
+        if node in self._compared and random.size:  # so many are to be true as they are compared with
+            ranked = np.sort(random.transpose(order).reshape(*(random.shape[axis] for axis in order[:rank]), -1))
+            at = int(np.clip(self._compared[node], 0, ranked.shape[-1]))
+            some = np.append(ranked, np.ones((*ranked.shape[:-1], 1)), -1)[..., at].reshape(shape)
+        share = np.where(chance < _ALL, 1.0, np.where(chance < _NONE, 0.0, some))
+        self.wish(held, hopes=random < share)
         mixed = np.full(found.array.shape, MIXED)
         return Drawn(found.array, {"difference": mixed, "no": found.array, "yes": found.array})
 
-    def wish(self, held: Held, where: Array | None = None, share: Array | None = None) -> None:
+    def wish(self, held: Held, where: Array | None = None, hopes: Array | None = None) -> None:
         """Note for the elements of ``held``, or those ``where``, the outcomes with which they are not zero."""
         if not _is_tracked(held):
             return
@@ -116,7 +139,7 @@ class Tracker(Evaluator):
         difference, no, yes = (np.broadcast_to(each, where.shape) for each in parts)
         chosen = where & (difference != 0) & (difference != MIXED) & ((no == 0) != (yes == 0))
         if chosen.any():
-            self.note(chosen, difference, self._hopes(where.shape, share) == (no == 0))
+            self.note(chosen, difference, (self._hopes(where.shape) if hopes is None else hopes) == (no == 0))
 
     def note(self, where: Array, difference: Array, positive: Array) -> None:
         """Wish that ``difference`` > 0 be ``positive`` at the elements ``where`` [draws or 1, ...]; the first holds."""
@@ -125,10 +148,10 @@ class Tracker(Evaluator):
             for one, outcome in zip(own[chosen].tolist(), outcomes[chosen].tolist(), strict=True):
                 wishes.setdefault(one, outcome)
 
-    def _hopes(self, shape: tuple[int, ...], share: Array | None = None) -> Array:
-        """Random booleans [draws, ...], true with the probability ``share`` or that of each draw."""
-        share = self.shares.reshape(-1, *(1,) * (len(shape) - 1)) if share is None else share
-        return self._random.random(np.broadcast_shapes(share.shape, shape)) < share
+    def _hopes(self, shape: tuple[int, ...]) -> Array:
+        """Random booleans [draws, ...], true with the probability of each draw."""
+        share = self.shares.reshape(-1, *(1,) * (len(shape) - 1))
+        return self._random.random((len(share), *shape[1:])) < share
 
     def _look_at_branches(self, node: Node, operands: Sequence[Held]) -> None:
         """A branch of a selection that is zero is to be the other one."""

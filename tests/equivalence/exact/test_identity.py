@@ -23,6 +23,7 @@ GATES = {
     "all of 72, alternately": lambda y: jnp.all(jnp.where(ALTERNATING, pairs(y) > 0.4, pairs(y) < 0.4)),
     "all of 72, other constants": lambda y: jnp.all(pairs(y) > jnp.linspace(0.1, 3, 72)),
     "at least 60 of 72": lambda y: (pairs(y) > 0.4).sum() >= 60,
+    "exactly 57 of 72": lambda y: (pairs(y) > 0.4).sum() == 57,
     "all of 72, no constant": lambda y: jnp.all(pairs(y) > pairs(y[::-1]) * 1.5),
     "16 sorted": lambda y: jnp.all(jnp.diff(pairs(y)[:16]) > 0),
     "product of 16 indicators": lambda y: jnp.prod(jnp.where(pairs(y)[:16] > 0.4, 1.0, 0.0)) > 0,

@@ -45,6 +45,29 @@ def test_an_op_is_what_xla_computes_and_identical_to_itself(name, lowered):
             assert (ours == theirs).all()
 
 
+FUNCTIONS = {
+    *(
+        "cbrt",
+        "ceil",
+        "cosine",
+        "exponential_minus_one",
+        "floor",
+        "logistic",
+        "round_nearest_afz",
+        "round_nearest_even",
+    ),
+    *("round_nearest_even", "rsqrt", "sine", "sqrt", "tan", "tanh", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh"),
+    *("bessel_i1e", "digamma", "erf", "erf_inv", "erfc", "lgamma", "sinh", "atan2", "next_after", "remainder"),
+    *("count_leading_zeros", "popcnt", "shift_left", "shift_right_arithmetic", "shift_right_logical"),  # of integers
+}
+
+
+def test_no_op_becomes_an_uninterpreted_function_unnoticed():
+    """Such an op has no attribute that changes what it computes."""
+    function = RULES["stablehlo.sine"]
+    assert {name.partition(".")[2] for name, rule in RULES.items() if rule is function} == FUNCTIONS
+
+
 def test_every_op_that_can_be_raised_has_a_rule():
     from fusionlab.codegen.raising import RULES as RAISED
 
