@@ -70,10 +70,8 @@ class Tracker(Evaluator):
     def _step(self, node: Node) -> Step:
         plain, look = super()._step(node), _LOOKS.get(node.name)
         reduces = node.name == "stablehlo.reduce" and len(node.operands) == 2
-        combines, compares = (
-            node.name in ELEMENTWISE,
-            node.name == "stablehlo.compare" and is_float(dtype_of(node.operands[0])),
-        )
+        combines = node.name in ELEMENTWISE
+        compares = node.name == "stablehlo.compare" and is_float(dtype_of(node.operands[0]))
         direction = direction_of(node) if compares else ""
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -119,8 +117,7 @@ class Tracker(Evaluator):
         held, [found] = operands[0], plain(operands, environment)
         order, rank = reduced_last(node), found.array.ndim
         shape = tuple(1 if axis in order[rank:] else n for axis, n in enumerate(held.array.shape))
-        random, chance = self._random.random(held.array.shape), self._random.random(shape)
-        some = self._random.random(shape)
+        random, chance, some = (np.asarray(self._random.random(each)) for each in (held.array.shape, shape, shape))
         if node in self._compared and random.size:  # so many are to be true as they are compared with
             ranked = np.sort(random.transpose(order).reshape(*(random.shape[axis] for axis in order[:rank]), -1))
             at = int(np.clip(self._compared[node], 0, ranked.shape[-1]))
