@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -25,7 +25,7 @@ from fusionlab.equivalence.exact.values import (
     is_float,
     part,
 )
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
+from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values, reads
 from fusionlab.hlo.invariants import has_effect
 
 Formula = Callable[..., Any]
@@ -50,15 +50,16 @@ class Evaluator:
         self.uncovered: set[str] = set()
         self._steps: dict[Node, Step] = {}
         self._free: dict[Region, list[Value]] = {}
+        self._dying: dict[Region, dict[Node, list[Value]]] = {}
 
     def outputs(self, function: FlatFunction, arguments: Sequence[Held]) -> list[Array]:
         """The results of ``function`` [draws or 1, ...], residues where they are floats."""
-        environment = dict(zip(function.arguments, arguments, strict=True))
-        self.run(function.nodes, environment)
-        return [environment[value].array for value in function.returns]
+        return [held.array for held in self.region(function, arguments, {})]
 
-    def run(self, nodes: Iterable[Node], environment: dict[Value, Held]) -> None:
-        """Evaluate ``nodes`` in order, adding their results to ``environment``."""
+    def run(
+        self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]] | None = None
+    ) -> None:
+        """Evaluate ``nodes`` in order, adding results to ``environment``; forget what is ``dying`` at each."""
         for node in nodes:
             step = self._steps.get(node)
             if step is None:
@@ -67,6 +68,8 @@ class Evaluator:
             environment.update(zip(node.results, results, strict=True))
             if self.watch is not None:
                 self.watch(node, results)
+            for value in dying.get(node, ()) if dying else ():
+                del environment[value]
 
     def captured(self, region: Region) -> list[Value]:
         """The values that ``region`` reads and does not define."""
@@ -78,7 +81,12 @@ class Evaluator:
         """The results of ``region``; values that it captures are those of ``environment``."""
         inner = {value: environment[value] for value in self.captured(region)}
         inner.update(zip(region.arguments, arguments, strict=True))
-        self.run(region.nodes, inner)
+        if region not in self._dying:
+            last = {value: node for node in region.nodes for value in (*reads(node), *node.results)}
+            self._dying[region] = {node: [] for node in region.nodes}
+            for value in last.keys() - region.returns:
+                self._dying[region][last[value]].append(value)
+        self.run(region.nodes, inner, self._dying[region])
         return [inner[value] for value in region.returns]
 
     def known(self, constant: Any) -> Known:

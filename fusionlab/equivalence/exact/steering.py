@@ -14,7 +14,7 @@ positive and ``yes`` where it is; of a difference of 0 nothing decides it, of MI
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -54,9 +54,10 @@ class Tracker(Evaluator):
         self._random = np.random.default_rng([field.p, *field.seeds])
         self._compared: dict[Node, float] = {}
 
-    def run(self, nodes: Iterable[Node], environment: dict[Value, Held]) -> None:
+    def run(
+        self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]] | None = None
+    ) -> None:
         """The same, and note beforehand which numbers what a node computes is compared with."""
-        nodes = list(nodes)
         for node in nodes:
             if node.name == "stablehlo.compare" and node not in self._steps:
                 for value, other in (node.operands, node.operands[::-1]):
@@ -65,7 +66,7 @@ class Tracker(Evaluator):
                         producer = producer.operands[0].producer
                     if producer is not None and number is not None:
                         self._compared[producer] = number
-        super().run(nodes, environment)
+        super().run(nodes, environment, dying)
 
     def _step(self, node: Node) -> Step:
         plain, look = super()._step(node), _LOOKS.get(node.name)
