@@ -13,7 +13,7 @@ evaluated once more, with every predicate as it is there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -28,8 +28,8 @@ from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_node
 from fusionlab.codegen.trips import batched_loop, raise_trips
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
+from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
-from fusionlab.equivalence.exact.steering import Tracker
 from fusionlab.equivalence.exact.undefined import FieldWithUndefined
 from fusionlab.equivalence.exact.values import Array, Drawn, Uncovered
 from fusionlab.hlo.constants import number_of
@@ -98,6 +98,7 @@ class Identification:
         self.axes = self._walker_axes(many, resize)
         per_walker = program_cost(self.flat).flops / many
         few = int(np.clip(_FLOPS / max(per_walker, 1), self._fewest_walkers(), _MOST_WALKERS))
+        self.rounds = 1 if few <= 2 else 2
         self.raising = Raising(shapes=resized_shapes(self.axes, many, min(many, few)), fold=True)
         self.one = Raising(shapes=resized_shapes(self.axes, many, 1))
         self.ties = tie_slopes(self.flat.walk(), walk(self.cone), numbers)
@@ -239,7 +240,8 @@ class Identification:
         factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
         for p, shares in zip(primes(len(_SHARES)), _SHARES, strict=True):
-            for results in self._evaluations(function, p, shares):
+            for [evaluator] in evaluators(p, len(shares), shares, 1, self.rounds):
+                results = self._results(function, evaluator)
                 for which, at in list(factors):
                     pair = _factors(results.sums[which], results.laps[at], results.squares[at], p)
                     held = results.rows[at] != results.rows[len(self.outputs) + at]
@@ -256,14 +258,6 @@ class Identification:
                 gradients = [i for i in range(len(self.gradients)) if (i, at) not in unlike]
                 found.append((which, at, scale, squares, gradients))
         return sorted(found, key=lambda one: (one[3] != 0, one[2] != 1))
-
-    def _evaluations(self, function: FlatFunction, p: int, shares: Sequence[float]) -> Iterator[_Results]:
-        """Under random predicates, then under predicates that are steered to come true together, and not to."""
-        field = PrimeField(p, range(len(shares)))
-        tracker = Tracker(field, RULES, shares)
-        yield self._results(function, tracker)
-        if any(tracker.wishes):
-            yield self._results(function, Evaluator(field.steered(tracker.wishes), RULES))
 
     def _results(self, function: FlatFunction, evaluator: Evaluator, change: Change | None = None) -> _Results:
         try:

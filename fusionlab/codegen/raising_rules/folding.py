@@ -57,9 +57,22 @@ def folded(
     if len(node.results) == 1 and node.results[0] not in raising.shapes:
         with np.errstate(all="ignore"):
             array = in_jax(node, evaluate, node, operands)
-        if array is not None:
+        if array is not None and not _rounds(node, operands, array):
             return [np.asarray(array).astype(raising.dtype(node.results[0].type))]
     if node.name not in _WHOLE:
         return None
     with jax.ensure_compile_time_eval():
         return [np.asarray(array) for array in rules[node.name](node, operands, raising, environment)]
+
+
+def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:
+    """Whether a sum or product of floats is rounded: folded, it would be another constant than the program's."""
+    combine = _RING.get(node.name)
+    if combine is None or node.results[0].type.dtype not in ("f16", "bf16", "f32", "f64"):
+        return False
+    with np.errstate(all="ignore"):
+        wide = combine(*(np.asarray(operand).astype(np.longdouble) for operand in operands))
+        return bool((wide != np.asarray(result).astype(np.longdouble)).any() and np.isfinite(wide).all())
+
+
+_RING = {"stablehlo.add": np.add, "stablehlo.multiply": np.multiply, "stablehlo.subtract": np.subtract}

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
 
-import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.equivalence.exact.field import integer_range
-from fusionlab.equivalence.exact.logarithms import with_logarithms
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Step, Uncovered
+from fusionlab.equivalence.exact.machine import MACHINE
+from fusionlab.equivalence.exact.values import (
+    Array,
+    Drawn,
+    Environment,
+    Held,
+    Known,
+    Step,
+    Uncovered,
+    carried,
+    is_float,
+    part,
+)
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values, reads
 from fusionlab.hlo.invariants import has_effect
 
-Rule = Callable[[Node, "Evaluator"], Step]
-
-_DTYPES: dict[str, Any] = {
-    "i1": np.bool_,
-    "i8": np.int8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "ui8": np.uint8,
-    "ui16": np.uint16,
-    "ui32": np.uint32,
-    "ui64": np.uint64,
-    "f16": np.float16,
-    "bf16": jnp.bfloat16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "complex<f32>": np.complex64,
-    "complex<f64>": np.complex128,
-}
-_FLOATS = frozenset(("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>"))
+Formula = Callable[..., Any]
+"""``formula(arithmetic, *arrays)``: the result of an op, a list if it has several; arrays [draws or 1, ...]."""
+Rule = Union["Computed", Callable[[Node, "Evaluator", Sequence[Held], Environment], list[Held]]]
 
 
 class Evaluator:
@@ -54,22 +50,16 @@ class Evaluator:
         self.uncovered: set[str] = set()
         self._steps: dict[Node, Step] = {}
         self._free: dict[Region, list[Value]] = {}
+        self._dying: dict[Region, dict[Node, list[Value]]] = {}
 
     def outputs(self, function: FlatFunction, arguments: Sequence[Held]) -> list[Array]:
-        """The results of ``function`` [draws, ...], residues where they are floats."""
-        environment = dict(zip(function.arguments, arguments, strict=True))
-        last = {value: node for node in function.nodes for value in (*node.results, *reads(node))}
-        ended: dict[Node, list[Value]] = {}
-        for value in set(last).difference(function.returns):
-            ended.setdefault(last[value], []).append(value)
-        for node in function.nodes:
-            self.run([node], environment)
-            for value in ended.get(node, ()):
-                del environment[value]
-        return [self.lifted(environment[value], value) for value in function.returns]
+        """The results of ``function`` [draws or 1, ...], residues where they are floats."""
+        return [held.array for held in self.region(function, arguments, {})]
 
-    def run(self, nodes: Iterable[Node], environment: dict[Value, Held]) -> None:
-        """Evaluate ``nodes`` in order, adding their results to ``environment``."""
+    def run(
+        self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]] | None = None
+    ) -> None:
+        """Evaluate ``nodes`` in order, adding results to ``environment``; forget what is ``dying`` at each."""
         for node in nodes:
             step = self._steps.get(node)
             if step is None:
@@ -78,38 +68,8 @@ class Evaluator:
             environment.update(zip(node.results, results, strict=True))
             if self.watch is not None:
                 self.watch(node, results)
-
-    def is_float(self, value: Value) -> bool:
-        """True for floating-point and complex element types; Uncovered for types without rules."""
-        self.dtype(value)
-        return value.type.dtype in _FLOATS
-
-    def dtype(self, value: Value) -> np.dtype[Any]:
-        """The NumPy type of ``value``; Uncovered where it has none here (quantised numbers)."""
-        found = _DTYPES.get(value.type.dtype)
-        if found is None:
-            raise Uncovered(f"the element type {value.type.dtype}", value.producer.scope if value.producer else "")
-        dtype: np.dtype[Any] = np.dtype(found)
-        return dtype
-
-    def lifted(self, held: Held, value: Value) -> Array:
-        """The array of ``held`` with the axis of draws: residues where ``value`` is a float."""
-        if isinstance(held, Drawn):
-            return held.array
-        if value.type.dtype not in _FLOATS:
-            return held.array[None]
-        if held.embedded is None:
-            held.embedded = self.arithmetic.embedded(held.array)
-        return held.embedded
-
-    def drawn(self, value: Value, draw: int, random: np.random.Generator) -> Array:
-        """A random array of the type of ``value``: residues of floats, integers and booleans of the draw's range."""
-        dtype, shape = self.dtype(value), value.type.shape
-        if not self.is_float(value):
-            return np.asarray(random.integers(*integer_range(draw, dtype), shape)).astype(dtype)
-        half = self.arithmetic.half
-        real, imaginary = random.integers(-half, half + 1, (2, *shape)).astype(np.float64)
-        return np.asarray(real + 1j * imaginary if dtype.kind == "c" else real)
+            for value in dying.get(node, ()) if dying else ():
+                del environment[value]
 
     def captured(self, region: Region) -> list[Value]:
         """The values that ``region`` reads and does not define."""
@@ -121,40 +81,121 @@ class Evaluator:
         """The results of ``region``; values that it captures are those of ``environment``."""
         inner = {value: environment[value] for value in self.captured(region)}
         inner.update(zip(region.arguments, arguments, strict=True))
-        self.run(region.nodes, inner)
+        if region not in self._dying:
+            last = {value: node for node in region.nodes for value in (*reads(node), *node.results)}
+            self._dying[region] = {node: [] for node in region.nodes}
+            for value in last.keys() - region.returns:
+                self._dying[region][last[value]].append(value)
+        self.run(region.nodes, inner, self._dying[region])
         return [inner[value] for value in region.returns]
+
+    def known(self, constant: Any) -> Known:
+        return Known(np.asarray(constant), self.arithmetic)
+
+    def drawn(self, value: Value, draw: int, random: np.random.Generator) -> Array:
+        """A random array of the type of ``value``: residues of floats, integers and booleans of the draw's range."""
+        dtype, shape = dtype_of(value), value.type.shape
+        if not is_float(dtype):
+            return np.asarray(random.integers(*integer_range(draw, dtype), shape)).astype(dtype)
+        half = self.arithmetic.half
+        real, imaginary = random.integers(-half, half + 1, (2, *shape)).astype(np.float64)
+        return np.asarray(real + 1j * imaginary if dtype.kind == "c" else real)
 
     def _step(self, node: Node) -> Step:
         if not node.regions and has_effect(node):
             raise Uncovered(f"{_called(node)}, which has an effect,", node.scope)
-        rule = self.rules.get(node.name)
-        step = rule(node, self) if rule is not None else self.uninterpreted(node)
-        return with_logarithms(node, step, self.arithmetic)
+        step = step_of(self.rules.get(node.name, uninterpreted), node, self)
+        if node.operands or node.regions:
+            return step
+        constants = step([], {})
+        return lambda operands, environment: constants
 
-    def uninterpreted(self, node: Node) -> Step:
-        """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
-        if node.regions:
-            raise Uncovered(node.name, node.scope)
-        self.uncovered.add(_called(node))
-        text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
+
+def step_of(rule: Rule, node: Node, evaluator: Evaluator) -> Step:
+    return rule.step(node, evaluator) if isinstance(rule, Computed) else functools.partial(rule, node, evaluator)
+
+
+def dtype_of(value: Value) -> np.dtype[Any]:
+    """The NumPy type of ``value``; Uncovered where it has none here (quantised numbers)."""
+    try:
+        return numpy_dtype(value.type)
+    except ValueError as error:
+        scope = value.producer.scope if value.producer else ""
+        raise Uncovered(f"the element type {value.type.dtype}", scope) from error
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The rule of an op that is a formula of its operands' arrays, which ``read`` takes from the node once.
+
+    It is evaluated over the evaluator's arithmetic where the first operand is a float; in the program's own types for
+    integers and booleans and, where the op ``folds``, for constants: as fusionlab computes them where it rewrites.
+    A ``ring`` operation of constants that rounds is evaluated over the arithmetic after all. The result carries what
+    the operands ``carrying`` (a range) do: by the same formula, arguments of logarithms by the method ``of_arguments``
+    if there is one.
+    """
+
+    read: Callable[[Node], Formula]
+    folds: bool = True
+    carrying: tuple[int, int | None] = (0, 0)
+    of_arguments: str = ""
+    ring: bool = False
+
+    def step(self, node: Node, evaluator: Evaluator) -> Step:
+        formula, dtypes = self.read(node), [dtype_of(value) for value in node.results]
+        floats = is_float(dtype_of(node.operands[0]))
+        arithmetic = evaluator.arithmetic if floats else MACHINE
+        folds, places = self.folds or not floats, range(len(node.operands))[slice(*self.carrying)]
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-            arrays = [self.lifted(operand, value) for operand, value in zip(operands, node.operands, strict=True)]
-            draws = max((len(array) for array in arrays), default=1)
-            found: list[Held] = []
-            for index, result in enumerate(node.results):
-                parts = []
-                for draw in range(draws):
-                    digest = hashlib.sha256(f"{node.name} {text} {index}".encode())
-                    for array in arrays:
-                        one = np.ascontiguousarray(array[draw if len(array) > 1 else 0])
-                        digest.update(f"{one.dtype} {one.shape}".encode())
-                        digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
-                    parts.append(self.drawn(result, draw, np.random.default_rng(list(digest.digest()))))
-                found.append(Drawn(np.stack(parts)))
-            return found
+            if folds and all(isinstance(operand, Known) for operand in operands):
+                with np.errstate(all="ignore"):
+                    each = _listed(formula(MACHINE, *(o.constant[None] for o in operands)))  # type: ignore[union-attr]
+                found = [evaluator.known(a[0].astype(t, copy=False)) for a, t in zip(each, dtypes, strict=True)]
+                if not (self.ring and floats):
+                    return found
+                [exact] = _listed(formula(arithmetic, *(operand.array for operand in operands)))
+                return found if np.array_equal(found[0].array, exact) else [Drawn(exact)]
+            each = _listed(formula(arithmetic, *(operand.array for operand in operands)))
+            parts = {}
+            for name in carried([operands[at] for at in places]):
+                given = (part(o, name) if at in places else o.array for at, o in enumerate(operands))
+                own = self.of_arguments if name == "argument" else ""
+                parts[name] = getattr(arithmetic, own)(*given) if own else formula(arithmetic, *given)
+            pairs = zip(each, dtypes, strict=True)
+            return [Drawn(a if is_float(t) else a.astype(t, copy=False), parts) for a, t in pairs]
 
         return step
+
+
+def _listed(found: Any) -> list[Array]:
+    return found if isinstance(found, list) else [found]
+
+
+def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
+    if node.regions:
+        raise Uncovered(node.name, node.scope)
+    evaluator.uncovered.add(_called(node))
+    text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
+    arrays = same_draws([operand.array for operand in operands])
+    found: list[Held] = []
+    for index, result in enumerate(node.results):
+        parts = []
+        for draw, each in enumerate(zip(*arrays, strict=True) if arrays else [()]):
+            digest = hashlib.sha256(f"{node.name} {text} {index}".encode())
+            for one in each:
+                digest.update(f"{one.dtype} {one.shape}".encode())
+                digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
+            parts.append(evaluator.drawn(result, draw, np.random.default_rng(list(digest.digest()))))
+        found.append(Drawn(np.stack(parts)))
+    return found
+
+
+def same_draws(arrays: Sequence[Array]) -> list[Array]:
+    """``arrays`` with as many draws each: what is the same in all draws is repeated."""
+    draws = max(map(len, arrays), default=1)
+    return [array if len(array) == draws else np.broadcast_to(array, (draws, *array.shape[1:])) for array in arrays]
 
 
 def _called(node: Node) -> str:

@@ -1,7 +1,7 @@
 """The arithmetic of a prime field, with random functions in place of the transcendental ones and a random order.
 
 Residues are float64 integers between -(p-1)/2 and (p-1)/2. The primes lie below 2**21, so that products and
-contractions of up to 8,192 terms are exact in float64, and any function of one residue is a table.
+contractions of up to 8,192 terms are exact in float64, and any power of a residue is in a table.
 
 Every array has an axis for the draws first: draws of one prime are evaluated together, each with its own inputs, its
 own random functions and its own order. What is the same in all draws (constants) has extent 1 there.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def _powers(p: int) -> Array:
 
 @functools.lru_cache(16)
 def _of_powers(p: int, name: str) -> Array:
-    """[1, p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of x**c (``rational C``, in hex).
+    """[p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of x**c (``rational C``, in hex).
 
     No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r.
     """
@@ -76,7 +76,23 @@ def _of_powers(p: int, name: str) -> Array:
         rational = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
         table[squares] = rational
         table[p - squares] = np.roll(rational, -np.random.default_rng([p, 1]).integers(1, half))  # -1 is no square
-    return np.where(table > half, table - p, table).astype(np.float32)[None]
+    return np.where(table > half, table - p, table).astype(np.float32)
+
+
+@functools.cache
+def _powers_of_two(p: int) -> Array:
+    """2**(e - 53) at e, for the exponents of float64, negative ones from the end."""
+    exponents = [*range(1100), *range(-1100, 0)]
+    return np.array([pow(2, e - 53, p) for e in exponents], np.float64)
+
+
+@functools.lru_cache(256)
+def _keys(p: int, seeds: tuple[int, ...], name: str) -> Array:
+    """Random 64 bits of the function ``name``, one per draw."""
+    keys = (
+        np.random.default_rng([p, seed, zlib.crc32(name.encode())]).integers(2**64, dtype=np.uint64) for seed in seeds
+    )
+    return np.array(list(keys))
 
 
 _RANGES = ((0, 8), (-4, 4), (-4, 0), (8, 1000), (-1000, 1000), (0, 8))
@@ -99,10 +115,9 @@ class PrimeField:
     def __init__(self, p: int, seeds: Sequence[int]) -> None:
         self.p, self.seeds, self.half = p, tuple(seeds), (p - 1) // 2
         self._reciprocal = 1.0 / p
-        self._tables: dict[str, Array] = {}
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
-        self._order = _of_powers(p, "square")
+        self._order = _of_powers(p, "square")[None]
 
     # Ring operations: exact.
 
@@ -140,28 +155,25 @@ class PrimeField:
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
-        terms, most = x.shape[-1], MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
-        if terms <= most:
-            return self.reduced_sum(x @ y)
-        parts = [self.reduced_sum(x[..., at : at + most] @ y[..., at : at + most, :]) for at in range(0, terms, most)]
-        return self.reduced_sum(np.sum(parts, 0))
+        most = MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
+        parts = (slice(at, at + most) for at in range(0, max(x.shape[-1], 1), most))
+        return functools.reduce(self.add, (self.reduced_sum(x[..., part] @ y[..., part, :]) for part in parts))
 
     def integer_power(self, x: Array, exponent: int) -> Array:
-        result, base, left = np.ones_like(x), x, abs(exponent)
-        while left:
-            if left & 1:
-                result = self.multiply(result, base)
-            left >>= 1
-            if left:
-                base = self.multiply(base, base)
-        return result if exponent >= 0 else self.inverse(result)
+        if exponent < 0:
+            return self.inverse(self.integer_power(x, -exponent))
+        if exponent == 0:
+            return np.ones_like(x)
+        root = self.integer_power(x, exponent // 2)
+        square = self.multiply(root, root)
+        return self.multiply(square, x) if exponent % 2 else square
 
     def inverse(self, x: Array) -> Array:
         """1 / x, and 0 for 0. Complex residues are a field, because -1 is no square."""
         if np.iscomplexobj(x):
             norm = self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag))
             return self.multiply(x.conj(), self.inverse(norm))
-        return self._looked_up(self._table("inverse"), x)
+        return self._of_powers("inverse", x)
 
     # Constants.
 
@@ -174,26 +186,16 @@ class PrimeField:
             return np.broadcast_to(self.embedded(x.reshape(-1)[:1]).reshape((1,) * (x.ndim + 1)), (1, *x.shape))
         finite = np.isfinite(x)
         mantissas, exponents = np.frexp(np.where(finite, x, 0.0))
-        high = np.rint(mantissas * 2.0**26)
-        low = mantissas * 2.0**53 - high * 2.0**27
-        residues = self.reduced(self.reduced(high) * self._power_of_two(27) + self.reduced(low))
-        powers, at = np.unique(exponents, return_inverse=True)
-        scales = np.array([self._power_of_two(int(e) - 53) for e in powers])[at].reshape(x.shape)
-        residues = self.reduced(residues * scales)
-        residues = np.where(finite, residues, np.where(np.isnan(x), self.nan, np.sign(x) * self.infinity))
-        return np.asarray(residues)[None]
+        residues = self.multiply(self.of_integers(np.ldexp(mantissas, 53)), _powers_of_two(self.p)[exponents])
+        return np.where(finite, residues, np.where(np.isnan(x), self.nan, np.sign(x) * self.infinity))[None]
 
     def of_integers(self, x: Array) -> Array:
         """The residues of integers of any width."""
-        wide = x.astype(object) if x.dtype == np.uint64 else x.astype(np.int64)
-        found = np.asarray(wide % self.p).astype(np.float64)
+        wide = x if x.dtype == np.uint64 else x.astype(np.int64)
+        found = np.asarray(wide % wide.dtype.type(self.p)).astype(np.float64)
         return np.asarray(np.where(found > self.half, found - self.p, found))
 
-    def _power_of_two(self, exponent: int) -> float:
-        residue = pow(2, exponent, self.p)
-        return float(residue - self.p if residue > self.half else residue)
-
-    # Functions: tables of random residues, one per draw, and those that are bound by an identity.
+    # Functions: random ones, one per draw, and those that are bound by an identity.
 
     def function(self, name: str, x: Array) -> Array:
         """The value of the function ``name`` (of an op, without its dialect) at x."""
@@ -211,7 +213,15 @@ class PrimeField:
         if name == "tanh":  # (exp(2x) - 1) / (exp(2x) + 1)
             power = self.function("exponential", self.add(x, x))
             return self.divide(self.subtract(power, np.ones(1)), self.add(power, np.ones(1)))
-        return self._looked_up(self._table(name), x)
+        if name in ("sqrt", "rsqrt"):
+            return self.power(x, 0.5 if name == "sqrt" else -0.5)
+        if name not in (*_ODD, *_EVEN, "exponential"):
+            return self._looked_up(functools.partial(self._random, name), x)
+        found = self._looked_up(functools.partial(self._random, name), np.abs(x))
+        if name == "exponential":  # exp(-x) = 1 / exp(x)
+            found = np.where(x == 0, 1.0, np.where(found == 0, 1.0, found))
+            return np.where(x < 0, self.inverse(found), found)
+        return found * np.sign(x) if name in _ODD else np.where(x == 0, 1.0, found)
 
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
         """A random function of two residues."""
@@ -225,7 +235,7 @@ class PrimeField:
             return self.integer_power(x, int(exponent))
         if np.iscomplexobj(x):
             return self.function(f"power {exponent}", x)
-        return self._looked_up(self._table(f"rational {float(exponent).hex()}"), x)
+        return self._of_powers(f"rational {float(exponent).hex()}", x)
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
         """Integers of ``integer_range`` in place of the integral parts of residues."""
@@ -235,48 +245,23 @@ class PrimeField:
             dtype
         )
 
-    def _looked_up(self, table: Array, x: Array) -> Array:
-        at = x.astype(np.intp)  # a negative residue indexes from the end of the table: p + x
-        if len(table) == 1:
-            return np.asarray(table[0].take(at, mode="wrap"), np.float64)
-        found = np.empty((len(table), *x.shape[1:]))
-        for draw, own in enumerate(table):
-            found[draw] = own.take(at[draw if len(at) > 1 else 0], mode="wrap")
-        return found
+    def _of_powers(self, name: str, x: Array) -> Array:
+        table = _of_powers(self.p, name)  # a negative residue indexes from the end: p + x
+        return self._looked_up(lambda at: table.take(at, mode="wrap").astype(np.float64), x)
 
-    def _table(self, name: str) -> Array:
-        """[draws or 1, p] residues by argument 0, 1, ..., p - 1, in float32."""
-        if name not in self._tables:
-            self._tables[name] = self._made(name).astype(np.float32, copy=False)
-        return self._tables[name]
+    def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
+        """The residues that ``table`` has for the residues x, as integers."""
+        return table(x.astype(np.int64))
 
-    def _made(self, name: str) -> Array:
-        p, half = self.p, self.half
-        if name in ("inverse", "square") or name.startswith("rational "):
-            return _of_powers(p, name)
-        if name == "sqrt":
-            return self._table(f"rational {(0.5).hex()}")
-        if name == "rsqrt":
-            return self._table(f"rational {(-0.5).hex()}")
-        if name not in (*_ODD, *_EVEN, "exponential"):
-            return self._random(name, p)
-        table = self._random(name, half + 1)
-        right, left = table[:, 1 : half + 1], table[:, :half:-1]
-        table[:, 0] = 0 if name in _ODD else 1
-        if name == "exponential":  # exp(-x) = 1 / exp(x)
-            right[right == 0] = 1
-            left[...] = self._table("inverse")[0].take(right.astype(np.intp), mode="wrap")
-        else:
-            left[...] = -right if name in _ODD else right
-        return table
-
-    def _random(self, name: str, count: int) -> Array:
-        """[draws, p] residues, of which the first ``count`` are set."""
-        table = np.empty((len(self.seeds), self.p), np.float32)
-        for own, seed in zip(table, self.seeds, strict=True):
-            random = np.random.default_rng([self.p, seed, zlib.crc32(name.encode())])
-            own[:count] = random.integers(-self.half, self.half + 1, count, np.int32)
-        return table
+    def _random(self, name: str, x: Array) -> Array:
+        """Random residues of integers x [draws or 1, ...], by draw: 64 bits mixed (splitmix64)."""
+        bits = x.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        bits = bits + _keys(self.p, self.seeds, name).reshape(-1, *(1,) * (x.ndim - 1))
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            bits ^= bits >> np.uint64(shift)
+            bits *= np.uint64(factor)
+        bits ^= bits >> np.uint64(31)
+        return np.asarray(bits % np.uint64(self.p)).astype(np.float64) - self.half
 
     # A random order, invariant under translations: x > y where x - y is a square. Not transitive.
 
@@ -284,9 +269,13 @@ class PrimeField:
         """-1, 0 or 1: whether x is a square, but for the outcomes that ``steered`` prescribes; x / |x| if complex."""
         if np.iscomplexobj(x):
             return self.divide(x, self.absolute(x))
-        found = self._looked_up(self._order, x)
+        found = self._looked_up(self._ordered, x)
         infinite = np.abs(x) == self.infinity
         return np.where(infinite, np.sign(x), found) if infinite.any() else found
+
+    def _ordered(self, x: Array) -> Array:
+        at = x % self.p + self.p * np.arange(len(self._order)).reshape(-1, *(1,) * (x.ndim - 1))
+        return self._order.take(at).astype(np.float64)
 
     def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
         """The first draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
@@ -294,8 +283,7 @@ class PrimeField:
         Any antisymmetric function of differences is an order that is invariant under translations.
         """
         field = PrimeField(self.p, self.seeds[: len(wishes)])
-        field._tables = {name: table[: len(wishes)] for name, table in self._tables.items()}
-        field._order = np.repeat(_of_powers(self.p, "square"), len(wishes), 0)
+        field._order = np.repeat(self._order, len(wishes) // len(self._order), 0)
         for own, outcomes in zip(field._order, wishes, strict=True):
             at = np.fromiter(outcomes.keys(), np.float64, len(outcomes)).astype(np.intp)
             signs = np.where(np.fromiter(outcomes.values(), np.bool_, len(outcomes)), 1, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import Tracker
-from fusionlab.equivalence.exact.values import Array, Drawn, Held, Uncovered
+from fusionlab.equivalence.exact.values import Array, Held, Known, Uncovered
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, source_of
 from fusionlab.hlo.program import Program
 
@@ -21,6 +21,8 @@ SHARES = ((1.0, 0.0, 0.75), (0.5, 1.0, 0.0))
 """For each prime its steered points: the probability with which a predicate is steered to make a value non-zero."""
 POINTS = 6
 """Draws per prime, each with its own arguments; the first of them are evaluated under a steered order, too."""
+ROUNDS = 2
+"""Evaluations under a steered order; the second is steered by predicates of what the first one chose, too."""
 DEGREE = 2**11
 """The degree up to which two different outputs may agree by chance in ``error_probability``; see docs/exact.md."""
 
@@ -80,7 +82,7 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
     try:
         for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
             draws, used = draws + POINTS, used + 1
-            for first, second in _evaluators(p, shares):
+            for first, second in evaluators(p, POINTS, shares):
                 expected, found = _outputs(original, first), _outputs(rewritten, second)
                 called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found)) is not None:
@@ -93,19 +95,28 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
     return Identity("identical", draws, used, (DEGREE / min(primes(used))) ** draws)
 
 
-def _evaluators(p: int, shares: Sequence[float]) -> Iterator[tuple[Evaluator, Evaluator]]:
-    """Evaluators of the two programs under a random order, then, where they combine predicates, under a steered one.
+def evaluators(
+    p: int, points: int, shares: Sequence[float], programs: int = 2, rounds: int = ROUNDS
+) -> Iterator[Sequence[Evaluator]]:
+    """Evaluators of the programs under a random order, then, where they combine predicates, under steered ones.
 
-    The predicates of both programs are steered; where their wishes differ, each has its own at every other point.
+    The predicates of all programs are steered; where their wishes differ, each has its own at some of the points.
+    Other differences are compared under a steered order than before, which is steered once more.
     """
-    field = PrimeField(p, range(POINTS))
-    first, second = (Tracker(field, RULES, shares) for _ in range(2))
-    yield first, second
-    both = zip(first.wishes, second.wishes, strict=True)
-    wishes = [{**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in enumerate(both)]
-    if any(wishes):
-        steered = field.steered(wishes)
-        yield Evaluator(steered, RULES), Evaluator(steered, RULES)
+    field = PrimeField(p, range(points))
+    wishes: list[dict[float, bool]] = [{} for _ in shares]
+    for _ in range(rounds):
+        trackers = [Tracker(field, RULES, shares) for _ in range(programs)]
+        yield trackers
+        before, wishes = wishes, []
+        for at, held in enumerate(before):
+            own = [tracker.wishes[at] for tracker in trackers]
+            first = own.pop(-1 - at % programs)
+            wishes.append({**{d: way for each in own for d, way in each.items()}, **first, **held})
+        if wishes == before:
+            return
+        field = field.steered(wishes)
+    yield [Evaluator(field, RULES) for _ in range(programs)]
 
 
 def _outputs(function: FlatFunction, evaluator: Evaluator) -> list[Array]:
@@ -113,13 +124,9 @@ def _outputs(function: FlatFunction, evaluator: Evaluator) -> list[Array]:
 
 
 def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | None:
-    for kind, ours, theirs in (
-        ("arguments", original.arguments, rewritten.arguments),
-        ("results", original.returns, rewritten.returns),
-    ):
-        if [value.type for value in ours] != [value.type for value in theirs]:
-            return f"the {kind} have other types"
-    return None
+    types = [[[v.type for v in values] for values in (f.arguments, f.returns)] for f in (original, rewritten)]
+    kinds = zip(("arguments", "results"), *types, strict=True)
+    return next((f"the {kind} have other types" for kind, ours, theirs in kinds if ours != theirs), None)
 
 
 def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None:
@@ -142,29 +149,24 @@ def first_difference(original: FlatFunction, rewritten: FlatFunction, field: Pri
     def note(node: Node, results: Sequence[Held]) -> None:
         seen.update(_elements(held) for held in results)
 
-    _run(original, field, note)
     told: list[Node] = []
     matched: dict[Value, bool] = dict.fromkeys(rewritten.arguments, True)
 
     def look(node: Node, results: Sequence[Held]) -> None:
-        same = all(isinstance(held, Drawn) is False or _elements(held) in seen for held in results)
-        if not same and not told and node.operands and all(matched.get(value, True) for value in node.operands):
+        same = all(isinstance(held, Known) or _elements(held) in seen for held in results)
+        if not same and node.operands and all(matched.get(value, True) for value in node.operands):
             told.append(node)
         matched.update(dict.fromkeys(node.results, same))
 
-    _run(rewritten, field, look)
-    if not told:
-        return ""
-    node = told[0]
-    place = source_of(node.operation)
-    return f"{node.name} at {node.scope or 'no scope'}" + (f" ({place[0]}:{place[1]})" if place else "")
-
-
-def _run(function: FlatFunction, field: PrimeField, watch: Callable[[Node, Sequence[Held]], None]) -> None:
-    _outputs(function, Evaluator(field, RULES, watch))
+    for function, watch in ((original, note), (rewritten, look)):
+        _outputs(function, Evaluator(field, RULES, watch))
+    for node in told[:1]:
+        place = source_of(node.operation)
+        return f"{node.name} at {node.scope or 'no scope'}" + (f" ({place[0]}:{place[1]})" if place else "")
+    return ""
 
 
 def _elements(held: Held) -> bytes:
     """A digest of the set of elements in the first draw."""
-    array = held.array[0] if isinstance(held, Drawn) else held.array
+    array = held.constant if isinstance(held, Known) else held.array[0]
     return hashlib.sha256(np.unique(np.asarray(array) + 0).tobytes()).digest()

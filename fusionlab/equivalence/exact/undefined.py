@@ -6,6 +6,8 @@ zero is a coincidence, and the field's 1 / 0 = 0 as good as any number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fusionlab.equivalence.exact.field import PrimeField
@@ -36,7 +38,7 @@ class FieldWithUndefined(PrimeField):
     def is_infinite(self, x: Array) -> Array:
         return np.asarray(np.abs(x) == self.infinity)
 
-    def _looked_up(self, table: Array, x: Array) -> Array:
+    def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
         undefined = np.isnan(x)
         if not undefined.any():
             return super()._looked_up(table, x)

@@ -2,40 +2,77 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.hlo.flat import Value
 
 Array = np.ndarray[Any, Any]
+NONE: Mapping[str, Array] = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)
 class Known:
-    """An array that follows from constants, in the program's own type; ``embedded`` are its residues once asked for."""
+    """An array ``constant`` that follows from constants, in the program's own type."""
 
-    array: Array
-    embedded: Array | None = None
+    parts = NONE
+
+    def __init__(self, constant: Array, arithmetic: Any) -> None:
+        self.constant, self._arithmetic = constant, arithmetic
+
+    @cached_property
+    def array(self) -> Array:
+        """[1, ...]: residues where the constant is of a float type."""
+        return self._arithmetic.embedded(self.constant) if is_float(self.constant.dtype) else self.constant[None]
 
 
-@dataclass(slots=True, eq=False)
 class Drawn:
-    """An array [draws, ...] that depends on the arguments: residues of a float type, integers and booleans as they are.
+    """An array [draws or 1, ...] that depends on the arguments: residues of a float type, others as they are.
 
-    ``logarithm`` = (l, v), where a part l of the value is known to be log v: exp(u + l) is exp(u) v.
+    ``parts`` are arrays that are carried along with it through every op that moves elements:
+    ``logarithm`` l and ``argument`` v, where a part l of the value is log v: exp(u + l) is exp(u) v;
+    ``difference`` d, ``no`` and ``yes`` of a value of predicates alone (steering.py).
     """
 
-    array: Array
-    logarithm: tuple[Array, Array] | None = None
+    __slots__ = ("array", "parts")
+
+    def __init__(self, array: Array, parts: Mapping[str, Array] = NONE) -> None:
+        self.array, self.parts = array, parts
 
 
 Held = Known | Drawn
 Environment = Mapping[Value, Held]
 Step = Callable[[Sequence[Held], Environment], list[Held]]
 """One node, ready to be evaluated: what its attributes say was read once."""
+_NEUTRAL = {"logarithm": 0.0, "argument": 1.0, "difference": 0.0}
+
+
+def part(held: Held, name: str) -> Array:
+    """The part ``name`` of a value; of one that has none, what it would be where nothing is known or decided."""
+    if name in held.parts:
+        return held.parts[name]
+    return np.broadcast_to(np.float64(_NEUTRAL[name]), held.array.shape) if name in _NEUTRAL else held.array
+
+
+def carried(operands: Sequence[Held]) -> set[str]:
+    """The names of the parts of a combination: those of predicates only where all that is drawn is made of them."""
+    if not any(operand.parts for operand in operands):
+        return set()
+    names = {name for operand in operands for name in operand.parts}
+    if "difference" in names and any(isinstance(o, Drawn) and "difference" not in o.parts for o in operands):
+        names -= {"difference", "no", "yes"}
+    return names
+
+
+@functools.cache
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """True for floating-point and complex types."""
+    return bool(jnp.issubdtype(dtype, jnp.inexact))
 
 
 class Uncovered(Exception):

@@ -8,32 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from fusionlab.equivalence.exact.machine import Machine
 from fusionlab.equivalence.exact.values import Array
 
 
-class Reals:
+class Reals(Machine):
     """The operations of ``PrimeField`` on float64 (and complex128) numbers; one draw."""
 
-    def add(self, x: Array, y: Array) -> Array:
-        return np.asarray(x + y)
-
-    def subtract(self, x: Array, y: Array) -> Array:
-        return np.asarray(x - y)
-
-    def multiply(self, x: Array, y: Array) -> Array:
-        return np.asarray(x * y)
-
-    def negate(self, x: Array) -> Array:
-        return -x
-
-    def divide(self, x: Array, y: Array) -> Array:
-        return np.asarray(x / y)
-
-    def inverse(self, x: Array) -> Array:
-        return np.asarray(1 / x)
-
-    def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return np.asarray(x.sum(axes))
+    divide, inverse, pivot_size = np.divide, np.reciprocal, np.abs
 
     def matmul(self, x: Array, y: Array) -> Array:
         return np.asarray(x @ y)
@@ -53,42 +35,7 @@ class Reals:
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
         return np.asarray(_OF_TWO[name](x, y))
 
-    def power(self, x: Array, exponent: float) -> Array:
-        return np.asarray(np.power(x, exponent))
 
-    def sign(self, x: Array) -> Array:
-        return np.asarray(np.sign(x))
-
-    def compare(self, direction: str, x: Array, y: Array) -> Array:
-        return np.asarray(_COMPARISONS[direction](x, y))
-
-    def absolute(self, x: Array) -> Array:
-        return np.asarray(np.abs(x))
-
-    def maximum(self, x: Array, y: Array) -> Array:
-        return np.asarray(np.maximum(x, y))
-
-    def minimum(self, x: Array, y: Array) -> Array:
-        return np.asarray(np.minimum(x, y))
-
-    def is_finite(self, x: Array) -> Array:
-        return np.asarray(np.isfinite(x))
-
-    def key(self, x: Array) -> Array:
-        return x + 0.0
-
-    def pivot_size(self, x: Array) -> Array:
-        return np.asarray(np.abs(x))
-
-
-_COMPARISONS: dict[str, Callable[[Array, Array], Any]] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
-}
 _FUNCTIONS: dict[str, Callable[[Array], Any]] = {
     "acos": np.arccos,
     "acosh": np.arccosh,

@@ -23,9 +23,13 @@ GATES = {
     "all of 72, alternately": lambda y: jnp.all(jnp.where(ALTERNATING, pairs(y) > 0.4, pairs(y) < 0.4)),
     "all of 72, other constants": lambda y: jnp.all(pairs(y) > jnp.linspace(0.1, 3, 72)),
     "at least 60 of 72": lambda y: (pairs(y) > 0.4).sum() >= 60,
+    "exactly 57 of 72": lambda y: (pairs(y) > 0.4).sum() == 57,
     "all of 72, no constant": lambda y: jnp.all(pairs(y) > pairs(y[::-1]) * 1.5),
     "16 sorted": lambda y: jnp.all(jnp.diff(pairs(y)[:16]) > 0),
     "product of 16 indicators": lambda y: jnp.prod(jnp.where(pairs(y)[:16] > 0.4, 1.0, 0.0)) > 0,
+    "all of 16, then all of 16 of what that selects": lambda y: (
+        (first := jnp.all(pairs(y)[:16] > 0.4)) & jnp.all(pairs(jnp.where(first, 2 * y, y))[:16] > 0.3)
+    ),
     "one far out": lambda y: jnp.abs(y[0, 0]) > 20.0,
 }
 
@@ -145,6 +149,16 @@ def test_all_of_many_booleans_are_drawn_true_and_false(lowered):
     for gate in (jnp.all, lambda mask: ~jnp.any(mask)):
         gated = lowered(lambda x, mask, gate=gate: jnp.where(gate(mask), x * x, x), MATRIX, mask)
         assert compare_exactly(gated, plain).result == "not-identical"
+
+
+def test_a_solve_with_the_adjoint_is_none_with_the_transpose(lowered, program_of_text):
+    def solved(x):
+        return jax.lax.linalg.triangular_solve(x + 1j, x + 2j, left_side=True, transpose_a=True).real
+
+    transpose = lowered(solved, MATRIX, platform="cuda")
+    adjoint = program_of_text(str(transpose.parse()).replace("transpose TRANSPOSE", "transpose ADJOINT"))
+    assert compare_exactly(transpose, adjoint).result == "not-identical"
+    assert compare_exactly(adjoint, adjoint).result == "identical"
 
 
 def test_a_loop_whose_trips_are_an_argument_ends(lowered):

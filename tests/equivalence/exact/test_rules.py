@@ -45,6 +45,20 @@ def test_an_op_is_what_xla_computes_and_identical_to_itself(name, lowered):
             assert (ours == theirs).all()
 
 
+FUNCTIONS = {
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i1e", "cbrt", "ceil", "cosh", "cosine",
+    "count_leading_zeros", "digamma", "erf", "erf_inv", "erfc", "exponential_minus_one", "floor", "lgamma", "logistic",
+    "next_after", "popcnt", "remainder", "round_nearest_afz", "round_nearest_even", "rsqrt", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sine", "sinh", "sqrt", "tan", "tanh",
+}  # fmt: skip
+
+
+def test_no_op_becomes_an_uninterpreted_function_unnoticed():
+    """Such an op has no attribute that changes what it computes."""
+    function = RULES["stablehlo.sine"]
+    assert {name.partition(".")[2] for name, rule in RULES.items() if rule is function} == FUNCTIONS
+
+
 def test_every_op_that_can_be_raised_has_a_rule():
     from fusionlab.codegen.raising import RULES as RAISED
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.calls import call_target
-from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step
+from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, step_of, uninterpreted
+from fusionlab.equivalence.exact.rules.elementwise import unchanged
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held
 from fusionlab.hlo.enumerations import keyword
 from fusionlab.hlo.flat import Node
 
 
-def _dot_general(node: Node, evaluator: Evaluator) -> Step:
+def _dot_general(node: Node) -> Formula:
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
     contracted = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
     batched = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
-    shape, dtype = node.results[0].type.shape, evaluator.dtype(node.results[0])
-    floats = evaluator.is_float(node.operands[0])
+    shape = node.results[0].type.shape
 
     def matrices(x: Array, side: int) -> Array:
         """[draws, *batch, free, contracted], with the last two exchanged for the right side."""
@@ -33,22 +33,14 @@ def _dot_general(node: Node, evaluator: Evaluator) -> Step:
             len(x), *(x.shape[axis + 1] for axis in batch), *(extents if side == 0 else extents[::-1])
         )
 
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        left, right = (
-            matrices(evaluator.lifted(operand, value), side)
-            for side, (operand, value) in enumerate(zip(operands, node.operands, strict=True))
-        )
+    def formula(arithmetic: Any, x: Array, y: Array) -> Array:
+        left, right = matrices(x, 0), matrices(y, 1)
         draws = max(len(left), len(right))
-        if not floats:
-            found = (left.astype(dtype) @ right.astype(dtype)).reshape(draws, *shape)
-            return [Known(found[0]) if all(isinstance(operand, Known) for operand in operands) else Drawn(found)]
         if len(right) == 1 and left.ndim == 3:  # the same weights in all draws: one GEMM
-            found = evaluator.arithmetic.matmul(left.reshape(-1, left.shape[-1]), right[0])
-        else:
-            found = evaluator.arithmetic.matmul(left, right)
-        return [Drawn(found.reshape(draws, *shape))]
+            left, right = left.reshape(-1, left.shape[-1]), right[0]
+        return np.asarray(arithmetic.matmul(left, right).reshape(draws, *shape))
 
-    return step
+    return formula
 
 
 def _factorised(a: Array, arithmetic: Any) -> tuple[Array, Array]:
@@ -71,29 +63,25 @@ def _factorised(a: Array, arithmetic: Any) -> tuple[Array, Array]:
     return a.reshape(*batch, m, n), exchanges.reshape(*batch, min(m, n))
 
 
-def _getrf(node: Node, evaluator: Evaluator) -> Step:
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        factors, exchanges = _factorised(evaluator.lifted(operands[0], node.operands[0]), evaluator.arithmetic)
-        info = Known(np.zeros(node.results[2].type.shape, np.int32))
-        return [Drawn(factors), Drawn(exchanges.astype(np.int32) + 1), info]
-
-    return step
+def _getrf(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    factors, exchanges = _factorised(operands[0].array, evaluator.arithmetic)
+    info = evaluator.known(np.zeros(node.results[2].type.shape, np.int32))
+    return [Drawn(factors), Drawn(exchanges.astype(np.int32) + 1), info]
 
 
-def _pivots_to_permutation(node: Node, evaluator: Evaluator) -> Step:
+def _pivots_to_permutation(node: Node) -> Formula:
     n = node.results[0].type.shape[-1]
 
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        pivots = evaluator.lifted(operands[0], node.operands[0])
-        permutation = np.array(np.broadcast_to(np.arange(n, dtype=np.int32), (*pivots.shape[:-1], n)))
+    def formula(arithmetic: Any, pivots: Array) -> Array:
+        permutation = np.array(np.broadcast_to(np.arange(n), (*pivots.shape[:-1], n)))
         for k in range(pivots.shape[-1]):
             row = pivots[..., k : k + 1].astype(np.int64)
             moved = np.take_along_axis(permutation, row, -1)
             np.put_along_axis(permutation, row, permutation[..., k : k + 1].copy(), -1)
             permutation[..., k : k + 1] = moved
-        return [Drawn(permutation)]
+        return permutation
 
-    return step
+    return formula
 
 
 def _solved(a: Array, b: Array, arithmetic: Any, left: bool, lower: bool, transposed: bool, unit: bool) -> Array:
@@ -116,48 +104,39 @@ def _solved(a: Array, b: Array, arithmetic: Any, left: bool, lower: bool, transp
     return x
 
 
-def _solving(node: Node, evaluator: Evaluator, left: bool, lower: bool, transposed: bool, unit: bool) -> Step:
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        a, b = (evaluator.lifted(o, v) for o, v in zip(operands[:2], node.operands[:2], strict=True))
-        return [Drawn(_solved(a, b, evaluator.arithmetic, left, lower, transposed, unit))]
+def _triangular_solve(node: Node) -> Formula:
+    if node.name == "stablehlo.custom_call":
+        config = node.attributes["mhlo.backend_config"]
+        side, part, turned, diagonal = (chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag"))
+        left, lower, unit = side == "L", part == "L", diagonal == "U"
+    else:
+        left, lower, unit = (bool(node.attributes[name].value) for name in ("left_side", "lower", "unit_diagonal"))
+        turned = keyword(node.attributes["transpose_a"])
 
-    return step
+    def formula(arithmetic: Any, a: Array, b: Array, *rest: Array) -> Array:
+        a = a.conj() if turned in ("C", "ADJOINT") else a
+        return _solved(a, b, arithmetic, left, lower, turned not in ("N", "NO_TRANSPOSE"), unit)
 
-
-def _triangular_solve(node: Node, evaluator: Evaluator) -> Step:
-    given = node.attributes
-    left, lower, unit = (bool(given[name].value) for name in ("left_side", "lower", "unit_diagonal"))
-    return _solving(node, evaluator, left, lower, keyword(given["transpose_a"]) != "NO_TRANSPOSE", unit)
-
-
-def _trsm(node: Node, evaluator: Evaluator) -> Step:
-    config = node.attributes["mhlo.backend_config"]
-    side, part, transposed, diagonal = (chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag"))
-    return _solving(node, evaluator, side == "L", part == "L", transposed != "N", diagonal == "U")
-
-
-def _unchanged(node: Node, evaluator: Evaluator) -> Step:
-    return lambda operands, environment: list(operands)
+    return formula
 
 
 _TARGETS: dict[str, Rule] = {
-    "Sharding": _unchanged,
-    "cu_lu_pivots_to_permutation": _pivots_to_permutation,
+    "Sharding": unchanged,
+    "cu_lu_pivots_to_permutation": Computed(_pivots_to_permutation),
     "cusolver_getrf_ffi": _getrf,
     "lapack_dgetrf_ffi": _getrf,
-    "lapack_dtrsm_ffi": _trsm,
+    "lapack_dtrsm_ffi": Computed(_triangular_solve, folds=False),
     "lapack_sgetrf_ffi": _getrf,
-    "lapack_strsm_ffi": _trsm,
+    "lapack_strsm_ffi": Computed(_triangular_solve, folds=False),
 }
 
 
-def _custom_call(node: Node, evaluator: Evaluator) -> Step:
-    rule: Callable[..., Step] = _TARGETS.get(call_target(node), lambda node, evaluator: evaluator.uninterpreted(node))
-    return rule(node, evaluator)
+def _custom_call(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    return step_of(_TARGETS.get(call_target(node), uninterpreted), node, evaluator)(operands, environment)
 
 
 RULES: dict[str, Rule] = {
     "stablehlo.custom_call": _custom_call,
-    "stablehlo.dot_general": _dot_general,
-    "stablehlo.triangular_solve": _triangular_solve,
+    "stablehlo.dot_general": Computed(_dot_general, folds=False),
+    "stablehlo.triangular_solve": Computed(_triangular_solve, folds=False),
 }

@@ -7,81 +7,47 @@ from collections.abc import Sequence
 import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, Uncovered
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered
+from fusionlab.hlo.flat import Node
 
 _MOST_TRIPS = 4096
 """Of a loop whose condition depends on the arguments: random predicates end it after a few."""
 
 
-def _while(node: Node, evaluator: Evaluator) -> Step:
+def _while(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     condition, body = node.regions
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        carried = list(operands)
-        active = np.ones(1, bool)
-        trips = 0
-        while True:
-            [going] = evaluator.region(condition, carried, environment)
-            if isinstance(going, Known) and active.all():
-                if not going.array:
-                    return carried
-                carried = evaluator.region(body, carried, environment)
-                continue
-            active = active & evaluator.lifted(going, condition.returns[0])
-            if not active.any():
-                return carried
-            trips += 1
-            if trips > _MOST_TRIPS:
-                raise Uncovered("a loop that ends by what it computes", node.scope)
-            after = evaluator.region(body, carried, environment)
-            carried = [
-                _chosen(evaluator, active, new, old, value)
-                for new, old, value in zip(after, carried, node.results, strict=True)
-            ]
-
-    return step
+    carried, active, trips = list(operands), np.ones(1, bool), 0
+    while True:
+        [going] = evaluator.region(condition, carried, environment)
+        active = active & going.array
+        if not active.any():
+            return carried
+        trips += not isinstance(going, Known)
+        if trips > _MOST_TRIPS:
+            raise Uncovered("a loop that ends by what it computes", node.scope)
+        after = evaluator.region(body, carried, environment)
+        carried = [_chosen(active, new, old) for new, old in zip(after, carried, strict=True)]
 
 
-def _chosen(evaluator: Evaluator, where: Array, new: Held, old: Held, value: Value) -> Held:
+def _chosen(where: Array, new: Held, old: Held) -> Held:
     """``new`` in the draws ``where``, ``old`` in the others."""
     if new is old or where.all():
         return new
-    shape = (-1, *(1,) * len(value.type.shape))
-    return Drawn(np.where(where.reshape(shape), evaluator.lifted(new, value), evaluator.lifted(old, value)))
+    return Drawn(np.where(where.reshape(-1, *(1,) * (new.array.ndim - 1)), new.array, old.array))
 
 
-def _branches(node: Node, evaluator: Evaluator) -> Step:
+def _branches(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     """``case``: the last branch for an index out of range; ``if``: the first for true."""
-    count = len(node.regions)
-
-    def taken(index: Array) -> Array:
-        if index.dtype == np.bool_:
-            return np.where(index, 0, 1)
-        return np.where((index < 0) | (index >= count), count - 1, index)
-
-    def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-        if isinstance(operands[0], Known):
-            return evaluator.region(node.regions[int(taken(operands[0].array))], [], environment)
-        index = taken(operands[0].array)
-        found: list[Held] | None = None
-        for number in np.unique(index):
-            results = evaluator.region(node.regions[number], [], environment)
-            if found is None:
-                found = results
-                continue
-            found = [
-                _chosen(evaluator, index == number, new, old, value)
-                for new, old, value in zip(results, found, node.results, strict=True)
-            ]
-        assert found is not None
-        # An argument decides: whatever the branches are made of, this is drawn.
-        return [
-            held if isinstance(held, Drawn) else Drawn(evaluator.lifted(held, value))
-            for held, value in zip(found, node.results, strict=True)
-        ]
-
-    return step
+    index, last = operands[0].array, len(node.regions) - 1
+    index = 1 - index.astype(int) if index.dtype == np.bool_ else np.where((index < 0) | (index > last), last, index)
+    numbers = np.unique(index)
+    found = evaluator.region(node.regions[numbers[0]], [], environment)
+    for number in numbers[1:]:
+        results = evaluator.region(node.regions[number], [], environment)
+        found = [_chosen(index == number, new, old) for new, old in zip(results, found, strict=True)]
+    if isinstance(operands[0], Known):
+        return found
+    return [Drawn(held.array, held.parts) for held in found]  # an argument decides, whatever the branches are
 
 
 RULES: dict[str, Rule] = {

@@ -1,0 +1,87 @@
+"""The arithmetic of NumPy: integers, booleans and constants in the program's own types. Arrays have an axis of draws.
+
+Divisions by zero and shifts beyond the bits are those of StableHLO's interpreter and XLA:CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusionlab.equivalence.exact.values import Array
+
+METHODS = {
+    **{name: name for name in ("add", "divide", "maximum", "minimum", "multiply", "negate", "sign", "subtract")},
+    **{"abs": "absolute", "and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor"},
+}
+"""The methods of an arithmetic by the names of ops."""
+COMMUTATIVE = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
+"""Those that a reduction or a scatter may combine by."""
+_COMPARISONS: dict[str, Callable[[Array, Array], Any]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+def _unsigned(x: Array) -> Array:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+class Machine:
+    """An arithmetic; the prime field and, in the tests, float64 are the others."""
+
+    add, subtract, multiply, negate, absolute, sign = np.add, np.subtract, np.multiply, np.negative, np.abs, np.sign
+    maximum, minimum, is_finite, power = np.maximum, np.minimum, np.isfinite, np.power
+    bitwise_and, bitwise_or, bitwise_xor, bitwise_not = np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.bitwise_not
+
+    def divide(self, x: Array, y: Array) -> Array:
+        """Integers divided towards zero."""
+        divisor = np.where(y == 0, 1, y)
+        quotient = np.abs(x) // np.abs(divisor) * np.sign(x) * np.sign(divisor) if x.dtype.kind == "i" else x // divisor
+        return np.where(y == 0, -1 if x.dtype.kind == "i" else np.iinfo(x.dtype).max, quotient)
+
+    def compare(self, direction: str, x: Array, y: Array) -> Array:
+        """Booleans; ``direction`` is StableHLO's: EQ, NE, LT, LE, GT or GE."""
+        return np.asarray(_COMPARISONS[direction](x, y))
+
+    def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return np.asarray(x.sum(axes, dtype=x.dtype))
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """[..., m, k] @ [..., k, n] in 64 bits, of which the result's type keeps what it has."""
+        return np.asarray(x.astype(np.int64) @ y.astype(np.int64))
+
+    def key(self, x: Array) -> Array:
+        """What a sort orders by."""
+        return x
+
+    def function(self, name: str, x: Array) -> Array:
+        """The value at x of the op ``name``, without its dialect."""
+        if name == "popcnt":
+            return np.asarray(np.bitwise_count(_unsigned(x)))
+        bits, left = np.zeros(x.shape, np.int64), _unsigned(x).astype(np.uint64)
+        while left.any():
+            bits, left = bits + (left != 0), left >> np.uint64(1)
+        return np.asarray(8 * x.dtype.itemsize - bits)  # count_leading_zeros
+
+    def function_of_two(self, name: str, x: Array, y: Array) -> Array:
+        """The same of two arguments."""
+        if name == "remainder":
+            return np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
+        bits = 8 * x.dtype.itemsize
+        inside = (y >= 0) & (y < bits)
+        by = np.where(inside, y, 0).astype(x.dtype)
+        if name == "shift_left":
+            return np.where(inside, x << by, 0)
+        if name == "shift_right_arithmetic":
+            return np.where(inside, x >> by, np.where(x < 0, -1, 0))
+        return np.where(inside, _unsigned(x) >> _unsigned(by), 0)  # shift_right_logical
+
+
+MACHINE = Machine()
