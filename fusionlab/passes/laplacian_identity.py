@@ -26,11 +26,11 @@ from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_nodes
 from fusionlab.codegen.trips import batched_loop, raise_trips
-from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.evaluation import Evaluator, same_draws
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
-from fusionlab.equivalence.exact.undefined import FieldWithUndefined
+from fusionlab.equivalence.exact.undefined import FieldWithGuards, FieldWithUndefined
 from fusionlab.equivalence.exact.values import Array, Drawn, Uncovered
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
@@ -55,8 +55,10 @@ FEW_ENOUGH = 64
 _MOST_WALKERS = 16
 _FLOPS = 1e8
 """Walkers that are evaluated: as many as have together about so many FLOPs in the program, up to this number."""
-_SHARES = ((1.0, 0.0, 0.75), (0.5,))
-"""For each prime one draw each: with what probability it is steered to make a value of predicates non-zero."""
+_DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
+"""For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
+
+Those of odd seeds have values that pass for NaN or infinity."""
 _DENOMINATORS = (1, 2, 4, 8, 16)
 _MOST_NUMERATOR = 64
 """Of a constant factor that is a fraction."""
@@ -239,8 +241,9 @@ class Identification:
         every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
         factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
-        for p, shares in zip(primes(len(_SHARES)), _SHARES, strict=True):
-            for [evaluator] in evaluators(p, len(shares), shares, 1, self.rounds):
+        for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
+            seeds, shares = zip(*draws, strict=True)
+            for [evaluator] in evaluators(FieldWithGuards(p, seeds), shares, 1, self.rounds):
                 results = self._results(function, evaluator)
                 for which, at in list(factors):
                     pair = _factors(results.sums[which], results.laps[at], results.squares[at], p)
@@ -264,7 +267,7 @@ class Identification:
             arguments = drawn_arguments(function, evaluator)
             if change is not None:
                 arguments = [Drawn(change(at, held.array)) for at, held in enumerate(arguments)]
-            found = evaluator.outputs(function, arguments)
+            found = same_draws(evaluator.outputs(function, arguments))
         except Uncovered as error:
             raise RaiseError(f"{subject(self.question)} has no exact meaning: {error}") from error
         parts = iter(found)

@@ -61,6 +61,12 @@ _SCALED = op("multiply", number("pi"), "x")
 _IS_ZERO = op("compare", "x", 0.0)
 _SAFE = op("select", _IS_ZERO, 1.0, _SCALED)
 
+
+def _of_base_two(dtype: type[np.floating[Any]]) -> Op:
+    ln2, per_ln2 = float(dtype(np.log(2))), float(dtype(1 / np.log(2)))
+    return op("multiply", per_ln2, op("log_plus_one", op("exponential", op("multiply", ln2, _SIZE))))
+
+
 _PATTERNS = (
     _Pattern(
         op("divide", 1.0, op("add", 1.0, op("exponential", op("negate", "x")))),
@@ -77,6 +83,15 @@ _PATTERNS = (
         jnp.logaddexp,
         ("x", "y"),
         "NE",
+    ),
+    *(
+        _Pattern(
+            op("select", _IS_NAN, op("add", "x", "y"), op("add", op("maximum", "x", "y"), _of_base_two(dtype))),
+            jnp.logaddexp2,
+            ("x", "y"),
+            "NE",
+        )
+        for dtype in (np.float32, np.float64)
     ),
     _Pattern(
         op("select", _IS_ZERO, op("add", op("multiply", _SCALED, 0.0), 1.0), op("divide", op("sine", _SAFE), _SAFE)),

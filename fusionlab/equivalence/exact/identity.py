@@ -82,7 +82,7 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
     try:
         for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
             draws, used = draws + POINTS, used + 1
-            for first, second in evaluators(p, POINTS, shares):
+            for first, second in evaluators(PrimeField(p, range(POINTS)), shares):
                 expected, found = _outputs(original, first), _outputs(rewritten, second)
                 called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found)) is not None:
@@ -96,14 +96,13 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
 
 
 def evaluators(
-    p: int, points: int, shares: Sequence[float], programs: int = 2, rounds: int = ROUNDS
+    field: PrimeField, shares: Sequence[float], programs: int = 2, rounds: int = ROUNDS
 ) -> Iterator[Sequence[Evaluator]]:
-    """Evaluators of the programs under a random order, then, where they combine predicates, under steered ones.
+    """Evaluators of the programs over ``field``, then, where predicates are combined, over it under steered orders.
 
     The predicates of all programs are steered; where their wishes differ, each has its own at some of the points.
     Other differences are compared under a steered order than before, which is steered once more.
     """
-    field = PrimeField(p, range(points))
     wishes: list[dict[float, bool]] = [{} for _ in shares]
     for _ in range(rounds):
         trackers = [Tracker(field, RULES, shares) for _ in range(programs)]

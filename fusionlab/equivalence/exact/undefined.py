@@ -1,7 +1,8 @@
-"""A prime field in which what is undefined stays so: 1 / 0 is NaN, and so is what is computed from it.
+"""Prime fields with NaN: one in which random values pass for NaN and infinity, and one in which 1 / 0 is NaN.
 
-For exactly tied inputs, at which programs divide by zero and select what they return instead. Elsewhere a residue of
-zero is a coincidence, and the field's 1 / 0 = 0 as good as any number.
+No residue is NaN: what a program selects where a value is not finite is never seen in ``PrimeField``. And at exactly
+tied inputs programs divide by zero, and select what they return instead; elsewhere a residue of zero is a coincidence,
+and the field's 1 / 0 = 0 as good as any number.
 """
 
 from __future__ import annotations
@@ -15,6 +16,20 @@ from fusionlab.equivalence.exact.values import Array
 
 _POLES = frozenset(("log", "rsqrt", "digamma", "lgamma"))
 """Functions that are not finite at zero."""
+
+
+class FieldWithGuards(PrimeField):
+    """As PrimeField; in draws of odd seeds, random thirds of the values pass for NaN and for infinity."""
+
+    def is_nan(self, x: Array) -> Array:
+        return super().is_nan(x) | self._passes("is nan", x)
+
+    def is_infinite(self, x: Array) -> Array:
+        return super().is_infinite(x) | self._passes("is infinite", np.abs(x))
+
+    def _passes(self, name: str, x: Array) -> Array:
+        share = np.array([0.35 if seed % 2 else 0.0 for seed in self.seeds]).reshape(-1, *(1,) * (x.ndim - 1))
+        return np.asarray(np.abs(self.function(name, x)) < share * self.half)
 
 
 class FieldWithUndefined(PrimeField):
@@ -34,9 +49,6 @@ class FieldWithUndefined(PrimeField):
 
     def is_nan(self, x: Array) -> Array:
         return np.isnan(x)
-
-    def is_infinite(self, x: Array) -> Array:
-        return np.asarray(np.abs(x) == self.infinity)
 
     def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
         undefined = np.isnan(x)
