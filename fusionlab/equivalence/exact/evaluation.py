@@ -151,7 +151,9 @@ class Computed:
             if folds and all(isinstance(operand, Known) for operand in operands):
                 with np.errstate(all="ignore"):
                     each = _listed(formula(MACHINE, *(o.constant[None] for o in operands)))  # type: ignore[union-attr]
-                found: list[Held] = [evaluator.known(a[0].astype(t, copy=False)) for a, t in zip(each, dtypes, strict=True)]
+                found: list[Held] = [
+                    evaluator.known(a[0].astype(t, copy=False)) for a, t in zip(each, dtypes, strict=True)
+                ]
                 if not (self.ring and floats):
                     return found
                 [exact] = _listed(formula(arithmetic, *(operand.array for operand in operands)))
