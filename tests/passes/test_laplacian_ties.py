@@ -179,7 +179,7 @@ def assert_true(found, truth):
         np.testing.assert_allclose(ours / size, theirs / size, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "max" else n for n in FUNCTIONS])
 def test_tied_coalescent_and_far_geometries(name, lowered, run_raised):
     program, truth = program_and_truth(total(FUNCTIONS[name]), lowered)
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
