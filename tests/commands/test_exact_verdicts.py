@@ -56,7 +56,7 @@ each = pytest.mark.parametrize(
 )  # fmt: skip
 of_one = pytest.mark.parametrize("arguments", [IDENTICAL], indirect=True)
 pytestmark = pytest.mark.usefixtures("exact_checks")
-KEYS = {"result", "draws", "primes", "error_probability", "reason", "first_difference", "walkers"}
+KEYS = {"result", "draws", "primes", "error_probability", "reason", "first_difference", "walkers", "at_ties"}
 
 
 def require_exact(verdict, result):

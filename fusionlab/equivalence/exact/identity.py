@@ -13,7 +13,8 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import Tracker
-from fusionlab.equivalence.exact.values import Array, Held, Known, Uncovered
+from fusionlab.equivalence.exact.undefined import TIES, FieldWithUndefined, tied
+from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, source_of
 from fusionlab.hlo.program import Program
 
@@ -36,7 +37,8 @@ class Identity:
     ``not-identical``: they differ, which ``reason`` counts, the first time in what ``first_difference`` names; no proof
     that the programs differ as functions of real numbers, because an identity of functions may be missing.
     ``not-covered``: something in them has no exact meaning (``reason``). ``walkers`` is the number of walkers at
-    which the programs were compared, None where that was their own shapes.
+    which the programs were compared, None where that was their own shapes. ``at_ties`` tells, of identical programs,
+    how they differ where inputs are exactly tied and the original is defined; empty where they do not.
     """
 
     result: Literal["identical", "not-identical", "not-covered"]
@@ -46,6 +48,7 @@ class Identity:
     reason: str = ""
     first_difference: str = ""
     walkers: int | None = None
+    at_ties: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,6 +65,7 @@ class Identity:
             return (
                 f"identical: all outputs{walkers} equal in {self.draws} draws over {self.primes} primes, under random "
                 f"and steered predicates (chance of error below {self.error_probability:.0e})"
+                + (f", but where inputs are exactly tied {self.at_ties}" if self.at_ties else "")
             )
         where = f"; the first value that differs: {self.first_difference}" if self.first_difference else ""
         return f"{self.result}: {self.reason}{where}"
@@ -92,7 +96,17 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
                     return Identity("not-identical", draws, used, 1.0, difference, where)
     except Uncovered as error:
         return Identity("not-covered", draws, used, 1.0, str(error))
-    return Identity("identical", draws, used, (DEGREE / min(primes(used))) ** draws)
+    return Identity(
+        "identical", draws, used, (DEGREE / min(primes(used))) ** draws, at_ties=_at_ties(original, rewritten)
+    )
+
+
+def _at_ties(original: FlatFunction, rewritten: FlatFunction) -> str:
+    """The first output that differs at tied inputs, in words, among the elements that are defined in the original."""
+    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), RULES)
+    arguments = [Drawn(tied(at, held.array)) for at, held in enumerate(drawn_arguments(original, evaluator))]
+    expected, found = (evaluator.outputs(function, arguments) for function in (original, rewritten))
+    return _difference(expected, [np.where(np.isnan(x), x, y) for x, y in zip(expected, found, strict=True)]) or ""
 
 
 def evaluators(
@@ -131,7 +145,7 @@ def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | N
 def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None:
     """The first output that differs and its number of differing elements, in words; None where all are equal."""
     for index, (x, y) in enumerate(zip(expected, found, strict=True)):
-        differing = x != y
+        differing = (x != y) & ~(np.isnan(x) & np.isnan(y))
         if differing.any():
             return f"output {index} differs at {int(differing.sum())} of {differing.size} elements"
     return None

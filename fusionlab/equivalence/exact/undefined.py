@@ -57,3 +57,21 @@ class FieldWithUndefined(PrimeField):
         found = super()._looked_up(table, np.where(undefined, 0.0, x))
         found[np.broadcast_to(undefined, found.shape)] = np.nan
         return found
+
+
+TIES = ("small integers", "zeros among them", "equal halves", "every other argument zero")
+"""What is tied in the arguments of each draw."""
+
+
+def tied(number: int, array: Array) -> Array:
+    """The argument ``number`` [draws, ...], tied in a way of its own in each of the draws ``TIES``."""
+    if array.dtype.kind not in "fc":
+        return array
+    array = array.copy()
+    array[0] = array[0].real % 3 - 1
+    array[1] = np.where(array[1].real % 2 == 0, 0, array[1])
+    flat = array[2].reshape(-1)
+    flat[flat.size - flat.size // 2 :] = flat[: flat.size // 2]
+    array[2] = flat.reshape(array[2].shape)
+    array[3] = array[3] if number % 2 else 0
+    return array

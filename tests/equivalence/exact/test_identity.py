@@ -198,3 +198,29 @@ def test_random_numbers_are_named(lowered):
     identity = compare_exactly(program, program)
     assert identity.result == "not-covered"
     assert identity.reason.startswith("stablehlo.rng, which has an effect")
+
+
+TIES = {
+    "slopes at zero": (jax.grad(lambda x: jax.nn.relu(x).sum()), jax.grad(lambda x: jnp.maximum(x, 0).sum())),
+    "a guard at zero": (lambda x: jnp.where(x == 0, 0, jnp.sin(x) / jnp.where(x == 0, 1, x)), lambda x: jnp.sin(x) / x),
+    "equal elements": (lambda x: jnp.where(x == x[:, ::-1], 1, x), lambda x: x),
+}
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_what_differs_at_ties_only_is_told_apart(name, lowered):
+    """Of the original and itself nothing is told."""
+    x = np.ones((3, 4), np.float32)
+    first, second = (lowered(function, x) for function in TIES[name])
+    found = compare_exactly(first, second)
+    assert found.result == "identical"
+    assert "output 0 differs" in found.at_ties
+    assert f"but where inputs are exactly tied {found.at_ties}" in found.line
+    assert not compare_exactly(first, first).at_ties
+
+
+def test_where_the_original_is_undefined_nothing_is_told(lowered):
+    x = np.ones((3, 4), np.float32)
+    quotient, one = lowered(lambda x: x / x, x), lowered(lambda x: jnp.ones_like(x), x)
+    assert compare_exactly(quotient, one).at_ties == ""
+    assert "differs" in compare_exactly(one, quotient).at_ties
