@@ -26,7 +26,7 @@ from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_nodes
 from fusionlab.codegen.trips import batched_loop, raise_trips
-from fusionlab.equivalence.exact.evaluation import Evaluator, same_draws
+from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, same_draws
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
@@ -241,9 +241,10 @@ class Identification:
         every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
         factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
+        formulas: dict[Node, Formula] = {}
         for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
             seeds, shares = zip(*draws, strict=True)
-            for [evaluator] in evaluators(FieldWithGuards(p, seeds), shares, 1, self.rounds):
+            for [evaluator] in evaluators(FieldWithGuards(p, seeds), shares, formulas, 1, self.rounds):
                 results = self._results(function, evaluator)
                 for which, at in list(factors):
                     pair = _factors(results.sums[which], results.laps[at], results.squares[at], p)

@@ -1,11 +1,7 @@
-"""Find which value of a program a sum over directions is the Laplacian of, by evaluating both.
+"""Find which value of a program a sum over directions is the Laplacian of, by evaluating both exactly.
 
-A replay gives y = sum_k d^2 F / d x_k^2 of some value F of the program at some positions x. Neither is named anywhere.
-Every candidate for F has its Laplacian computed forwards, in float64 on a few walkers, beside the sum as it stands.
-F is accepted when the two agree, up to one constant factor, at every walker of several draws: positions near and far,
-electrons exchanged, fresh parameters each time, so that both signs of psi and different pivots occur. Two such
-programs that are equal at random points are equal on the branches that these points take; ``branch_cover`` sees to it
-that these are all branches.
+A replay computes y = sum_k d^2 F / d x_k^2 of some value F of the program at some positions x. Neither is named.
+Here are the candidates for x and F; ``laplacian_identity`` evaluates them, in prime fields.
 """
 
 from __future__ import annotations

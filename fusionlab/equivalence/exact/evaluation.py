@@ -37,7 +37,8 @@ class Evaluator:
     """Runs nodes by ``rules``, one per op; what a node's attributes say is read at its first run.
 
     An op without a rule is an uninterpreted function of its whole operands: two programs that call it alike agree.
-    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results.
+    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results. ``formulas`` are those
+    that other evaluators of the same programs have read.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class Evaluator:
         arithmetic: Any,
         rules: Mapping[str, Rule],
         watch: Callable[[Node, Sequence[Held]], None] | None = None,
+        formulas: dict[Node, Formula] | None = None,
     ) -> None:
         self.arithmetic, self.rules, self.watch = arithmetic, rules, watch
+        self.formulas = {} if formulas is None else formulas
         self.uncovered: set[str] = set()
         self._steps: dict[Node, Step] = {}
         self._free: dict[Region, list[Value]] = {}
@@ -142,7 +145,9 @@ class Computed:
     ring: bool = False
 
     def step(self, node: Node, evaluator: Evaluator) -> Step:
-        formula, dtypes = self.read(node), [dtype_of(value) for value in node.results]
+        if node not in evaluator.formulas:
+            evaluator.formulas[node] = self.read(node)
+        formula, dtypes = evaluator.formulas[node], [dtype_of(value) for value in node.results]
         floats = is_float(dtype_of(node.operands[0]))
         arithmetic = evaluator.arithmetic if floats else MACHINE
         folds, places = self.folds or not floats, range(len(node.operands))[slice(*self.carrying)]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.evaluation import Evaluator, Formula
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import Tracker
@@ -83,10 +83,11 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
         return Identity("not-identical", 0, 0, 1.0, unlike)
     draws = used = 0
     called: set[str] = set()
+    formulas: dict[Node, Formula] = {}
     try:
         for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
             draws, used = draws + POINTS, used + 1
-            for first, second in evaluators(PrimeField(p, range(POINTS)), shares):
+            for first, second in evaluators(PrimeField(p, range(POINTS)), shares, formulas):
                 expected, found = _outputs(original, first), _outputs(rewritten, second)
                 called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found)) is not None:
@@ -97,20 +98,20 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
     except Uncovered as error:
         return Identity("not-covered", draws, used, 1.0, str(error))
     return Identity(
-        "identical", draws, used, (DEGREE / min(primes(used))) ** draws, at_ties=_at_ties(original, rewritten)
+        "identical", draws, used, (DEGREE / min(primes(used))) ** draws, at_ties=_at_ties(original, rewritten, formulas)
     )
 
 
-def _at_ties(original: FlatFunction, rewritten: FlatFunction) -> str:
+def _at_ties(original: FlatFunction, rewritten: FlatFunction, formulas: dict[Node, Formula]) -> str:
     """The first output that differs at tied inputs, in words, among the elements that are defined in the original."""
-    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), RULES)
+    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), RULES, formulas=formulas)
     arguments = [Drawn(tied(at, held.array)) for at, held in enumerate(drawn_arguments(original, evaluator))]
     expected, found = (evaluator.outputs(function, arguments) for function in (original, rewritten))
     return _difference(expected, [np.where(np.isnan(x), x, y) for x, y in zip(expected, found, strict=True)]) or ""
 
 
 def evaluators(
-    field: PrimeField, shares: Sequence[float], programs: int = 2, rounds: int = ROUNDS
+    field: PrimeField, shares: Sequence[float], formulas: dict[Node, Formula], programs: int = 2, rounds: int = ROUNDS
 ) -> Iterator[Sequence[Evaluator]]:
     """Evaluators of the programs over ``field``, then, where predicates are combined, over it under steered orders.
 
@@ -119,7 +120,7 @@ def evaluators(
     """
     wishes: list[dict[float, bool]] = [{} for _ in shares]
     for _ in range(rounds):
-        trackers = [Tracker(field, RULES, shares) for _ in range(programs)]
+        trackers = [Tracker(field, RULES, shares, formulas) for _ in range(programs)]
         yield trackers
         before, wishes = wishes, []
         for at, held in enumerate(before):
@@ -129,7 +130,7 @@ def evaluators(
         if wishes == before:
             return
         field = field.steered(wishes)
-    yield [Evaluator(field, RULES) for _ in range(programs)]
+    yield [Evaluator(field, RULES, formulas=formulas) for _ in range(programs)]
 
 
 def _outputs(function: FlatFunction, evaluator: Evaluator) -> list[Array]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.equivalence.exact.evaluation import Evaluator, Rule, dtype_of
+from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, Rule, dtype_of
 from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.machine import METHODS
 from fusionlab.equivalence.exact.rules.elementwise import aligned
@@ -47,8 +47,14 @@ class Tracker(Evaluator):
 
     arithmetic: PrimeField
 
-    def __init__(self, field: PrimeField, rules: Mapping[str, Rule], shares: Sequence[float]) -> None:
-        super().__init__(field, rules)
+    def __init__(
+        self,
+        field: PrimeField,
+        rules: Mapping[str, Rule],
+        shares: Sequence[float],
+        formulas: dict[Node, Formula] | None = None,
+    ) -> None:
+        super().__init__(field, rules, formulas=formulas)
         self.shares = np.resize(shares, len(field.seeds))
         self.wishes: list[dict[float, bool]] = [{} for _ in shares]
         self._random = np.random.default_rng([field.p, *field.seeds])
