@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pass_time import CompileClock, pass_seconds
+from pass_time import pass_seconds
 from rows import Row
 
 from fusionlab.bytesize import ByteSize
@@ -89,14 +89,9 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
 
 
 def timed_rewrite(program: Program, pipeline: str, given: Circumstances) -> tuple[Result, Row]:
-    """The passes' result and their seconds, without XLA's compiles: those for the target, and those for the CPU.
-
-    The latter are of the trial program by which a pass finds what a replay differentiates; tracing, lowering and
-    running it is the pass's own time.
-    """
-    with CompileClock() as clock:
-        result, pass_s = rewrite(program, parse_pipeline(pipeline), given)
-    return result, {"pass_s": round(pass_s - clock.wall_s, 2), "trial_compile_s": round(clock.wall_s, 2)}
+    """The passes' result and their seconds, without XLA's compiles for the target."""
+    result, pass_s = rewrite(program, parse_pipeline(pipeline), given)
+    return result, {"pass_s": round(pass_s, 2)}
 
 
 def _words(result: Result) -> list[str]:

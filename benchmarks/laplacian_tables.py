@@ -99,17 +99,13 @@ def _pass(systems: Systems) -> str:
             _number(sides, "replay", "stablehlo_ops"),
             _shown(seconds, 1),
             _shown(None if not ops or seconds is None else 1e3 * seconds / ops, 2),
-            _number(sides, "pass", "trial_compile_process_s", digits=1),
             _number(sides, "fused", "pass_s", digits=1),
             _number(sides, "fused", "stablehlo_ops"),
             f"`{fused['pipeline']}`" if fused.get("pipeline") else "-",
             str(sides.get("verdict", {}).get("verdict", "-")),
         ]
 
-    header = (
-        "StableHLO ops before|process s|process s per 1,000 ops|XLA's compile of the trial, process s|wall s|ops after|"
-        "chosen|equivalence"
-    )
+    header = "StableHLO ops before|process s|process s per 1,000 ops|wall s|ops after|chosen|equivalence"
     return _table(header, systems, line)
 
 
