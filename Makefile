@@ -28,6 +28,8 @@ WORKERS ?= 2
 PYTEST_OPTIONS ?=
 XDIST := --numprocesses $(WORKERS) --dist loadfile
 IN_ORDER := --no-loadscope-reorder
+# NumPy's products in every process of the tests: threads of several wait for one another.
+export OPENBLAS_NUM_THREADS ?= 1
 # What XLA compiled in one tier is not compiled again in another; a changed source begins afresh.
 export FUSIONLAB_TEST_CACHE ?= $(CURDIR)/build/test-cache
 

@@ -46,11 +46,13 @@ def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[list[str
     """The command line of ``python -m module arguments`` and its environment.
 
     The process finds fusionlab where this one does, installed or not, and no module in the folder where it is started:
-    beside a file that others made there may be a ``json.py`` that they made too.
+    beside a file that others made there may be a ``json.py`` that they made too. Its BLAS has one thread: several wait
+    for one another where other work runs, which took five times as long for small matrices.
     """
     source = str(Path(__file__).resolve().parents[1])
     paths = [source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # an empty one is that folder
-    return [sys.executable, "-P", "-m", module, *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return [sys.executable, "-P", "-m", module, *arguments], environment
 
 
 def tied_to_its_maker(command: Sequence[str]) -> list[str]:
