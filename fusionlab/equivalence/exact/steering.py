@@ -27,7 +27,7 @@ from fusionlab.hlo.flat import Node, Value
 
 MIXED = np.inf
 """In place of a difference: several predicates decide."""
-_ALL, _NONE = 0.35, 0.6
+_ALL, _NONE = 1 / 3, 2 / 3
 """Of the reductions of a draw so many are to be all true, so many (the rest up to this) none; others by a share."""
 
 ELEMENTWISE = frozenset(
@@ -159,7 +159,9 @@ class Tracker(Evaluator):
         assert isinstance(found, Drawn)
         if isinstance(operand, Tracked):
             shape = tuple(1 if axis in axes else n for axis, n in enumerate(operand.array.shape))
-            chance = self._random.random(shape)
+            # Each is all true in one of three steered draws, and none in another: left to chance alone, one reduction in
+            # fourteen would never be all true.
+            chance = (self._random.random((1, *shape[1:])) + _of_rank(np.arange(shape[0]) / 3, len(shape))) % 1
             share = np.where(chance < _ALL, 1.0, np.where(chance < _NONE, 0.0, self._random.random(shape)))
             self.wish(operand, np.ones(operand.array.shape, bool), operand.difference, share)
         mixed = np.full(found.array.shape, MIXED)

@@ -54,7 +54,8 @@ def _reduce(node: Node, evaluator: Evaluator) -> Step:
         parts = last(x)
         for at in range(count):
             found = function(found, parts[..., at])
-        return np.broadcast_to(found, (max(len(x), len(initial)), *shape))
+        # A maximum of residues that are the same in all draws is not, under an order of each draw's own.
+        return np.broadcast_to(found, (max(len(x), len(initial), len(found)), *shape))
 
     def by_region(operands: Sequence[Held], environment: Environment) -> list[Held]:
         arrays = [last(evaluator.lifted(o, v)) for o, v in zip(operands[:half], node.operands[:half], strict=True)]
