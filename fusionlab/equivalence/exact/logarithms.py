@@ -47,11 +47,9 @@ def with_logarithms(node: Node, step: Step, arithmetic: Any) -> Step:
 def _of_log(node: Node, step: Step, arithmetic: Any) -> Step:
     def run(operands: Sequence[Held], environment: Environment) -> list[Held]:
         [found] = step(operands, environment)
-        if isinstance(operands[0], Known):
-            return [found]
-        x = operands[0].array
+        x = arithmetic.embedded(operands[0].array) if isinstance(operands[0], Known) else operands[0].array
         argument = arithmetic.add(x, np.ones(1)) if node.name == "stablehlo.log_plus_one" else x
-        return [Drawn(found.array, (found.array, argument))]
+        return [Drawn(found.array, (found.array, np.broadcast_to(argument, found.array.shape)))]
 
     return run
 
