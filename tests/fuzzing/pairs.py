@@ -95,15 +95,16 @@ def lowered(pairs: Sequence[Pair]) -> tuple[FlatFunction, FlatFunction]:
     return of([pair.first for pair in pairs]), of([pair.second for pair in pairs])
 
 
-def alone(function: FlatFunction, output: int) -> FlatFunction:
-    """``function`` with one of its outputs and what that needs."""
-    needed = {function.returns[output]}
+def with_outputs(function: FlatFunction, places: Sequence[int]) -> FlatFunction:
+    """``function`` with some of its outputs and what they need."""
+    returns = tuple(function.returns[place] for place in places)
+    needed = set(returns)
     nodes = []
     for node in reversed(function.nodes):
-        if needed.intersection(node.results):
+        if not needed.isdisjoint(node.results):
             nodes.append(node)
             needed.update(reads(node))
-    return FlatFunction(function.arguments, nodes[::-1], (function.returns[output],), function.name, function.module)
+    return FlatFunction(function.arguments, nodes[::-1], returns, function.name, function.module)
 
 
 class Comparison:
@@ -113,26 +114,27 @@ class Comparison:
         self.fields = [PrimeField(p, range(points)) for p in primes(len(SHARES))]
 
     def differing(self, first: FlatFunction, second: FlatFunction) -> list[bool]:
-        """For each output, whether it is not identical in both functions."""
-        found = np.zeros(len(first.returns), bool)
+        """For each output, whether it is not identical in both functions; what differs once is evaluated no more."""
+        left = list(range(len(first.returns)))
         with np.errstate(all="ignore"):
-            for evaluators in self._evaluators():
-                outputs = [
-                    evaluator.outputs(function, drawn_arguments(function, evaluator))
-                    for function, evaluator in zip((first, second), evaluators, strict=True)
-                ]
-                found |= [bool((x != y).any()) for x, y in zip(*outputs, strict=True)]
-        return found.tolist()
+            for field, shares in zip(self.fields, SHARES, strict=True):
+                trackers = [Tracker(field, RULES, shares) for _ in range(2)]
+                left = self._equal(first, second, left, trackers)
+                both = zip(trackers[0].wishes, trackers[1].wishes, strict=True)
+                wishes = [{**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in enumerate(both)]
+                if left and any(wishes):
+                    steered = field.steered(wishes)
+                    left = self._equal(first, second, left, [Evaluator(steered, RULES) for _ in range(2)])
+        return [at not in set(left) for at in range(len(first.returns))]
 
-    def _evaluators(self) -> Iterator[tuple[Evaluator, Evaluator]]:
-        for field, shares in zip(self.fields, SHARES, strict=True):
-            trackers = [Tracker(field, RULES, shares) for _ in range(2)]
-            yield trackers[0], trackers[1]
-            both = zip(trackers[0].wishes, trackers[1].wishes, strict=True)
-            wishes = [{**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in enumerate(both)]
-            if any(wishes):
-                steered = field.steered(wishes)
-                yield Evaluator(steered, RULES), Evaluator(steered, RULES)
+    def _equal(
+        self, first: FlatFunction, second: FlatFunction, left: Sequence[int], evaluators: Sequence[Evaluator]
+    ) -> list[int]:
+        outputs = []
+        for function, evaluator in zip((first, second), evaluators, strict=True):
+            view = with_outputs(function, left)
+            outputs.append(evaluator.outputs(view, drawn_arguments(view, evaluator)))
+        return [at for at, x, y in zip(left, *outputs, strict=True) if not (x != y).any()]
 
 
 def distance(first: FlatFunction, second: FlatFunction) -> float:
@@ -141,17 +143,17 @@ def distance(first: FlatFunction, second: FlatFunction) -> float:
     What is no more than a hundred times what the outputs themselves change by, when the arguments change in the last
     bits, is rounding: 0 there.
     """
-    random, scales = np.random.default_rng(0), np.resize(SCALES, 64)
+    random, scales = np.random.default_rng(0), np.resize(SCALES, _REAL_POINTS)
     given = []
     for value in first.arguments:
-        array = random.standard_normal((64, *value.type.shape)) * scales.reshape(-1, *(1,) * len(value.type.shape))
+        array = random.standard_normal((_REAL_POINTS, *value.type.shape)) * scales.reshape(-1, *(1,) * len(value.type.shape))
         array[::2] = np.abs(array[::2])
         given.append(array)
     found: list[Any] = []
     with np.errstate(all="ignore"):
         for _ in range(3):
             near = [array * (1 + 1e-14 * random.standard_normal(array.shape)) for array in given]
-            at = [Evaluator(Reals(), RULES).outputs(f, [Drawn(a.copy()) for a in near])[0] for f in (first, second)]
+            at = [Evaluator(_Points(), RULES).outputs(f, [Drawn(a.copy()) for a in near])[0] for f in (first, second)]
             found.append(np.broadcast_arrays(*at))
         x, y = found[0]
         rounded = np.max([np.abs(other - one) for others in found[1:] for other, one in zip(others, (x, y), strict=True)], 0)
@@ -161,6 +163,15 @@ def distance(first: FlatFunction, second: FlatFunction) -> float:
     return float(apart[finite].max()) if finite.any() else float("nan")
 
 
+class _Points(Reals):
+    """Numbers of many points at once."""
+
+    def pivot_size(self, x: Any) -> Any:
+        size = np.abs(x)
+        return size if len(size) > 1 else np.repeat(size, _REAL_POINTS, 0)
+
+
+_REAL_POINTS = 64
 _ROUNDED = 1e-8
 """Values that are below this in float64 can be roundings of zero."""
 SURELY = 1e-7
@@ -177,7 +188,7 @@ def judged(
         return "equal: identical" if pair.is_claimed else "unclaimed: identical", {}
     if not pair.edit and not pair.is_claimed:
         return "unclaimed: not identical", {}
-    views = alone(functions[0], at), alone(functions[1], at)
+    views = with_outputs(functions[0], [at]), with_outputs(functions[1], [at])
     apart = distance(*views)
     if pair.edit and not apart > SURELY:
         kind = "edited: identical, and equal in float64"
