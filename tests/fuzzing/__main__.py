@@ -136,7 +136,9 @@ def main() -> int:
     parser.add_argument("--replays", type=int, default=80)
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--processes", type=int, default=2, help="Readers of damaged files, or comparers of pairs, at a time.")
+    parser.add_argument(
+        "--processes", type=int, default=2, help="Readers of damaged files, or comparers of pairs, at a time."
+    )
     parser.add_argument("--out", type=Path, default=Path("studies/fuzzing.json"))
     given = parser.parse_args()
     deadline = time.monotonic() + 60 * given.minutes

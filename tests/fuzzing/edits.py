@@ -20,7 +20,6 @@ from tests.fuzzing.expressions import (
     broadcast,
     constant,
     quantified,
-    reduction,
     replaced,
     selected,
     taken,

@@ -196,7 +196,9 @@ def reduction(op: str, x: Expression, axes: tuple[int, ...]) -> Expression:
 
 def dot(x: Expression, y: Expression, left: int = -1, right: int = 0) -> Expression:
     left, right = left % len(x.shape), right % len(y.shape)
-    free = [n for axis, n in enumerate(x.shape) if axis != left] + [n for axis, n in enumerate(y.shape) if axis != right]
+    free = [n for axis, n in enumerate(x.shape) if axis != left] + [
+        n for axis, n in enumerate(y.shape) if axis != right
+    ]
     return Expression("dot", (x, y), tuple(free), ((left,), (right,)))
 
 

@@ -93,7 +93,11 @@ def _distributed(e: Expression, _: random.Random) -> Expression | None:
 
 def _common_factor(e: Expression, _: random.Random) -> Expression | None:
     """x y + z = (x + z / y) y, for a y that is nowhere zero."""
-    if e.op not in ("add", "sub") or e.operands[0].op != "mul" or e.operands[0].operands[1].op not in ("exp", "logistic"):
+    if (
+        e.op not in ("add", "sub")
+        or e.operands[0].op != "mul"
+        or e.operands[0].operands[1].op not in ("exp", "logistic")
+    ):
         return None
     x, y = e.operands[0].operands
     return mul(binary(e.op, x, div(e.operands[1], y)), y)
@@ -283,7 +287,8 @@ def _split_contraction(e: Expression, _: random.Random) -> Expression | None:
     if len(x.shape) == 2 and len(y.shape) == 1 and left == 1:
         return reduction("sum", mul(x, broadcast(y, x.shape, (1,))), (1,))
     parts = [
-        Expression("dot", (sliced(x, left, a, b), sliced(y, right, a, b)), e.shape, e.detail) for a, b in ((0, 1), (1, n))
+        Expression("dot", (sliced(x, left, a, b), sliced(y, right, a, b)), e.shape, e.detail)
+        for a, b in ((0, 1), (1, n))
     ]
     return add(*parts)
 

@@ -121,7 +121,9 @@ class Comparison:
                 trackers = [Tracker(field, RULES, shares) for _ in range(2)]
                 left = self._equal(first, second, left, trackers)
                 both = zip(trackers[0].wishes, trackers[1].wishes, strict=True)
-                wishes = [{**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in enumerate(both)]
+                wishes = [
+                    {**ours, **theirs} if at % 2 else {**theirs, **ours} for at, (ours, theirs) in enumerate(both)
+                ]
                 if left and any(wishes):
                     steered = field.steered(wishes)
                     left = self._equal(first, second, left, [Evaluator(steered, RULES) for _ in range(2)])
@@ -146,7 +148,9 @@ def distance(first: FlatFunction, second: FlatFunction) -> float:
     random, scales = np.random.default_rng(0), np.resize(SCALES, _REAL_POINTS)
     given = []
     for value in first.arguments:
-        array = random.standard_normal((_REAL_POINTS, *value.type.shape)) * scales.reshape(-1, *(1,) * len(value.type.shape))
+        array = random.standard_normal((_REAL_POINTS, *value.type.shape)) * scales.reshape(
+            -1, *(1,) * len(value.type.shape)
+        )
         array[::2] = np.abs(array[::2])
         given.append(array)
     found: list[Any] = []
@@ -156,7 +160,9 @@ def distance(first: FlatFunction, second: FlatFunction) -> float:
             at = [Evaluator(_Points(), RULES).outputs(f, [Drawn(a.copy()) for a in near])[0] for f in (first, second)]
             found.append(np.broadcast_arrays(*at))
         x, y = found[0]
-        rounded = np.max([np.abs(other - one) for others in found[1:] for other, one in zip(others, (x, y), strict=True)], 0)
+        rounded = np.max(
+            [np.abs(other - one) for others in found[1:] for other, one in zip(others, (x, y), strict=True)], 0
+        )
         apart = np.where(np.abs(x - y) > 100 * rounded, np.abs(x - y) / np.maximum(np.abs(x), np.abs(y)), 0.0)
         apart = np.where((x == y) | (np.maximum(np.abs(x), np.abs(y)) < _ROUNDED), 0.0, apart)
     finite = np.isfinite(apart) & np.isfinite(x) & np.isfinite(y)
@@ -196,14 +202,14 @@ def judged(
         return ("equal: identical" if differs else "edited: not identical"), {}
     else:
         said = compare_functions(*views).result
-        kind = f"edited: {said}" if pair.edit else f"equal: {said}" + (", different in float64" if apart > SURELY else "")
+        kind = (
+            f"edited: {said}" if pair.edit else f"equal: {said}" + (", different in float64" if apart > SURELY else "")
+        )
     words = {"pair": pair.number, "kind": kind, "float64": apart, "edit": pair.edit, "identities": pair.identities}
     return kind, {**words, "first": repr(pair.first)[:1500], "second": repr(pair.second)[:1500]}
 
 
-def _verdicts(
-    pairs: Sequence[Pair], comparison: Comparison
-) -> Iterator[tuple[str, dict[str, Any], Pair, bool]]:
+def _verdicts(pairs: Sequence[Pair], comparison: Comparison) -> Iterator[tuple[str, dict[str, Any], Pair, bool]]:
     """The class of each pair; where the check itself fails, half of the pairs at a time, to find which."""
     functions = lowered(pairs)
     try:
@@ -211,7 +217,12 @@ def _verdicts(
     except Exception as error:
         if len(pairs) == 1:
             words = {"pair": pairs[0].number, "kind": "fault of the check", "error": f"{type(error).__name__}: {error}"}
-            yield "fault of the check", {**words, "first": repr(pairs[0].first), "second": repr(pairs[0].second)}, pairs[0], True
+            yield (
+                "fault of the check",
+                {**words, "first": repr(pairs[0].first), "second": repr(pairs[0].second)},
+                pairs[0],
+                True,
+            )
         else:
             for part in (pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]):
                 yield from _verdicts(part, comparison)
