@@ -448,7 +448,7 @@ def _direction_of_derivative(e: Expression, _: random.Random) -> Expression | No
 
 
 def _rewritten_function(e: Expression, choices: random.Random) -> Expression | None:
-    """A derivative of the same function in other words (of algebra alone: at ties other words have other derivatives)."""
+    """A derivative of the same function in other words (of algebra alone)."""
     if e.op != "derivative":
         return None
     detail: Derivative = e.detail
@@ -571,7 +571,7 @@ def _transposed_determinant(e: Expression, _: random.Random) -> Expression | Non
 
 UNCLAIMED: dict[str, Rewrite] = {
     "exp(a + b) = exp(a) exp(b)": _exponent_of_sum, "softmax without its maximum": _softmax,
-    "exp of softplus": _exponent_of_softplus, "log(a b) = log a + log b": _logarithm_of_product, "max(2 a, 2 b) = 2 max(a, b)": _scaled_extreme,
+    "exp of softplus": _exponent_of_softplus, "log(a b) = log a + log b": _logarithm_of_product, "max(2 a, 2 b) = 2 max(a, b)": _scaled_extreme,  # noqa: E501
     "max(a, max(b, c))": _associated_extreme, "|x| = sqrt(x^2)": _root_of_square,
     "sin^2 = 1 - cos^2": _squared_sine, "log|det| of the transpose": _transposed_determinant,
 }  # fmt: skip

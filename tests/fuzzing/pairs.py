@@ -61,7 +61,7 @@ class Pair:
 
 
 def made(seed: int, number: int) -> Pair:
-    """The pair ``number`` of ``seed``: every other one is edited; of the others, every tenth by unclaimed identities."""
+    """The pair ``number`` of ``seed``: every other one is edited; every tenth of the others is by unclaimed ones."""
     choices = random.Random(f"{seed}/{number}")
     names, most = (tuple(UNCLAIMED), 1) if number % 20 == 2 else (tuple(IDENTITIES), choices.choice((1, 1, 2, 3)))
     used: list[str] = []

@@ -18,7 +18,8 @@ def test_equal_expressions_are_identical_and_edited_ones_are_not(comparison):
     unclaimed = classes.pop("unclaimed: identical", 0) + classes.pop("unclaimed: not identical", 0)
     assert set(classes) == {"equal: identical", "edited: not identical"}, found["looked_into"]
     assert sum(classes.values()) == 160 - same - unclaimed
-    assert same < 16 and unclaimed == 8
+    assert same < 16
+    assert unclaimed == 8
 
 
 def test_a_pair_among_others_has_the_verdict_that_it_has_alone():

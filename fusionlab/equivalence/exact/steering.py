@@ -159,8 +159,8 @@ class Tracker(Evaluator):
         assert isinstance(found, Drawn)
         if isinstance(operand, Tracked):
             shape = tuple(1 if axis in axes else n for axis, n in enumerate(operand.array.shape))
-            # Each is all true in one of three steered draws, and none in another: left to chance alone, one reduction in
-            # fourteen would never be all true.
+            # Each is all true in one of three steered draws, and none in another: left to chance alone, one reduction
+            # in fourteen would never be all true.
             chance = (self._random.random((1, *shape[1:])) + _of_rank(np.arange(shape[0]) / 3, len(shape))) % 1
             share = np.where(chance < _ALL, 1.0, np.where(chance < _NONE, 0.0, self._random.random(shape)))
             self.wish(operand, np.ones(operand.array.shape, bool), operand.difference, share)
