@@ -8,9 +8,10 @@ from tests.fuzzing import pairs
 
 @pytest.fixture(scope="module")
 def comparison():
-    return pairs.Comparison(points=2)
+    return pairs.Comparison(points=3)
 
 
+@pytest.mark.slow
 def test_equal_expressions_are_identical_and_edited_ones_are_not(comparison):
     found = pairs.run(seed=5, first=0, count=160, comparison=comparison)
     classes = dict(found["classes"])
