@@ -118,6 +118,7 @@ class PrimeField:
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
         self._order = _of_powers(p, "square")[None]
+        self._senses = np.array([-1.0 if seed % 4 > 1 else 1.0 for seed in self.seeds])
 
     # Ring operations: exact.
 
@@ -263,7 +264,8 @@ class PrimeField:
         bits ^= bits >> np.uint64(31)
         return np.asarray(bits % np.uint64(self.p)).astype(np.float64) - self.half
 
-    # A random order, invariant under translations: x > y where x - y is a square. Not transitive.
+    # A random order, invariant under translations: x > y where x - y is a square, in some draws where it is none. Not
+    # transitive.
 
     def sign(self, x: Array) -> Array:
         """-1, 0 or 1: whether x is a square, but for the outcomes that ``steered`` prescribes; x / |x| if complex."""
@@ -275,7 +277,8 @@ class PrimeField:
 
     def _ordered(self, x: Array) -> Array:
         at = x % self.p + self.p * np.arange(len(self._order)).reshape(-1, *(1,) * (x.ndim - 1))
-        return self._order.take(at).astype(np.float64)
+        senses = self._senses.reshape(-1, *(1,) * (x.ndim - 1))
+        return self._order.take(at) * senses
 
     def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
         """The first draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
@@ -284,9 +287,9 @@ class PrimeField:
         """
         field = type(self)(self.p, self.seeds[: len(wishes)])
         field._order = np.repeat(self._order, len(wishes) // len(self._order), 0)
-        for own, outcomes in zip(field._order, wishes, strict=True):
+        for own, sense, outcomes in zip(field._order, self._senses, wishes, strict=False):
             at = np.fromiter(outcomes.keys(), np.float64, len(outcomes)).astype(np.intp)
-            signs = np.where(np.fromiter(outcomes.values(), np.bool_, len(outcomes)), 1, -1)
+            signs = np.where(np.fromiter(outcomes.values(), np.bool_, len(outcomes)), sense, -sense)
             own[at], own[-at] = signs, -signs
         return field
 

@@ -18,8 +18,9 @@ from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncove
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, source_of
 from fusionlab.hlo.program import Program
 
-SHARES = ((1.0, 0.0, 0.75), (0.5, 1.0, 0.0))
-"""For each prime its steered points: the probability with which a predicate is steered to make a value non-zero."""
+SHARES = ((1.0, 0.0, 0.75, np.nan), (0.5, np.nan, np.nan, np.nan))
+"""For each prime its steered points: the probability with which a predicate is steered to make a value non-zero; NaN:
+each op has its own."""
 POINTS = 6
 """Draws per prime, each with its own arguments; the first of them are evaluated under a steered order, too."""
 ROUNDS = 2

@@ -31,7 +31,7 @@ from fusionlab.hlo.flat import Node, Value
 
 MIXED = np.inf
 """In place of a difference: several predicates decide."""
-_ALL, _NONE = 0.35, 0.6
+_ALL, _NONE = 1 / 3, 2 / 3
 """Of the reductions of a draw so many are to be all true, so many (the rest up to this) none; others as many as they
 are compared with, or a share."""
 _COUNTS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64")
@@ -42,7 +42,8 @@ ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (*METHODS, "clamp", "com
 class Tracker(Evaluator):
     """An evaluation that collects ``wishes``: for each of the first draws, by difference, whether it is to be positive.
 
-    ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero.
+    ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero; NaN: for each op
+    of its own 0 or 1, so that a term is seen that is behind one conjunction and not behind another.
     """
 
     arithmetic: PrimeField
@@ -125,6 +126,8 @@ class Tracker(Evaluator):
         order, rank = reduced_last(node), found.array.ndim
         shape = tuple(1 if axis in order[rank:] else n for axis, n in enumerate(held.array.shape))
         random, chance, some = (np.asarray(self._random.random(each)) for each in (held.array.shape, shape, shape))
+        # Each is all true in one of three steered draws, and none in another.
+        chance = (chance[:1] + np.arange(len(chance)).reshape(-1, *(1,) * (chance.ndim - 1)) / 3) % 1
         if node in self._compared and random.size:  # so many are to be true as they are compared with
             ranked = np.sort(random.transpose(order).reshape(*(random.shape[axis] for axis in order[:rank]), -1))
             at = int(np.clip(self._compared[node], 0, ranked.shape[-1]))
@@ -153,8 +156,9 @@ class Tracker(Evaluator):
                 wishes.setdefault(one, outcome)
 
     def _hopes(self, shape: tuple[int, ...]) -> Array:
-        """Random booleans [draws, ...], true with the probability of each draw."""
-        share = self.shares.reshape(-1, *(1,) * (len(shape) - 1))
+        """Random booleans [draws, ...], true with the probability of each draw, or all true or all false."""
+        of_own = self._random.integers(0, 2, self.shares.shape)
+        share = np.where(np.isnan(self.shares), of_own, self.shares).reshape(-1, *(1,) * (len(shape) - 1))
         return self._random.random((len(share), *shape[1:])) < share
 
     def _look_at_branches(self, node: Node, operands: Sequence[Held]) -> None:

@@ -88,6 +88,11 @@ EQUAL = {
         ),
         lambda x: jnp.matmul(*(x.astype(jnp.int8).astype(jnp.int32),) * 2),
     ),
+    "a constant factor as a logarithm": (lambda x: jnp.exp(x + jnp.log(CONSTANT)), lambda x: CONSTANT * jnp.exp(x)),
+    "the greatest root of constants, of another order in each draw": (
+        lambda x: jnp.where(jnp.all(x > 0.4), x * jnp.sqrt(CONSTANT).max(), x),
+        lambda x: jnp.where(jnp.any(x <= 0.4), x, jnp.max(jnp.sqrt(CONSTANT)) * x),
+    ),
     "complex numbers": (lambda x: jnp.abs((x + 2j) * (x - 2j)), lambda x: jnp.abs(x * x + (4 + 0j))),
 }
 UNEQUAL = {
@@ -101,6 +106,10 @@ UNEQUAL = {
     "a root of the negative": (jnp.sqrt, lambda x: jnp.sqrt(-x)),
     "another imaginary part of an exponent": (lambda x: (x + 1j) ** (2.5 + 1j), lambda x: (x + 1j) ** (2.5 + 2j)),
     "another eigenvalue": (lambda x: jnp.linalg.eigvals(x).imag, lambda x: 0 * jnp.linalg.eigvals(x).imag),
+    "9 comparisons after 3 others": (  # how reductions are steered depends on those before
+        lambda x: jnp.where(jnp.any(x > 0.1, -1), x[0], x[1]),
+        lambda x: jnp.where(jnp.any(x > 0.1, -1), x[0], x[1] + jnp.where(jnp.all(x @ x > 0.4), 1, 0)),
+    ),
     "48 comparisons in one program": (
         jnp.tanh,
         lambda x: jnp.tanh(x) + jnp.where(jnp.all(jnp.outer(x, np.arange(1, 6)) > 0.4), 1, 0),

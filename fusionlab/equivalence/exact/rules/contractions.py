@@ -37,7 +37,7 @@ def _dot_general(node: Node) -> Formula:
         left, right = matrices(x, 0), matrices(y, 1)
         draws = max(len(left), len(right))
         if len(right) == 1 and left.ndim == 3:  # the same weights in all draws: one GEMM
-            left, right = left.reshape(-1, left.shape[-1]), right[0]
+            left, right = left.reshape(math.prod(left.shape[:-1]), left.shape[-1]), right[0]
         return np.asarray(arithmetic.matmul(left, right).reshape(draws, *shape))
 
     return formula

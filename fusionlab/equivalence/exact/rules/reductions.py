@@ -27,7 +27,7 @@ def _combined(arithmetic: Any, how: str, x: Array, initial: Array, rank: int) ->
     else:
         for at in np.ndindex(*x.shape[rank:]):
             found = function(found, x[(..., *at)])
-    return np.broadcast_to(found, (max(len(x), len(initial)), *x.shape[1:rank]))
+    return np.broadcast_to(found, (max(len(x), len(initial), len(found)), *x.shape[1:rank]))
 
 
 def reduced_last(node: Node) -> list[int]:

@@ -1,0 +1,257 @@
+"""Pairs of expressions, equal by construction or different by one edit, and what the exact check says of them.
+
+    python -m tests.fuzzing.pairs SEED FIRST COUNT
+
+prints a JSON line per batch.
+
+Many pairs are the outputs of two functions that are lowered together, each pair with arguments of its own, and every
+op is evaluated for one pair alone; a point's tables are made once. The verdict of a pair is that of
+``compare_exactly``, which a test holds; a verdict against the construction is asked of it, too, and of float64.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fusionlab import quiet_start
+
+quiet_start.load_jax()
+
+import jax  # noqa: E402  # after JAX's quiet start
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+
+from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
+from fusionlab.equivalence.exact.field import PrimeField, primes  # noqa: E402
+from fusionlab.equivalence.exact.identity import POINTS, SHARES, compare_functions, evaluators  # noqa: E402
+from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
+from fusionlab.equivalence.exact.values import Drawn  # noqa: E402
+from fusionlab.hlo.flat import FlatFunction, flatten, reads  # noqa: E402
+from tests.equivalence.exact.reals import Reals  # noqa: E402
+from tests.fuzzing.edits import edited  # noqa: E402
+from tests.fuzzing.expressions import INPUTS, SCALAR, VECTOR, WIDE, Expression, Generator, evaluate  # noqa: E402
+from tests.fuzzing.identities import IDENTITIES, UNCLAIMED, rewritten  # noqa: E402
+
+BATCH = 250
+SCALES = (0.3, 1.0, 1.0, 1.0, 3.0, 30.0, 3000.0)
+"""Of the arguments in float64; half of the points have positive ones alone."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two expressions; ``identities`` made one of the other, and then an ``edit``, none where it is empty."""
+
+    number: int
+    first: Expression
+    second: Expression
+    identities: tuple[str, ...]
+    edit: str = ""
+
+    @property
+    def is_claimed(self) -> bool:
+        return not set(self.identities) & set(UNCLAIMED)
+
+
+def made(seed: int, number: int) -> Pair:
+    """The pair ``number`` of ``seed``: every other one is edited; every tenth of the others is by unclaimed ones."""
+    choices = random.Random(f"{seed}/{number}")
+    names, most = (tuple(UNCLAIMED), 1) if number % 20 == 2 else (tuple(IDENTITIES), choices.choice((1, 1, 2, 3)))
+    used: list[str] = []
+    while not used:
+        shape, depth = choices.choice((SCALAR, SCALAR, VECTOR, WIDE)), choices.choice((2, 2, 3))
+        first = Generator(choices).expression(shape, depth)
+        second, used = rewritten(first, choices, most, names)
+    edit = ""
+    if number % 2:
+        second, edit = edited(second, choices)
+    if choices.random() < 0.5:
+        first, second = second, first
+    return Pair(number, first, second, tuple(used), edit)
+
+
+def lowered(pairs: Sequence[Pair]) -> tuple[FlatFunction, FlatFunction]:
+    """The functions whose outputs are the first, and the second, expressions; a row of each argument is a pair's."""
+    shapes = [jax.ShapeDtypeStruct((len(pairs), *shape), np.float32) for shape in INPUTS.values()]
+
+    def of(expressions: Sequence[Expression]) -> FlatFunction:
+        def function(*arrays: Any) -> list[Any]:
+            rows = dict(zip(INPUTS, arrays, strict=True))
+            return [
+                evaluate(one, lambda name, at=at: lax.index_in_dim(rows[name], at, keepdims=False))
+                for at, one in enumerate(expressions)
+            ]
+
+        module = jax.jit(function, keep_unused=True).trace(*shapes).lower(lowering_platforms=("cpu",))
+        return flatten(module.compiler_ir("stablehlo"))
+
+    return of([pair.first for pair in pairs]), of([pair.second for pair in pairs])
+
+
+def with_outputs(function: FlatFunction, places: Sequence[int]) -> FlatFunction:
+    """``function`` with some of its outputs and what they need."""
+    returns = tuple(function.returns[place] for place in places)
+    needed = set(returns)
+    nodes = []
+    for node in reversed(function.nodes):
+        if not needed.isdisjoint(node.results):
+            nodes.append(node)
+            needed.update(reads(node))
+    return FlatFunction(function.arguments, nodes[::-1], returns, function.name, function.module)
+
+
+class Comparison:
+    """The draws of ``compare_functions`` for many outputs at once: which of them differ."""
+
+    def __init__(self, points: int = POINTS) -> None:
+        self.fields = [PrimeField(p, range(points)) for p in primes(len(SHARES))]
+
+    def differing(self, first: FlatFunction, second: FlatFunction) -> list[bool]:
+        """For each output, whether it is not identical in both functions; what differs once is evaluated no more."""
+        left = list(range(len(first.returns)))
+        with np.errstate(all="ignore"):
+            for field, shares in zip(self.fields, SHARES, strict=True):
+                for pair in evaluators(field, shares, {}):
+                    left = self._equal(first, second, left, pair)
+        return [at not in set(left) for at in range(len(first.returns))]
+
+    def _equal(
+        self, first: FlatFunction, second: FlatFunction, left: Sequence[int], pair: Sequence[Evaluator]
+    ) -> list[int]:
+        outputs = []
+        for function, evaluator in zip((first, second), pair, strict=True):
+            view = with_outputs(function, left)
+            outputs.append(evaluator.outputs(view, drawn_arguments(view, evaluator)))
+        return [at for at, x, y in zip(left, *outputs, strict=True) if not (x != y).any()]
+
+
+def distance(first: FlatFunction, second: FlatFunction) -> float:
+    """The largest relative difference of the output in float64, at points where both are finite; NaN without any.
+
+    What is no more than a hundred times what the outputs themselves change by, when the arguments change in the last
+    bits, is rounding: 0 there.
+    """
+    random, scales = np.random.default_rng(0), np.resize(SCALES, _REAL_POINTS)
+    given = []
+    for value in first.arguments:
+        array = random.standard_normal((_REAL_POINTS, *value.type.shape)) * scales.reshape(
+            -1, *(1,) * len(value.type.shape)
+        )
+        array[::2] = np.abs(array[::2])
+        given.append(array)
+    found: list[Any] = []
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            near = [array * (1 + 1e-14 * random.standard_normal(array.shape)) for array in given]
+            at = [Evaluator(_Points(), RULES).outputs(f, [Drawn(a.copy()) for a in near])[0] for f in (first, second)]
+            found.append(np.broadcast_arrays(*at))
+        x, y = found[0]
+        rounded = np.max(
+            [np.abs(other - one) for others in found[1:] for other, one in zip(others, (x, y), strict=True)], 0
+        )
+        apart = np.where(np.abs(x - y) > 100 * rounded, np.abs(x - y) / np.maximum(np.abs(x), np.abs(y)), 0.0)
+        apart = np.where((x == y) | (np.maximum(np.abs(x), np.abs(y)) < _ROUNDED), 0.0, apart)
+    finite = np.isfinite(apart) & np.isfinite(x) & np.isfinite(y)
+    return float(apart[finite].max()) if finite.any() else float("nan")
+
+
+class _Points(Reals):
+    """Numbers of many points at once."""
+
+    def pivot_size(self, x: Any) -> Any:
+        size = np.abs(x)
+        return size if len(size) > 1 else np.repeat(size, _REAL_POINTS, 0)
+
+
+_REAL_POINTS = 64
+_ROUNDED = 1e-8
+"""Values that are below this in float64 can be roundings of zero."""
+SURELY = 1e-7
+"""The relative difference in float64 above which two expressions are taken for different functions."""
+
+
+def judged(
+    pair: Pair, functions: tuple[FlatFunction, FlatFunction], at: int, differs: bool, comparison: Comparison
+) -> tuple[str, dict[str, Any]]:
+    """The class of a verdict, and for one against the construction what it takes to look into it."""
+    if pair.edit and differs:
+        return "edited: not identical", {}
+    if not pair.edit and not differs:
+        return "equal: identical" if pair.is_claimed else "unclaimed: identical", {}
+    if not pair.edit and not pair.is_claimed:
+        return "unclaimed: not identical", {}
+    views = with_outputs(functions[0], [at]), with_outputs(functions[1], [at])
+    apart = distance(*views)
+    if pair.edit and not apart > SURELY:
+        kind = "edited: identical, and equal in float64"
+    elif comparison.differing(*views)[0] != differs:  # beside others it had another order
+        return ("equal: identical" if differs else "edited: not identical"), {}
+    else:
+        said = compare_functions(*views).result
+        kind = (
+            f"edited: {said}" if pair.edit else f"equal: {said}" + (", different in float64" if apart > SURELY else "")
+        )
+    words = {"pair": pair.number, "kind": kind, "float64": apart, "edit": pair.edit, "identities": pair.identities}
+    return kind, {**words, "first": repr(pair.first)[:1500], "second": repr(pair.second)[:1500]}
+
+
+def _verdicts(pairs: Sequence[Pair], comparison: Comparison) -> Iterator[tuple[str, dict[str, Any], Pair, bool]]:
+    """The class of each pair; where the check itself fails, half of the pairs at a time, to find which."""
+    functions = lowered(pairs)
+    try:
+        differing = comparison.differing(*functions)
+    except Exception as error:
+        if len(pairs) == 1:
+            words = {"pair": pairs[0].number, "kind": "fault of the check", "error": f"{type(error).__name__}: {error}"}
+            yield (
+                "fault of the check",
+                {**words, "first": repr(pairs[0].first), "second": repr(pairs[0].second)},
+                pairs[0],
+                True,
+            )
+        else:
+            for part in (pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]):
+                yield from _verdicts(part, comparison)
+        return
+    for at, (pair, differs) in enumerate(zip(pairs, differing, strict=True)):
+        yield *judged(pair, functions, at, differs, comparison), pair, differs
+
+
+def run(seed: int, first: int, count: int, comparison: Comparison) -> dict[str, Any]:
+    """``count`` pairs of ``seed`` from ``first`` on: counts by class, identity and edit, and verdicts to look into."""
+    classes: Counter[str] = Counter()
+    identities: Counter[str] = Counter()
+    edits: dict[str, Counter[str]] = {}
+    looked: list[dict[str, Any]] = []
+    pairs = [made(seed, number) for number in range(first, first + count)]
+    for kind, found, pair, differs in _verdicts(pairs, comparison):
+        classes[kind] += 1
+        if not pair.edit:
+            identities.update(f"{name}: {'not ' if differs else ''}identical" for name in set(pair.identities))
+        else:
+            edits.setdefault(pair.edit, Counter())[kind] += 1
+        if found:
+            looked.append(found)
+    return {
+        "classes": dict(classes), "identities": dict(identities),
+        "edits": {name: dict(counts) for name, counts in edits.items()}, "looked_into": looked,
+    }  # fmt: skip
+
+
+def main(seed: int, first: int, count: int) -> None:
+    """Print a JSON line per batch."""
+    gc.disable()  # a batch leaves little behind; to look for it takes a fifth of the time
+    comparison = Comparison()
+    for at in range(first, first + count, BATCH):
+        print(json.dumps(run(seed, at, min(BATCH, first + count - at), comparison)), flush=True)
+        gc.collect()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:4]))

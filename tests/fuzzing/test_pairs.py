@@ -1,0 +1,32 @@
+"""The exact check attacked by pairs of expressions; ``make fuzz`` runs 100,000."""
+
+import pytest
+
+from fusionlab.equivalence.exact.identity import compare_functions
+from tests.fuzzing import pairs
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return pairs.Comparison(points=3)
+
+
+@pytest.mark.slow
+def test_equal_expressions_are_identical_and_edited_ones_are_not(comparison):
+    found = pairs.run(seed=5, first=0, count=160, comparison=comparison)
+    classes = dict(found["classes"])
+    same = classes.pop("edited: identical, and equal in float64")
+    unclaimed = classes.pop("unclaimed: identical", 0) + classes.pop("unclaimed: not identical", 0)
+    assert set(classes) == {"equal: identical", "edited: not identical"}, found["looked_into"]
+    assert sum(classes.values()) == 160 - same - unclaimed
+    assert same < 16
+    assert unclaimed == 8
+
+
+def test_a_pair_among_others_has_the_verdict_that_it_has_alone():
+    several = [pairs.made(0, number) for number in (4, 5)]
+    functions = pairs.lowered(several)
+    for at, differs in enumerate(pairs.Comparison().differing(*functions)):
+        said = compare_functions(*(pairs.with_outputs(function, [at]) for function in functions)).result
+        assert said == ("not-identical" if differs else "identical")
+        assert differs == bool(several[at].edit)
