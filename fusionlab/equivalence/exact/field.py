@@ -278,7 +278,7 @@ class PrimeField:
     def _ordered(self, x: Array) -> Array:
         at = x % self.p + self.p * np.arange(len(self._order)).reshape(-1, *(1,) * (x.ndim - 1))
         senses = self._senses.reshape(-1, *(1,) * (x.ndim - 1))
-        return self._order.take(at) * senses
+        return np.asarray(self._order.take(at) * senses)
 
     def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
         """The first draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
