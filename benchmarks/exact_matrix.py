@@ -1,0 +1,181 @@
+"""What the exact check says of the catalogue of passes, and what it takes at full size.
+
+    python benchmarks/exact_matrix.py catalogue [--models a,b] [--programs x,y] [--pipelines p,q] [--again]
+    python benchmarks/exact_matrix.py full-size [--models a,b] [--molecules LiH,CH4] [--again]
+
+Programs are lowered for CUDA at two walkers, in float32, the local energy with the replay. ``catalogue``: every pass and
+preset on every model and program, at tiny size, on LiH; a row is a model and a program. ``full-size``: the local energy
+after fuse-jvp-replay. Each row is made in a process of its own, within a time limit, and written to ``--out`` when it is
+finished; one that is there is not made again, unless ``--again``. The tables are printed last (Markdown).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # seconds are those of one core
+
+from fusionlab import quiet_start
+
+quiet_start.load_jax()
+
+from rows import Row, fill_record, measure_apart  # noqa: E402  # after load_jax
+
+from fusionlab.codegen.compile import versions  # noqa: E402
+from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
+from fusionlab.equivalence.exact.field import PrimeField, primes  # noqa: E402
+from fusionlab.equivalence.exact.identity import compare_exactly  # noqa: E402
+from fusionlab.equivalence.exact.isolated import compare_files  # noqa: E402
+from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
+from fusionlab.equivalence.few_walkers import WALKERS  # noqa: E402
+from fusionlab.hlo.flat import flatten  # noqa: E402
+from fusionlab.hlo.lowering import lower  # noqa: E402
+from fusionlab.hlo.program import Program  # noqa: E402
+from fusionlab.passes.catalogue import PASSES, PIPELINES  # noqa: E402
+from fusionlab.passes.contract import Result, Setting, told_faults  # noqa: E402
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline  # noqa: E402
+from workloads.catalogue import ANSATZE, PROGRAMS, build  # noqa: E402
+
+FLAGSHIP = "fuse-jvp-replay"
+SEVEN = ("paulinet", "ferminet", "psiformer", "orbformer", "deepqmc:paulinet", "deepqmc:ferminet", "deepqmc:psiformer")
+COMPARED = ("identical", "not-identical", "not-covered")
+
+
+def lowered(model: str, molecule: str, program: str, size: str) -> Program:
+    """The program at two walkers; its Laplacian, if it has one, is the replay."""
+    return lower(build(model, molecule, program, WALKERS, laplacian="replay", size=size), "cuda")
+
+
+def rewrite(program: Program, pipeline: str) -> Result:
+    return run_pipeline(program, parse_pipeline(pipeline), Setting(platform="cuda"))
+
+
+def catalogue_row(name: str, pipelines: list[str], size: str = "tiny") -> Iterator[Row]:
+    """The results by pipeline, more each time: of the check, or why there is nothing to compare."""
+    model, program = name.split()
+    original = lowered(model, "LiH", program, size)
+    row: Row = {"stablehlo_ops": original.ops, "results": {}}
+    for pipeline in pipelines:
+        started = time.process_time()
+        row["results"][pipeline] = verdict(original, rewrite(original, pipeline))
+        row["results"][pipeline]["process_s"] = round(time.process_time() - started, 1)
+        yield row
+
+
+def verdict(original: Program, result: Result) -> Row:
+    """The result of the check, with its reason where it is not ``identical``; "unchanged" where no pass applied."""
+    if fault := told_faults(result.events):
+        return {"result": "fault", "reason": fault}
+    if not result.applied:
+        return {"result": "unchanged"}
+    found = compare_exactly(original, result.program)
+    row: Row = {"result": found.result}
+    return row if found.result == "identical" else row | {"reason": found.reason, "first": found.first_difference}
+
+
+def full_size_row(name: str, size: str = "full", limit_s: float = 1500.0) -> Iterator[Row]:
+    """The verdict, in a process of its own, with its seconds and memory; before that those of one draw."""
+    model, molecule = name.split()
+    original = lowered(model, molecule, "local-energy", size)
+    result = rewrite(original, FLAGSHIP)
+    row: Row = {"ops": [original.ops, result.program.ops], "applied": len(result.applied)}
+    row["draw_process_s"] = [one_draw_s(program) for program in (original, result.program)]
+    yield row
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = compare_files(original, result.program, limit_s)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    yield {**row, **found.to_json(), "process_s": round(seconds, 1), "peak_bytes": after.ru_maxrss * 1024}
+
+
+def one_draw_s(program: Program) -> float:
+    """Process seconds of one evaluation at one point, with what reading the program takes."""
+    started = time.process_time()
+    function = flatten(program.parse())
+    evaluator = Evaluator(PrimeField(primes(1)[0], range(1)), RULES)
+    evaluator.outputs(function, drawn_arguments(function, evaluator))
+    return round(time.process_time() - started, 2)
+
+
+def catalogue_table(rows: Mapping[str, Row]) -> str:
+    """One line per pass: on how many programs it applied, with which results, and the reasons of the others."""
+    pipelines = dict.fromkeys(pipeline for row in rows.values() for pipeline in row.get("results", {}))
+    lines = [f"| pipeline | programs changed | {' | '.join(COMPARED)} | reason |", "|---|---|---|---|---|---|"]
+    for pipeline in pipelines:
+        found = {name: row["results"][pipeline] for name, row in rows.items() if pipeline in row.get("results", {})}
+        counts = Counter(one["result"] for one in found.values())
+        reasons = dict.fromkeys(f"{name}: {one['reason']}" for name, one in found.items() if "reason" in one)
+        changed = len(found) - counts["unchanged"]
+        shown = " | ".join(str(counts[result]) for result in COMPARED)
+        lines.append(f"| `{pipeline}` | {changed} of {len(found)} | {shown} | {'; '.join(reasons)} |")
+    failed = [f"- {name}: {row['failed']}" for name, row in rows.items() if "failed" in row]
+    return "\n".join([*lines, "", *failed]) + "\n"
+
+
+def full_size_table(rows: Mapping[str, Row]) -> str:
+    lines = ["| model | molecule | ops | result | a draw, s: original | rewritten | the check, s | MiB |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for name, row in rows.items():
+        ops, draws = row.get("ops", "--"), row.get("draw_process_s", "--")
+        mib = f"{row['peak_bytes'] / 2**20:,.0f}" if "peak_bytes" in row else "-"
+        shown = row.get("result", row.get("failed", "-"))
+        if row.get("result") == "not-covered":
+            shown += f": {row['reason']}"
+        lines.append(
+            f"| {name.replace(' ', ' | ')} | {ops[0]} to {ops[1]} | {shown} | {draws[0]} | {draws[1]} | "
+            f"{row.get('process_s', '-')} | {mib} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Make what is missing, then print."""
+    given = _arguments()
+    catalogue = given.table == "catalogue"
+    pipelines = given.pipelines.split(",") if given.pipelines else [*PASSES, *PIPELINES]
+    if given.one:
+        made = (
+            catalogue_row(given.one, pipelines, given.size or "tiny")
+            if catalogue
+            else full_size_row(given.one, given.size or "full", given.limit_s)
+        )
+        for row in made:
+            print(json.dumps(row), flush=True)
+        return
+    models = given.models.split(",") if given.models else [*ANSATZE] if catalogue else SEVEN
+    others = given.programs.split(",") if catalogue else given.molecules.split(",")
+    options = [given.table, "--pipelines", given.pipelines, "--limit-s", str(given.limit_s), "--size", given.size]
+    rows = fill_record(
+        given.out or Path(f"studies/exact-{given.table}.json"),
+        versions(),
+        [f"{model} {other}" for other in others for model in models],
+        lambda name: measure_apart(__file__, name, options, given.limit_s),
+        lambda name, row: not given.again and "failed" not in row,
+    )
+    print((catalogue_table if catalogue else full_size_table)(rows))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("catalogue", "full-size"))
+    parser.add_argument("--models", help="Comma-separated; for catalogue all, for full-size seven if not given.")
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--pipelines", default="", help="Comma-separated passes and presets; all if not given.")
+    parser.add_argument("--molecules", default="LiH,CH4")
+    parser.add_argument("--size", default="", help="full or tiny, to try the other one.")
+    parser.add_argument("--out", type=Path, help="The JSON record; under studies/ if not given.")
+    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one row.")
+    parser.add_argument("--again", action="store_true", help="Make rows that are there, too.")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
