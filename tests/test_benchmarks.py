@@ -168,6 +168,44 @@ def test_counted_ops_are_written_beside_what_was_counted_before(module, monkeypa
     assert len(table["ops"]) > 3
 
 
+def repeated(x):
+    return jax.lax.fori_loop(0, 3, lambda k, sum_: sum_ + jnp.tanh(x) * k, jnp.zeros_like(x))
+
+
+def test_the_exact_check_of_the_catalogue(module, monkeypatch, lowered):
+    script = module("exact_matrix")
+    monkeypatch.setattr(script, "lowered", lambda *_: lowered(repeated, np.ones(3, np.float32)))
+    *_, row = script.catalogue_row("ferminet log-psi", ["hoist-loop-invariants", "transpose-replay"])
+    found = {pipeline: one["result"] for pipeline, one in row["results"].items()}
+    assert found == {"hoist-loop-invariants": "identical", "transpose-replay": "unchanged"}
+    other = {"results": {"transpose-replay": {"result": "not-covered", "reason": "an op"}}}
+    table = script.catalogue_table({"ferminet log-psi": row, "a b": other, "c d": {"failed": "why"}}).splitlines()
+    assert table[2:] == [
+        "| `hoist-loop-invariants` | 1 of 1 | 1 | 0 | 0 |  |",
+        "| `transpose-replay` | 1 of 2 | 0 | 0 | 1 | a b: an op |",
+        "",
+        "- c d: why",
+    ]
+
+
+def test_the_exact_check_at_full_size(module, monkeypatch, lowered):
+    script, compared = module("exact_matrix"), []
+    monkeypatch.setattr(script, "lowered", lambda *_: lowered(repeated, np.ones(3, np.float32)))
+    monkeypatch.setattr(script, "FLAGSHIP", "hoist-loop-invariants")
+
+    def compare(original, rewritten, limit_s):
+        compared.append((original.digest, rewritten.digest))
+        return script.compare_exactly(original, rewritten)
+
+    monkeypatch.setattr(script, "compare_files", compare)
+    first, row = script.full_size_row("ferminet LiH")
+    assert len(set(*compared)) == 2
+    assert first.items() <= row.items()
+    assert (row["applied"], row["result"], row["draws"]) == (1, "identical", 12)
+    assert all(seconds >= 0 for seconds in row["draw_process_s"])
+    assert "| ferminet | LiH |" in script.full_size_table({"ferminet LiH": row, "orbformer LiH": {"failed": "why"}})
+
+
 @pytest.mark.slow
 def test_times_on_the_cpu(module, monkeypatch):
     """Two sides of four, rewritten by a small pass: the whole is run by make full."""
