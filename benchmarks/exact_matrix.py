@@ -5,9 +5,9 @@
 
 Programs are lowered for CUDA at two walkers, in float32, the local energy with the replay. ``catalogue``: every pass
 and preset on every model and program, on LiH, at tiny size (DeepQMC's own models at full size); a row is a model and a
-program. ``full-size``: the local energy after fuse-jvp-replay. Each row is made in a process of its own, within a time
-limit, and written to ``--out`` when it is finished; one that is there is not made again, unless ``--again``. The tables
-are printed last (Markdown).
+program. ``full-size``: the local energy after fuse-jvp-replay, an inference step after kernels. Each row is made in a
+process of its own, within a time limit, and written to ``--out`` when it is finished; one that is there is not made
+again, unless ``--again``. The tables are printed last (Markdown).
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from fusionlab.passes.contract import Result, Setting, told_faults  # noqa: E402
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline  # noqa: E402
 from workloads.catalogue import ANSATZE, PROGRAMS, build  # noqa: E402
 
-FLAGSHIP = "fuse-jvp-replay"
+AT_FULL_SIZE = {"local-energy": "fuse-jvp-replay", "inference-step": "kernels"}
+"""Programs that are compared at full size, and the pipeline that each is rewritten by."""
 SEVEN = ("paulinet", "ferminet", "psiformer", "orbformer", "deepqmc:paulinet", "deepqmc:ferminet", "deepqmc:psiformer")
 COMPARED = ("identical", "not-identical", "not-covered")
 
@@ -86,9 +87,9 @@ def verdict(original: Program, rewritten: Program) -> Row:
 
 def full_size_row(name: str, size: str = "full", limit_s: float = 1500.0) -> Iterator[Row]:
     """The verdict, in a process of its own, with its seconds and memory; before that those of one draw."""
-    model, molecule = name.split()
-    original = lowered(model, molecule, "local-energy", size)
-    result = rewrite(original, FLAGSHIP)
+    model, molecule, program = name.split()
+    original = lowered(model, molecule, program, size)
+    result = rewrite(original, AT_FULL_SIZE[program])
     row: Row = {"ops": [original.ops, result.program.ops], "applied": len(result.applied)}
     one_draw_s(result.program)  # the first one computes the tables of the field
     row["draw_process_s"] = [one_draw_s(program) for program in (original, result.program)]
@@ -125,8 +126,8 @@ def catalogue_table(rows: Mapping[str, Row]) -> str:
 
 
 def full_size_table(rows: Mapping[str, Row]) -> str:
-    lines = ["| model | molecule | ops | result | a draw, s: original | rewritten | the check, s | MiB |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    lines = ["| model | molecule | program | ops | result | a draw, s: original | rewritten | the check, s | MiB |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
     for name, row in rows.items():
         ops, draws = row.get("ops", "--"), row.get("draw_process_s", "--")
         mib = f"{row['peak_bytes'] / 2**20:,.0f}" if "peak_bytes" in row else "-"
@@ -156,7 +157,11 @@ def main() -> None:
         return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for the processes of rows: their seconds are those of one core
     models = given.models.split(",") if given.models else [*ANSATZE] if catalogue else SEVEN
-    others = given.programs.split(",") if catalogue else given.molecules.split(",")
+    if catalogue:
+        others = (given.programs or ",".join(PROGRAMS)).split(",")
+    else:
+        programs = (given.programs or ",".join(AT_FULL_SIZE)).split(",")
+        others = [f"{molecule} {program}" for molecule in given.molecules.split(",") for program in programs]
     options = [given.table, "--pipelines", given.pipelines, "--limit-s", str(given.limit_s), "--size", given.size]
     rows = fill_record(
         given.out or Path(f"studies/exact-{given.table}.json"),
@@ -172,7 +177,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=("catalogue", "full-size"))
     parser.add_argument("--models", help="Comma-separated; for catalogue all, for full-size seven if not given.")
-    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--programs", default="", help="Comma-separated; all, for full-size two if not given.")
     parser.add_argument("--pipelines", default="", help="Comma-separated passes and presets; all if not given.")
     parser.add_argument("--molecules", default="LiH,CH4")
     parser.add_argument("--size", default="", help="full or tiny, to try the other one.")

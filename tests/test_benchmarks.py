@@ -191,19 +191,21 @@ def test_the_exact_check_of_the_catalogue(module, monkeypatch, lowered):
 def test_the_exact_check_at_full_size(module, monkeypatch, lowered):
     script, compared = module("exact_matrix"), []
     monkeypatch.setattr(script, "lowered", lambda *_: lowered(repeated, np.ones(3, np.float32)))
-    monkeypatch.setattr(script, "FLAGSHIP", "hoist-loop-invariants")
+    monkeypatch.setattr(script, "AT_FULL_SIZE", {"log-psi": "hoist-loop-invariants"})
 
     def compare(original, rewritten, limit_s):
         compared.append((original.digest, rewritten.digest))
         return script.compare_exactly(original, rewritten)
 
     monkeypatch.setattr(script, "compare_files", compare)
-    first, row = script.full_size_row("ferminet LiH")
+    first, row = script.full_size_row("ferminet LiH log-psi")
     assert len(set(*compared)) == 2
     assert first.items() <= row.items()
     assert (row["applied"], row["result"], row["draws"]) == (1, "identical", 12)
     assert all(seconds >= 0 for seconds in row["draw_process_s"])
-    assert "| ferminet | LiH |" in script.full_size_table({"ferminet LiH": row, "orbformer LiH": {"failed": "why"}})
+    assert "| ferminet | LiH | log-psi |" in script.full_size_table(
+        {"ferminet LiH log-psi": row, "a b c": {"failed": "why"}}
+    )
 
 
 @pytest.mark.slow
