@@ -47,7 +47,6 @@ AT_FULL_SIZE = {"local-energy": "fuse-jvp-replay", "inference-step": "kernels"}
 SEVEN = ("paulinet", "ferminet", "psiformer", "orbformer", "deepqmc:paulinet", "deepqmc:ferminet", "deepqmc:psiformer")
 TOGETHER = ("contract-before-broadcast{fewest=2},sum-before-contract{fewest=2}", "fuse-jvp-replay,kernels")
 """Passes of which one finds what another one leaves; models of tiny size have few rows that share features."""
-COMPARED = ("identical", "not-identical", "not-covered")
 
 
 def lowered(model: str, molecule: str, program: str, size: str) -> Program:
@@ -113,18 +112,27 @@ def one_draw_s(program: Program) -> float:
 
 
 def catalogue_table(rows: Mapping[str, Row]) -> str:
-    """One line per pass: on how many programs it applied, with which results, and the reasons of the others."""
+    """One line per pipeline: by program, how many of the models that it changed are identical; then other results."""
     pipelines = dict.fromkeys(pipeline for row in rows.values() for pipeline in row.get("results", {}))
-    lines = [f"| pipeline | programs changed | {' | '.join(COMPARED)} | reason |", "|---|---|---|---|---|---|"]
+    programs = dict.fromkeys(name.split()[1] for name in rows)
+    lines = [f"| pipeline | {' | '.join(programs)} |", "|---" * (1 + len(programs)) + "|"]
+    others = [f"- {name}: {row['failed']}" for name, row in rows.items() if "failed" in row]
     for pipeline in pipelines:
-        found = {name: row["results"][pipeline] for name, row in rows.items() if pipeline in row.get("results", {})}
-        counts = Counter(one["result"] for one in found.values())
-        reasons = dict.fromkeys(f"{name}: {one['reason']}" for name, one in found.items() if "reason" in one)
-        changed = len(found) - counts["unchanged"]
-        shown = " | ".join(str(counts[result]) for result in COMPARED)
-        lines.append(f"| `{pipeline}` | {changed} of {len(found)} | {shown} | {'; '.join(reasons)} |")
-    failed = [f"- {name}: {row['failed']}" for name, row in rows.items() if "failed" in row]
-    return "\n".join([*lines, "", *failed]) + "\n"
+        counts: dict[str, Counter[str]] = {program: Counter() for program in programs}
+        for name, row in rows.items():
+            if (found := row.get("results", {}).get(pipeline)) is not None:
+                counts[name.split()[1]][found["result"]] += 1
+                if "reason" in found:
+                    others.append(
+                        f"- {name}, `{pipeline}`: {found['result']}: {found['reason']} {found.get('first', '')}"
+                    )
+        lines.append(f"| `{pipeline}` | {' | '.join(map(_cell, counts.values()))} |")
+    return "\n".join([*lines, "", *others]) + "\n"
+
+
+def _cell(counts: Counter[str]) -> str:
+    changed = counts.total() - counts["unchanged"]
+    return f"{counts['identical']} of {changed}" if changed else "unchanged" if counts else "-"
 
 
 def full_size_table(rows: Mapping[str, Row]) -> str:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from fusionlab.equivalence.exact.identity import compare_exactly
+from fusionlab.passes.contract import Setting
+from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 
 WALKERS = jax.ShapeDtypeStruct((8, 3, 3), jnp.float32)
 
@@ -198,3 +200,15 @@ def test_random_numbers_are_named(lowered):
     identity = compare_exactly(program, program)
     assert identity.result == "not-covered"
     assert identity.reason.startswith("stablehlo.rng, which has an effect")
+
+
+@pytest.mark.parametrize(
+    ("step", "start", "result"),
+    [(lambda k, sum_: sum_ + k, 1, "identical"), (lambda k, sum_: sum_ + 0.1, 0.3, "not-identical")],
+    ids=["integers", "floats that round"],
+)
+def test_a_loop_folded_into_a_constant(step, start, result, lowered):
+    program = lowered(lambda x: x * jax.lax.fori_loop(0, 5, step, start), np.ones(3, np.float32))
+    folded = FoldConstantLoops().run(program, Setting())
+    assert folded.applied
+    assert compare_exactly(program, folded.program).result == result
