@@ -25,7 +25,7 @@ def measure_apart(script: str, name: str, options: Sequence[str], limit_s: float
         done = subprocess.run(command, stdout=subprocess.PIPE, timeout=limit_s, check=False)
         output, failed = done.stdout, f"the process ended with {done.returncode}" if done.returncode else ""
     except subprocess.TimeoutExpired as error:
-        output, failed = error.stdout or b"", f"not lowered and compiled within {limit_s:.0f} s"
+        output, failed = error.stdout or b"", f"not finished within {limit_s:.0f} s"
     rows = [json.loads(line) for line in output.decode().splitlines()]
     row: Row = rows[-1] if rows else {}
     return {**row, "failed": failed} if failed else row

@@ -33,7 +33,7 @@ def run(*arguments, script="fuse_jvp_replay.py"):
         ("print('{\"a\": 1}', flush=True); raise SystemExit(3)", {"a": 1, "failed": "the process ended with 3"}),
         (
             "import time; print('{\"a\": 1}', flush=True); time.sleep(60)",
-            {"a": 1, "failed": "not lowered and compiled within 2 s"},
+            {"a": 1, "failed": "not finished within 2 s"},
         ),
     ],
 )
@@ -166,6 +166,49 @@ def test_counted_ops_are_written_beside_what_was_counted_before(module, monkeypa
     assert table.keys() == {"jax", "ops"}
     assert set(map(str, table["ops"].pop("ferminet").values())) == {"{'log-psi': 1}"}
     assert len(table["ops"]) > 3
+
+
+def repeated(x):
+    return jax.lax.fori_loop(0, 3, lambda k, sum_: sum_ + jnp.tanh(x) * k, jnp.zeros_like(x))
+
+
+def test_the_exact_check_of_the_catalogue(module, monkeypatch, lowered):
+    script = module("exact_matrix")
+    monkeypatch.setattr(script, "lowered", lambda *_: lowered(repeated, np.ones(3, np.float32)))
+    *_, row = script.catalogue_row("ferminet log-psi", ["hoist-loop-invariants", "transpose-replay"])
+    found = {pipeline: one["result"] for pipeline, one in row["results"].items()}
+    assert found == {"hoist-loop-invariants": "identical", "transpose-replay": "unchanged"}
+    other = {"results": {"transpose-replay": {"result": "not-covered", "reason": "an op"}}}
+    table = script.catalogue_table({"ferminet log-psi": row, "a b": other, "c d": {"failed": "why"}}).splitlines()
+    assert table == [
+        "| pipeline | log-psi | b | d |",
+        "|---|---|---|---|",
+        "| `hoist-loop-invariants` | 1 of 1 | - | - |",
+        "| `transpose-replay` | unchanged | 0 of 1 | - |",
+        "",
+        "- c d: why",
+        "- a b, `transpose-replay`: not-covered: an op ",
+    ]
+
+
+def test_the_exact_check_at_full_size(module, monkeypatch, lowered):
+    script, compared = module("exact_matrix"), []
+    monkeypatch.setattr(script, "lowered", lambda *_: lowered(repeated, np.ones(3, np.float32)))
+    monkeypatch.setattr(script, "AT_FULL_SIZE", {"log-psi": "hoist-loop-invariants"})
+
+    def compare(original, rewritten, limit_s):
+        compared.append((original.digest, rewritten.digest))
+        return script.compare_exactly(original, rewritten)
+
+    monkeypatch.setattr(script, "compare_files", compare)
+    first, row = script.full_size_row("ferminet LiH log-psi")
+    assert len(set(*compared)) == 2
+    assert first.items() <= row.items()
+    assert (row["applied"], row["result"], row["draws"]) == (1, "identical", 12)
+    assert all(seconds >= 0 for seconds in row["draw_process_s"])
+    assert "| ferminet | LiH | log-psi |" in script.full_size_table(
+        {"ferminet LiH log-psi": row, "a b c": {"failed": "why"}}
+    )
 
 
 @pytest.mark.slow

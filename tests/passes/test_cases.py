@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 
+from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.contract import Applied, Setting
@@ -51,7 +52,7 @@ def described(event):
 
 @pytest.mark.parametrize("path", _sources, ids=[f"{path.parent.name}-{path.stem}" for path in _sources])
 def test_case(path, golden, run_raised):
-    """The events, the module that comes out, and its numbers, of one run of the pipeline."""
+    """The events, the module that comes out, that it is identical, and its numbers, of one run of the pipeline."""
     pipeline, platform, events = expectations(path)
     assert events, f"{path.name} does not say what is expected"
     program = Program.from_file(path)
@@ -66,6 +67,7 @@ def test_case(path, golden, run_raised):
         return
     if path.stem not in OF_JAX_0_10 or jax.__version_info__ < (0, 11):
         golden(path.with_suffix(".after.mlir"), readable(result.program))
+    assert compare_exactly(program, result.program).result == "identical"
     arrays = [np.linspace(-1, 1, max(1, int(np.prod(t.shape)))).astype("f4").reshape(t.shape) for t in program.inputs]
     for value, wanted in zip(run_raised(result.program, arrays), run_raised(program, arrays), strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-6, atol=1e-6)
