@@ -211,7 +211,6 @@ def test_random_numbers_are_named(lowered):
     assert identity.reason.startswith("stablehlo.rng, which has an effect")
 
 
-<<<<<<< HEAD
 TIES = {
     "slopes at zero": (jax.grad(lambda x: jax.nn.relu(x).sum()), jax.grad(lambda x: jnp.maximum(x, 0).sum())),
     "a guard at zero": (lambda x: jnp.where(x == 0, 0, jnp.sin(x) / jnp.where(x == 0, 1, x)), lambda x: jnp.sin(x) / x),
@@ -236,7 +235,8 @@ def test_where_the_original_is_undefined_nothing_is_told(lowered):
     quotient, one = lowered(lambda x: x / x, x), lowered(lambda x: jnp.ones_like(x), x)
     assert compare_exactly(quotient, one).at_ties == ""
     assert "differs" in compare_exactly(one, quotient).at_ties
-=======
+
+
 @pytest.mark.parametrize(
     ("step", "start", "result"),
     [(lambda k, sum_: sum_ + k, 1, "identical"), (lambda k, sum_: sum_ + 0.1, 0.3, "not-identical")],
@@ -247,4 +247,3 @@ def test_a_loop_folded_into_a_constant(step, start, result, lowered):
     folded = FoldConstantLoops().run(program, Setting())
     assert folded.applied
     assert compare_exactly(program, folded.program).result == result
->>>>>>> f-table
