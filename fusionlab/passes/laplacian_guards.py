@@ -12,13 +12,17 @@ import numpy as np
 from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.hlo.constants import least_of
+from fusionlab.hlo.constants import least_of, number_of
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.passes.sums_over_directions import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
+_MAKES_INTEGERS = ("stablehlo.sort", "stablehlo.bitcast_convert")
+_INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
+_EXCHANGES = ("stablehlo.custom_call",)
+_INTEGRAL = tuple(f"stablehlo.{name}" for name in ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign"))
 _INDEX_ARITHMETIC = frozenset(
     f"stablehlo.{name}"
     for name in [
@@ -54,9 +58,11 @@ def _widths(nodes: Iterable[Node]) -> list[int]:
 
 
 def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
-    """Whether the sum alone converts floats to fewer bits than its value has: evaluated in float64, nothing is seen."""
+    """Whether the sum alone converts floats to fewer bits than its value has: a residue has as many as it needs."""
     least = min(_widths(cone), default=0)
     for node in own:
+        if node.name == "stablehlo.reduce_precision":
+            return f"rounds what its value does not (reduce_precision at {node.scope})"
         if node.name == "stablehlo.convert" and is_float(node.operands[0]):
             before, after = (_WIDTH.get(v.type.dtype, 64) for v in (node.operands[0], node.results[0]))
             if after < min(before, least):
@@ -64,8 +70,45 @@ def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
     return None
 
 
+def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments: Collection[Value]) -> str | None:
+    """Whether the sum alone compares integers that vary, or floats that are integral, or makes integers of floats.
+
+    Few draws of integers are like any other: ``floor(x) == 1`` or a count of 7 may never occur in them. Indices below
+    zero, the exchanges of rows of a factorisation and the counters of loops are compared all the same.
+    """
+    fixed: set[Value] = set()
+    integers = {value for value in arguments if _is_integer(value)}
+    integral: set[Value] = set()
+    for node in summed:
+        varying = [value for value in reads(node) if value not in fixed]
+        if not varying:
+            fixed.update(node.results)
+            continue
+        own_convert = node.name == "stablehlo.convert" and not _is_integer(node.operands[0])
+        made = own_convert or node.name in _MAKES_INTEGERS
+        if node in own and own_convert and _is_integer(node.results[0]) and is_float(node.operands[0]):
+            return f"makes integers of floats as its value does not (at {node.scope})"
+        if node in own and node.name == "stablehlo.compare":
+            below_zero = direction_of(node) == "LT" and number_of(node.operands[1], _INTEGERS) == 0
+            if not below_zero and not integers.isdisjoint(node.operands):
+                return f"compares integers as its value does not (at {node.scope})"
+            if _is_equality_of_floats(node) and integral.issuperset(varying):
+                return f"compares integral values as its value does not (at {node.scope})"
+        for value in node.results:
+            if _is_integer(value) and (made or (node.name not in _EXCHANGES and not integers.isdisjoint(varying))):
+                integers.add(value)
+            from_integers = node.name == "stablehlo.convert" and not integers.isdisjoint(varying)
+            if is_float(value) and (node.name in _INTEGRAL or from_integers or integral.issuperset(varying)):
+                integral.add(value)
+    return None
+
+
+def _is_integer(value: Value) -> bool:
+    return value.type.dtype in _INTEGERS
+
+
 def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
-    """Whether the sum alone asks if parameters are equal, or reads integers: few draws of these are like any other.
+    """Whether the sum alone compares parameters for equality, or reads integer arguments.
 
     Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
     """
@@ -87,7 +130,7 @@ def _is_equality_of_floats(node: Node) -> bool:
 def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
     """Whether a constant or index of ``nodes`` gives one walker another program than the next: a few are not all then.
 
-    ``nodes`` are those that are tried, with those of their regions; random numbers of a sampling before are none.
+    ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
     """
     nodes = list(nodes)
     users: dict[Value, list[Node]] = {}

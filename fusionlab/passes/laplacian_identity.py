@@ -13,7 +13,7 @@ evaluated once more, with every predicate as it is there.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -35,14 +35,14 @@ from fusionlab.equivalence.exact.values import Array, Drawn, Uncovered
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, free_values, reads, walk
-from fusionlab.hlo.replay import CONTROL_FLOW, reached
+from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers, merge_equal
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_guards import (
+    discrete_predicates,
     is_shift,
     less_precise,
-    mixed,
     own_choices,
     rounded,
     told_apart,
@@ -52,9 +52,9 @@ from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, Not
 
 FEW_ENOUGH = 64
 """Walkers that can all be evaluated."""
-_MOST_WALKERS = 16
+_FEWEST_WALKERS, _MOST_WALKERS = 2, 16
 _FLOPS = 1e8
-"""Walkers that are evaluated: as many as have together about so many FLOPs in the program, up to this number."""
+"""Walkers that are evaluated: as many as have together about so many FLOPs in the program, within these limits."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
 
@@ -99,19 +99,11 @@ class Identification:
             raise NoLaplacian("there are no walkers, and nothing to evaluate")
         self.axes = self._walker_axes(many, resize)
         per_walker = program_cost(self.flat).flops / many
-        few = int(np.clip(_FLOPS / max(per_walker, 1), self._fewest_walkers(), _MOST_WALKERS))
+        few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
         self.rounds = 1 if few <= 2 else 2
         self.raising = Raising(shapes=resized_shapes(self.axes, many, min(many, few)), fold=True)
         self.one = Raising(shapes=resized_shapes(self.axes, many, 1))
         self.ties = tie_slopes(self.flat.walk(), walk(self.cone), numbers)
-
-    def _fewest_walkers(self) -> int:
-        """One, where no value of the sum or of the outputs depends on several walkers; else two."""
-        nodes = list(live_nodes(self.flat.nodes, self.inputs, [*self.targets, *self.outputs]))
-        for node in nodes:
-            if node.name in CONTROL_FLOW:
-                nodes += [inner for region in node.regions for inner in region.nodes]
-        return 1 if self.axes and mixed(self.flat, nodes, self.x, self.axes) is None else 2
 
     def _walker_axes(self, many: int, resize: bool) -> Mapping[Value, set[int]]:
         """The axes that count walkers; none where the program keeps its own number of them."""
@@ -168,7 +160,7 @@ class Identification:
                     self.outputs[at],
                     self.targets[which],
                     scale,
-                    tuple(self.gradients[i] for i in gradients if not self._is_rounded(self.gradients[i], at)),
+                    tuple(self.gradients[i] for i in gradients if not self._is_guarded(self.gradients[i], at)),
                     dict(self.axes),
                     self.one,
                     tuple(dropped),
@@ -316,24 +308,32 @@ class Identification:
 
     def _guard(self, which: int, at: int) -> None:
         """NoLaplacian for what no exact evaluation shows of the sum and its value: see ``laplacian_guards``."""
-        cone, own = self._nodes(self.targets[which], at)
-        read = {value for node in cone for value in reads(node)}
-        complaint = own_choices(self.flat, self.x, own, read) or rounded(cone, own) or told_apart(cone, self.axes)
-        if complaint is not None:
+        cone, _, own = nodes = self._nodes(self.targets[which], at)
+        if (complaint := self._complaint(*nodes) or told_apart(cone, self.axes)) is not None:
             raise NotSeen(f"{subject(self.question)} {complaint}")
         if (reason := less_precise(cone, own)) is not None:
             raise NoLaplacian(f"{subject(self.question)} is not taken from its value: {reason}")
 
-    def _is_rounded(self, gradient: Value, at: int) -> bool:
+    def _is_guarded(self, gradient: Value, at: int) -> bool:
         """Whether what computes the gradient has what no exact evaluation shows, and the value has not."""
-        return rounded(*self._nodes(gradient, at)) is not None
+        nodes = self._nodes(gradient, at)
+        return (self._complaint(*nodes) or told_apart(nodes[1], self.axes)) is not None
 
-    def _nodes(self, value: Value, at: int) -> tuple[list[Node], list[Node]]:
-        """Those that compute the output, and those that compute ``value`` and are not among the former."""
+    def _complaint(self, cone: Sequence[Node], summed: Sequence[Node], own: Collection[Node]) -> str | None:
+        read = {value for node in cone for value in reads(node)}
+        complaint = own_choices(self.flat, self.x, own, read) or rounded(cone, own)
+        return complaint or discrete_predicates(summed, own, self.inputs)
+
+    def _nodes(self, value: Value, at: int) -> tuple[list[Node], list[Node], dict[Node, None]]:
+        """Those that compute the output, those that compute ``value``, and those of these that the former lack."""
         cone = list(walk(live_nodes(self.flat.nodes, self.inputs, [self.outputs[at]])))
         summed = list(walk(live_nodes(self.flat.nodes, self.inputs, [value])))
         shared = {self.numbers.get(value) for node in cone for value in node.results}
-        return cone, [n for n in summed if n.results and self.numbers.get(n.results[0]) not in shared]
+        return (
+            cone,
+            summed,
+            dict.fromkeys(n for n in summed if n.results and self.numbers.get(n.results[0]) not in shared),
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Near misses that agree wherever a few random walkers are tried: planted differences, each seen and left alone."""
+"""Near misses: replays that differ from their value far away, rarely or in a few bits, each left alone."""
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +109,7 @@ def test_a_flag_that_only_the_sum_reads():
 
 
 def test_walkers_of_two_kinds():
-    """The first four are all alike, and of many walkers no more than four are tried."""
+    """The first four are all alike, and of many walkers a few are evaluated."""
     kinds = np.repeat([1.0, 2.0], [4, 66])
 
     def shifted(x):

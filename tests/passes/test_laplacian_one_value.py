@@ -49,6 +49,8 @@ def test_pieces_with_the_same_derivatives(name, run_raised):
 GRADIENTS = {
     "limited-length": lambda g, _: g * jnp.minimum(1.0, 1e6 / jnp.sqrt((g**2).sum())),
     "term-behind-a-gate": lambda g, y: g + jnp.where(y > 9, 1e6, 0.0),
+    "floor": lambda g, y: jnp.where(jnp.floor(y) == 30, 2 * g, g),
+    "precision": lambda g, _: jax.lax.reduce_precision(g, 8, 7),
     "clip-and-product": lambda g, y: jnp.clip(g, -1e6, 1e6) * (1 + jax.nn.relu(y - 9)),
 }
 

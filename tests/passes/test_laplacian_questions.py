@@ -43,8 +43,24 @@ HIDDEN = {
     "sign-bit": lambda y: jnp.where(jnp.signbit(5 - y[0, 0]), 1.0, 0.0),
     "no-number": lambda y: jnp.where(jnp.prod(rare(y)) / jnp.prod(rare(y)) == 1.0, 1.0, 0.0),
     "angle": lambda y: jnp.arctan2(0.0, 5 - y[0, 0]),
+    "integral-part": lambda y: jnp.where((100 * y[0, 0]).astype(jnp.int32) == 137, 1.0, 0.0),
+    "floor": lambda y: jnp.where(jnp.floor(y[0, 0]) == 1.0, 1.0, 0.0),
+    "periodic-cell": lambda y: jnp.where(jnp.round(y[0, 0] / 4) == 1.0, 1.0, 0.0),
+    "two-counts": lambda y: jnp.where((y > 0).sum() + (y > 1).sum() == 7, 1.0, 0.0),
+    "order": lambda y: jnp.where((jnp.argsort(y.ravel()) == jnp.arange(9)).all(), 1.0, 0.0),
+    "precision": lambda y: 1e3 * (lax.reduce_precision(y[0, 0], 8, 7) - y[0, 0]),
 }
-QUICK = ("product-of-maxima", "triangle", "sorted", "loop", "equal-to-the-larger", "sign-bit", "angle")
+QUICK = (
+    "product-of-maxima",
+    "triangle",
+    "sorted",
+    "loop",
+    "equal-to-the-larger",
+    "sign-bit",
+    "angle",
+    "floor",
+    "two-counts",
+)
 
 
 @pytest.mark.parametrize(

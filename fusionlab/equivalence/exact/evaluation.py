@@ -194,7 +194,14 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
             for one in each:
                 digest.update(f"{one.dtype} {one.shape}".encode())
                 digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
-            parts.append(evaluator.drawn(result, draw, np.random.default_rng(list(digest.digest()))))
+            random = np.random.default_rng(list(digest.digest()))
+            dtype = dtype_of(result)
+            if dtype.kind in "iu":  # every bit is random
+                parts.append(
+                    random.integers(0, 256, (*result.type.shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
+                )
+            else:
+                parts.append(evaluator.drawn(result, draw, random))
         found.append(Drawn(np.stack(parts)))
     return found
 

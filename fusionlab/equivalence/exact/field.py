@@ -240,7 +240,7 @@ class PrimeField:
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
         """Integers of ``integer_range`` in place of the integral parts of residues."""
-        found = self.function("integral part", x)
+        found = np.nan_to_num(self.function(f"integral part as {np.dtype(dtype).name}", x))
         ranges = (integer_range(draw, np.dtype(dtype)) for draw in range(len(found)))
         return np.stack([low + part % (high - low) for part, (low, high) in zip(found, ranges, strict=True)]).astype(
             dtype

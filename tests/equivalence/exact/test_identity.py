@@ -247,3 +247,31 @@ def test_a_loop_folded_into_a_constant(step, start, result, lowered):
     folded = FoldConstantLoops().run(program, Setting())
     assert folded.applied
     assert compare_exactly(program, folded.program).result == result
+
+
+def test_random_bits_have_all_their_bits(lowered):
+    """The first and the second of two uniform numbers differ, though nothing is known of either."""
+    key = jax.random.key_data(jax.random.key(0, impl="rbg"))
+    x = np.ones(3, np.float32)
+
+    def shifted(at):
+        return lambda key, x: x + jax.random.uniform(jax.random.wrap_key_data(key, impl="rbg"), (2,))[at]
+
+    programs = [lowered(shifted(at), key, x) for at in (0, 1)]
+    assert compare_exactly(*programs).result == "not-identical"
+
+
+def test_integers_of_other_widths_are_others(lowered):
+    x = np.ones(3, np.float32)
+    narrow, wide = (lowered(lambda x, t=t: x.astype(t).astype(np.float32), x) for t in (np.int16, np.int32))
+    assert compare_exactly(narrow, wide).result == "not-identical"
+
+
+def test_a_loop_that_never_ends_at_ties(lowered):
+    def function(x):
+        return jax.lax.while_loop(lambda c: ~(c[0] > 3), lambda c: (c[0] + c[1], c[1]), (x[0], 1 / x[0]))[0]
+
+    program = lowered(function, np.ones(1, np.float32))
+    found = compare_exactly(program, program)
+    assert found.result == "identical"
+    assert found.at_ties == "" or "were not compared" in found.at_ties
