@@ -14,7 +14,10 @@ BELOW = {
     "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},
     "fusionlab.hlo": {"fusionlab.hlo"},
     "fusionlab.codegen": {"fusionlab.codegen", "fusionlab.hlo"},
-    "fusionlab.passes": {"fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.equivalence.exact": {
+        "fusionlab.equivalence.exact", "fusionlab.equivalence.few_walkers", "fusionlab.codegen", "fusionlab.hlo",
+    },
+    "fusionlab.passes": {"fusionlab.passes", "fusionlab.equivalence.exact", "fusionlab.codegen", "fusionlab.hlo"},
     "fusionlab.equivalence": {"fusionlab.equivalence", "fusionlab.codegen", "fusionlab.hlo"},
     "fusionlab.bisection": {
         "fusionlab.bisection", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
