@@ -21,7 +21,6 @@ from fusionlab.passes.sums_over_directions import is_float
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 _MAKES_INTEGERS = ("stablehlo.sort", "stablehlo.bitcast_convert")
 _INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
-_EXCHANGES = ("stablehlo.custom_call",)
 _INTEGRAL = tuple(f"stablehlo.{name}" for name in ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign"))
 _INDEX_ARITHMETIC = frozenset(
     f"stablehlo.{name}"
@@ -79,10 +78,16 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
     fixed: set[Value] = set()
     integers = {value for value in arguments if _is_integer(value)}
     integral: set[Value] = set()
+    exchanges: set[Value] = set()
     for node in summed:
         varying = [value for value in reads(node) if value not in fixed]
         if not varying:
             fixed.update(node.results)
+            continue
+        if node.name == "stablehlo.custom_call":
+            exchanges.update(filter(_is_integer, node.results))
+        elif exchanges.issuperset(varying):
+            exchanges.update(node.results)
             continue
         own_convert = node.name == "stablehlo.convert" and not _is_integer(node.operands[0])
         made = own_convert or node.name in _MAKES_INTEGERS
@@ -95,7 +100,9 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
             if _is_equality_of_floats(node) and integral.issuperset(varying):
                 return f"compares integral values as its value does not (at {node.scope})"
         for value in node.results:
-            if _is_integer(value) and (made or (node.name not in _EXCHANGES and not integers.isdisjoint(varying))):
+            parity = node.name == "stablehlo.remainder" and number_of(node.operands[1], _INTEGERS) == 2
+            odd = parity or value in exchanges  # both occur in few draws
+            if _is_integer(value) and not odd and (made or not integers.isdisjoint(varying)):
                 integers.add(value)
             from_integers = node.name == "stablehlo.convert" and not integers.isdisjoint(varying)
             if is_float(value) and (node.name in _INTEGRAL or from_integers or integral.issuperset(varying)):
