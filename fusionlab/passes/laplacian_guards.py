@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import least_of, number_of
@@ -73,7 +72,7 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
     """Whether the sum alone compares integers that vary, or floats that are integral, or makes integers of floats.
 
     Few draws of integers are like any other: ``floor(x) == 1`` or a count of 7 may never occur in them. Indices below
-    zero, the exchanges of rows of a factorisation and the counters of loops are compared all the same.
+    zero, parities, the exchanges of rows of a factorisation and the counters of loops are compared all the same.
     """
     fixed: set[Value] = set()
     integers = {value for value in arguments if _is_integer(value)}
@@ -199,13 +198,6 @@ def _reordered(node: Node) -> Iterator[int]:
         yield node.attributes["dimension"].value
     elif node.name == "stablehlo.reduce_window":
         yield from (axis for axis, n in enumerate(node.attributes["window_dimensions"]) if int(n) > 1)
-
-
-def moved_from(value: Value) -> Value:
-    """What ``value`` was made of by moving and repeating elements alone; itself where it was not."""
-    while (node := value.producer) is not None and node.name in REPEATS:
-        value = node.operands[0]
-    return value
 
 
 def is_shift(node: Node) -> bool:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from fusionlab.codegen.raising_rules.rule import Rule, in_jax
-from fusionlab.hlo.constants import evaluate
+from fusionlab.hlo.constants import FLOATS, evaluate
 from fusionlab.hlo.flat import Node, Value, reads
 
 _MOST_ELEMENTS = 65_536
@@ -49,7 +49,7 @@ def folded(
         return None
     for value in node.results:
         size = int(np.prod(raising.shape(value)))
-        if size > (_MOST_FLOATS if value.type.dtype in ("f16", "bf16", "f32", "f64") else _MOST_ELEMENTS):
+        if size > (_MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS):
             return None
     operands = [environment[value] for value in node.operands]
     if node.name == "stablehlo.optimization_barrier":
@@ -68,7 +68,7 @@ def folded(
 def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:
     """Whether a sum or product of floats is rounded: folded, it would be another constant than the program's."""
     combine = _RING.get(node.name)
-    if combine is None or node.results[0].type.dtype not in ("f16", "bf16", "f32", "f64"):
+    if combine is None or node.results[0].type.dtype not in FLOATS:
         return False
     with np.errstate(all="ignore"):
         wide = combine(*(np.asarray(operand).astype(np.longdouble) for operand in operands))

@@ -107,15 +107,15 @@ def _solved(a: Array, b: Array, arithmetic: Any, left: bool, lower: bool, transp
 def _triangular_solve(node: Node) -> Formula:
     if node.name == "stablehlo.custom_call":
         config = node.attributes["mhlo.backend_config"]
-        side, part, turned, diagonal = (chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag"))
+        side, part, transposition, diagonal = (chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag"))
         left, lower, unit = side == "L", part == "L", diagonal == "U"
     else:
         left, lower, unit = (bool(node.attributes[name].value) for name in ("left_side", "lower", "unit_diagonal"))
-        turned = keyword(node.attributes["transpose_a"])
+        transposition = keyword(node.attributes["transpose_a"])
 
     def formula(arithmetic: Any, a: Array, b: Array, *rest: Array) -> Array:
-        a = a.conj() if turned in ("C", "ADJOINT") else a
-        return _solved(a, b, arithmetic, left, lower, turned not in ("N", "NO_TRANSPOSE"), unit)
+        a = a.conj() if transposition in ("C", "ADJOINT") else a
+        return _solved(a, b, arithmetic, left, lower, transposition not in ("N", "NO_TRANSPOSE"), unit)
 
     return formula
 
