@@ -28,12 +28,12 @@ import jax  # noqa: E402  # after JAX's quiet start
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
-from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
-from fusionlab.equivalence.exact.field import PrimeField, primes  # noqa: E402
-from fusionlab.equivalence.exact.identity import POINTS, SHARES, compare_functions, evaluators  # noqa: E402
+from fusionlab.equivalence.exact.evaluation import Evaluator, Formula  # noqa: E402
+from fusionlab.equivalence.exact.field import PrimeField  # noqa: E402
+from fusionlab.equivalence.exact.identity import compare_functions, evaluators, points  # noqa: E402
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
 from fusionlab.equivalence.exact.values import Drawn  # noqa: E402
-from fusionlab.hlo.flat import FlatFunction, flatten, reads  # noqa: E402
+from fusionlab.hlo.flat import FlatFunction, Node, flatten, reads  # noqa: E402
 from tests.equivalence.exact.reals import Reals  # noqa: E402
 from tests.fuzzing.edits import edited  # noqa: E402
 from tests.fuzzing.expressions import INPUTS, SCALAR, VECTOR, WIDE, Expression, Generator, evaluate  # noqa: E402
@@ -109,15 +109,13 @@ def with_outputs(function: FlatFunction, places: Sequence[int]) -> FlatFunction:
 class Comparison:
     """The draws of ``compare_functions`` for many outputs at once: which of them differ."""
 
-    def __init__(self, points: int = POINTS) -> None:
-        self.fields = [PrimeField(p, range(points)) for p in primes(len(SHARES))]
-
     def differing(self, first: FlatFunction, second: FlatFunction) -> list[bool]:
         """For each output, whether it is not identical in both functions; what differs once is evaluated no more."""
         left = list(range(len(first.returns)))
+        formulas: dict[Node, Formula] = {}
         with np.errstate(all="ignore"):
-            for field, shares in zip(self.fields, SHARES, strict=True):
-                for pair in evaluators(field, shares, {}):
+            for p, seeds, shares in points(with_outputs(first, left[:1])):
+                for pair in evaluators(PrimeField(p, seeds), shares, formulas):
                     left = self._equal(first, second, left, pair)
         return [at not in set(left) for at in range(len(first.returns))]
 
@@ -147,7 +145,7 @@ def distance(first: FlatFunction, second: FlatFunction) -> float:
         given.append(array)
     found: list[Any] = []
     with np.errstate(all="ignore"):
-        for _ in range(3):
+        for _ in range(_ROUNDINGS):
             near = [array * (1 + 1e-14 * random.standard_normal(array.shape)) for array in given]
             at = [Evaluator(_Points(), RULES).outputs(f, [Drawn(a.copy()) for a in near])[0] for f in (first, second)]
             found.append(np.broadcast_arrays(*at))
@@ -170,6 +168,8 @@ class _Points(Reals):
 
 
 _REAL_POINTS = 64
+_ROUNDINGS = 20
+"""Evaluations that tell rounding from a difference: a step at a value that is zero but for rounding is seen in half."""
 _ROUNDED = 1e-8
 """Values that are below this in float64 can be roundings of zero."""
 SURELY = 1e-7

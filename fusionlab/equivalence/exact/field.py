@@ -117,7 +117,7 @@ class PrimeField:
         self._reciprocal = 1.0 / p
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
-        self._order = _of_powers(p, "square")[None]
+        self._order = _of_powers(p, "square").astype(np.int8)[None]
         self._senses = np.array([-1.0 if seed % 4 > 1 else 1.0 for seed in self.seeds])
 
     # Ring operations: exact.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -23,6 +24,9 @@ SHARES = ((1.0, 0.0, 0.75, np.nan), (0.5, np.nan, np.nan, np.nan))
 each op has its own."""
 POINTS = 6
 """Draws per prime, each with its own arguments; the first of them are evaluated under a steered order, too."""
+MOST_REPEATS, ELEMENTS = 12, 2**21
+"""A small program is drawn as often again as its values have fewer than ``ELEMENTS`` elements in all, up to so often:
+with few elements, a branch behind several predicates is rarely taken at one of them."""
 ROUNDS = 2
 """Evaluations under a steered order; the second is steered by predicates of what the first one chose, too."""
 DEGREE = 2**11
@@ -86,9 +90,9 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
     called: set[str] = set()
     formulas: dict[Node, Formula] = {}
     try:
-        for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
-            draws, used = draws + POINTS, used + 1
-            for first, second in evaluators(PrimeField(p, range(POINTS)), shares, formulas):
+        for p, seeds, shares in points(original):
+            draws, used = draws + len(seeds), max(used, primes(len(SHARES)).index(p) + 1)
+            for first, second in evaluators(PrimeField(p, seeds), shares, formulas):
                 expected, found = _outputs(original, first), _outputs(rewritten, second)
                 called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found)) is not None:
@@ -98,9 +102,17 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
                     return Identity("not-identical", draws, used, 1.0, difference, where)
     except Uncovered as error:
         return Identity("not-covered", draws, used, 1.0, str(error))
-    return Identity(
-        "identical", draws, used, (DEGREE / min(primes(used))) ** draws, at_ties=_at_ties(original, rewritten, formulas)
-    )
+    error = max((DEGREE / min(primes(used))) ** draws, 1e-300)
+    return Identity("identical", draws, used, error, at_ties=_at_ties(original, rewritten, formulas))
+
+
+def points(function: FlatFunction) -> Iterator[tuple[int, Sequence[int], Sequence[float]]]:
+    """Primes, each with the seeds of its draws and the shares of those that are steered; a small program has more."""
+    elements = sum(math.prod(value.type.shape) for node in function.nodes for value in node.results)
+    repeats = min(max(ELEMENTS // (POINTS * max(elements, 1)), 1), MOST_REPEATS)
+    for first, last in ((0, 1), (1, repeats))[: min(repeats, 2)]:
+        for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
+            yield p, range(POINTS * first, POINTS * last), shares * (last - first)
 
 
 def _at_ties(original: FlatFunction, rewritten: FlatFunction, formulas: dict[Node, Formula]) -> str:

@@ -45,7 +45,7 @@ def test_two_files_are_compared(lowered, tmp_path, capsys, monkeypatch):
     isolated.main([*map(str, paths)])
     verdict = Identity.from_json(json.loads(capsys.readouterr().out))
     assert verdict.result == "identical"
-    assert "all outputs of 2 walkers equal in 12 draws" in dataclasses.replace(verdict, walkers=2).line
+    assert "all outputs of 2 walkers equal in 144 draws" in dataclasses.replace(verdict, walkers=2).line
 
 
 def test_a_model_is_compared_under_the_limits_of_a_file(lowered, monkeypatch):
