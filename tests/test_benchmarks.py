@@ -262,3 +262,11 @@ def test_a_tiny_run_on_the_cpu(tmp_path):
     assert set(row["samples_ms"]) == {"replay", "folx-dense", "folx-sparse", "fused"}
     assert {len(times) for times in row["samples_ms"].values()} == {3}
     assert max(row["max_energy_difference_to_replay"].values()) < 1e-3
+
+
+@pytest.mark.parametrize(("record", "table"), [("catalogue", "catalogue_table"), ("full-size", "full_size_table")])
+def test_the_tables_of_the_page_are_those_of_the_records(module, record, table):
+    rows = json.loads((FOLDER.parent / "studies" / f"exact-{record}.json").read_text())["rows"]
+    page = (FOLDER.parent / "docs" / "exact.md").read_text()
+    for line in getattr(module("exact_matrix"), table)(rows).splitlines():
+        assert line in page
