@@ -129,11 +129,11 @@ class Comparison:
         return [at for at, x, y in zip(left, *outputs, strict=True) if not (x != y).any()]
 
 
-def distance(first: FlatFunction, second: FlatFunction) -> float:
+def distance(first: FlatFunction, second: FlatFunction, roundings: int) -> float:
     """The largest relative difference of the output in float64, at points where both are finite; NaN without any.
 
     What is no more than a hundred times what the outputs themselves change by, when the arguments change in the last
-    bits, is rounding: 0 there.
+    bits (in one of as many evaluations as ``roundings``), is rounding: 0 there.
     """
     random, scales = np.random.default_rng(0), np.resize(SCALES, _REAL_POINTS)
     given = []
@@ -145,7 +145,7 @@ def distance(first: FlatFunction, second: FlatFunction) -> float:
         given.append(array)
     found: list[Any] = []
     with np.errstate(all="ignore"):
-        for _ in range(_ROUNDINGS):
+        for _ in range(roundings):
             near = [array * (1 + 1e-14 * random.standard_normal(array.shape)) for array in given]
             at = [Evaluator(_Points(), RULES).outputs(f, [Drawn(a.copy()) for a in near])[0] for f in (first, second)]
             found.append(np.broadcast_arrays(*at))
@@ -168,8 +168,8 @@ class _Points(Reals):
 
 
 _REAL_POINTS = 64
-_ROUNDINGS = 20
-"""Evaluations that tell rounding from a difference: a step at a value that is zero but for rounding is seen in half."""
+FEW_ROUNDINGS, ROUNDINGS = 3, 20
+"""Evaluations that tell rounding from a difference: at a value that is zero but for rounding, half of them see a step."""
 _ROUNDED = 1e-8
 """Values that are below this in float64 can be roundings of zero."""
 SURELY = 1e-7
@@ -187,7 +187,9 @@ def judged(
     if not pair.edit and not pair.is_claimed:
         return "unclaimed: not identical", {}
     views = with_outputs(functions[0], [at]), with_outputs(functions[1], [at])
-    apart = distance(*views)
+    apart = distance(*views, FEW_ROUNDINGS)
+    if apart > SURELY:
+        apart = distance(*views, ROUNDINGS)
     if pair.edit and not apart > SURELY:
         kind = "edited: identical, and equal in float64"
     elif comparison.differing(*views)[0] != differs:  # beside others it had another order

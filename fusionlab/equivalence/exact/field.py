@@ -58,7 +58,7 @@ def _powers(p: int) -> Array:
     return powers
 
 
-@functools.lru_cache(16)
+@functools.lru_cache(32)
 def _of_powers(p: int, name: str) -> Array:
     """[p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of x**c (``rational C``, in hex).
 
