@@ -169,7 +169,7 @@ class _Points(Reals):
 
 _REAL_POINTS = 64
 FEW_ROUNDINGS, ROUNDINGS = 3, 20
-"""Evaluations that tell rounding from a difference: at a value that is zero but for rounding, half of them see a step."""
+"""Evaluations that tell rounding from a difference: a step at a value that is zero but for rounding shows in half."""
 _ROUNDED = 1e-8
 """Values that are below this in float64 can be roundings of zero."""
 SURELY = 1e-7
