@@ -262,3 +262,17 @@ def test_a_tiny_run_on_the_cpu(tmp_path):
     assert set(row["samples_ms"]) == {"replay", "folx-dense", "folx-sparse", "fused"}
     assert {len(times) for times in row["samples_ms"].values()} == {3}
     assert max(row["max_energy_difference_to_replay"].values()) < 1e-3
+
+
+def test_the_tables_of_programs_are_those_of_their_record(module, capsys):
+    """`studies/programs-a100.md` has all rows, docs/programs.md launches and temp memory of CH4."""
+    root = FOLDER.parent
+    rows = json.loads((root / "studies/programs-a100.json").read_text())["rows"]
+    module("programs").print_table(rows)
+    table = root / "studies/programs-a100.md"
+    assert capsys.readouterr().out == table.read_text(), f"run: python benchmarks/programs.py > {table.name}"
+    short = (root / "docs/programs.md").read_text()
+    for model in module("programs").MODELS:
+        of_model = [rows[f"{model} CH4 {program}"] for program in module("programs").PROGRAMS]
+        cells = [f"{row['dynamic_launches']:,}, {row['temp_bytes'] / 2**20:,.0f}" for row in of_model]
+        assert f"| {model} | {' | '.join(cells)} |" in short

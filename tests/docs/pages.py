@@ -1,4 +1,4 @@
-"""What of README.md and docs can be run: commands and Python snippets, in the order of each page.
+"""What of README.md, docs and studies can be run: commands and Python snippets, in the order of each page.
 
 The convention, which the pages keep and ``test_pages.py`` holds them to:
 
@@ -17,7 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WORDS = ("fusionlab", "python", "python3", "pip", "make", "pytest")
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "studies").glob("*.md")),
+)
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
 _FENCE = re.compile(r"^```(\S*)")

@@ -67,11 +67,6 @@ NOT_RUN = {
     "pip install '.[targets,models]'": "tests/packaging installs the wheel in a clean environment",
     "make study": "sets up an environment; the commands that it runs are in README.md too",
     "make test": "it is what runs this",
-    "make test PYTEST_OPTIONS=--junit-xml=build/fast.xml": "it is what runs this",
-    "make test-slow PYTEST_OPTIONS=--junit-xml=build/slow.xml": "it is what runs this",
-    "python -m tests.slowest fast=build/fast.xml slow=build/slow.xml > docs/slowest-tests.md": (
-        "reads what these two write; tests/test_slowest.py"
-    ),
     "python -m fusionlab.measure.session --out DIR --time-limit 55": "an hour on a GPU; tests/measure/test_session.py",
     "python -m fusionlab.measure.session --out DIR --device cpu --walkers 16 --stages energies": (
         "half an hour; tests/measure/test_session.py"
