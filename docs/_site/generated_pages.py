@@ -19,7 +19,7 @@ from fusionlab.cli import main
 
 ROOT = Path(__file__).parents[2]
 INTERFACE = (
-    ("fusionlab", "The front door. What is not named here may change without notice."),
+    ("fusionlab", "Names that are not listed here may change without notice."),
     ("fusionlab.testing", "Assertions for the tests of other projects ([how to](testing.md))."),
     ("fusionlab.passes.matcher", "For passes of your own ([how to](own-passes.md))."),
 )
@@ -132,7 +132,7 @@ def passes_page() -> str:
     lines = [
         "# Pass catalogue",
         "",
-        "Every pass takes a program and gives a program and events; what it leaves alone, it gives a reason for. The",
+        "Every pass takes a program and returns a program and events, with the reason where it declines. The",
         "same texts are printed by `fusionlab passes NAME`. `exact:` says what a pass does to the numbers.",
         "Passes of your own: [how to](own-passes.md).",
         "",

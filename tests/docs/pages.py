@@ -5,7 +5,7 @@ The convention, which the pages keep and ``test_pages.py`` holds them to:
 - in any code block (fenced or indented) a line that begins with ``$`` or with one of WORDS is a command; what follows a
   ``#`` is a remark;
 - Python is in blocks fenced as ``python``; one after ``<!-- file: NAME -->`` is that file, the others are run;
-- in the text, `fusionlab COMMAND ...` in backticks with anything behind the COMMAND is a command too.
+- in the text, `fusionlab COMMAND ...` in backticks with anything after the COMMAND is a command too.
 """
 
 from __future__ import annotations

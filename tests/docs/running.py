@@ -1,4 +1,4 @@
-"""How the commands of the pages are run by the tests: tiny, and with files in the place of placeholders.
+"""How the commands of the pages are run by the tests: tiny, and with files instead of placeholders.
 
 Everything that differs from what is written stands in the tables of this file.
 """
@@ -30,7 +30,7 @@ TINY_BENCH = {"--device": "cpu", "--runs": "2", "--repeats": "1", "--against": "
 """Added to ``bench``, which then compares the program with its rewriting only."""
 CHECKING = ("apply", "check", "bisect", "bench")
 TIME_LIMIT = "5"
-"""In the place of a longer --time-limit."""
+"""Instead of a longer --time-limit."""
 
 REPLACED = {
     "fusionlab bisect --model paulinet --pipeline 'a,b'": (
