@@ -136,19 +136,24 @@ def _cell(counts: Counter[str]) -> str:
 
 
 def full_size_table(rows: Mapping[str, Row]) -> str:
-    lines = ["| model | molecule | program | ops | result | a draw, s: original | rewritten | the check, s | MiB |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
-    for name, row in rows.items():
-        ops, draws = row.get("ops", "--"), row.get("draw_process_s", "--")
-        mib = f"{row['peak_bytes'] / 2**20:,.0f}" if "peak_bytes" in row else "-"
-        shown = row.get("result", row.get("failed", "-"))
-        if row.get("result") == "not-covered":
-            shown += f": {row['reason']}"
-        lines.append(
-            f"| {name.replace(' ', ' | ')} | {ops[0]} to {ops[1]} | {shown} | {draws[0]} | {draws[1]} | "
-            f"{row.get('process_s', '-')} | {mib} |"
-        )
+    """One line per model and program; a cell per molecule: the result, seconds of a draw of each program, of the whole
+    check, and MiB."""
+    molecules = list(dict.fromkeys(name.split()[1] for name in rows))
+    lines = [f"| model | program | {' | '.join(molecules)} |", "|---" * (2 + len(molecules)) + "|"]
+    for model, program in dict.fromkeys((name.split()[0], name.split()[2]) for name in rows):
+        cells = (_full_size_cell(rows.get(f"{model} {molecule} {program}")) for molecule in molecules)
+        lines.append(f"| {model} | {program} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _full_size_cell(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    if "result" not in row:
+        return str(row.get("failed", "-"))
+    draws = " + ".join(map(str, row["draw_process_s"]))
+    reason = f" ({row['reason']})" if row["result"] == "not-covered" else ""
+    return f"{row['result']}{reason}: {draws}, {row['process_s']} s, {row['peak_bytes'] / 2**20:,.0f} MiB"
 
 
 def main() -> None:

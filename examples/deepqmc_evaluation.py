@@ -5,8 +5,8 @@
 
 The wave function, the Hamiltonian with its replay, and the Metropolis sampler are DeepQMC's. The one line that is
 needed stands in ``main``: the batched local energy under ``fusionlab.optimize`` in place of ``jax.jit``. Both are
-evaluated on the same walkers. What it prints is in docs/optimize.md. (DeepQMC's ``train`` itself, which evaluates by
-``jax.pmap``, needs a JAX older than 0.10.)
+evaluated on the same walkers. What it prints is in studies/transcripts.txt. (DeepQMC's ``train`` itself, which
+evaluates by ``jax.pmap``, needs a JAX older than 0.10.)
 """
 
 from __future__ import annotations

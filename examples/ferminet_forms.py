@@ -6,7 +6,7 @@ FermiNet and JaQMC are not in the package index, so this is a script in their fo
 one walker's flat positions that gives log|psi|, the Laplacian as a loop over directions (FermiNet's ``fori_loop``, its
 option ``use_scan``, and the JVP of the gradient inside the loop), batched over walkers by ``vmap``, and a loss with a
 JVP of its own that differentiates log|psi| only. The network is fusionlab's FermiNet at its full size. What is
-printed is in docs/optimize.md.
+printed is in studies/transcripts.txt.
 """
 
 from __future__ import annotations

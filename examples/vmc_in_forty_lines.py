@@ -4,7 +4,8 @@
 
 A network, its Laplacian as everybody writes it first, Metropolis sampling and a training step. ``@fusionlab.optimize``
 above the local energy is the only line that is not plain JAX; take it away and the numbers stay. The training step
-differentiates log|psi| and not the energy, so it runs the rewritten program. What it prints is in docs/optimize.md.
+differentiates log|psi| and not the energy, so it runs the rewritten program. What it prints is in
+studies/transcripts.txt.
 """
 
 from __future__ import annotations

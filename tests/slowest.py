@@ -1,8 +1,8 @@
-"""The tests that take longest, as a Markdown table: ``docs/slowest-tests.md`` is written by it.
+"""The tests that take longest, as a Markdown table: ``studies/slowest-tests.md`` is written by it.
 
     make test PYTEST_OPTIONS=--junit-xml=build/fast.xml
     make test-slow PYTEST_OPTIONS=--junit-xml=build/slow.xml
-    python -m tests.slowest fast=build/fast.xml slow=build/slow.xml [--count 100] > docs/slowest-tests.md
+    python -m tests.slowest fast=build/fast.xml slow=build/slow.xml [--count 100] > studies/slowest-tests.md
 
 Seconds are of the wall, a test's fixtures included where it is the first that needs them.
 """

@@ -270,3 +270,17 @@ def test_the_tables_of_the_page_are_those_of_the_records(module, record, table):
     page = (FOLDER.parent / "docs" / "exact.md").read_text()
     for line in getattr(module("exact_matrix"), table)(rows).splitlines():
         assert line in page
+
+
+def test_the_tables_of_programs_are_those_of_their_record(module, capsys):
+    """`studies/programs-a100.md` has all rows, docs/programs.md launches and temp memory of CH4."""
+    root = FOLDER.parent
+    rows = json.loads((root / "studies/programs-a100.json").read_text())["rows"]
+    module("programs").print_table(rows)
+    table = root / "studies/programs-a100.md"
+    assert capsys.readouterr().out == table.read_text(), f"run: python benchmarks/programs.py > {table.name}"
+    short = (root / "docs/programs.md").read_text()
+    for model in module("programs").MODELS:
+        of_model = [rows[f"{model} CH4 {program}"] for program in module("programs").PROGRAMS]
+        cells = [f"{row['dynamic_launches']:,}, {row['temp_bytes'] / 2**20:,.0f}" for row in of_model]
+        assert f"| {model} | {' | '.join(cells)} |" in short

@@ -1,6 +1,7 @@
-"""Pages of the site that are made while it is built: the pass catalogue, the Python interface, the changelog.
+"""Pages of the site that are generated while it is built.
 
-A hook of MkDocs (mkdocs.yml). The texts are docstrings, so that there is one place to change them.
+A hook of MkDocs (mkdocs.yml). The command line is generated from click, the pass catalogue and the Python interface
+from docstrings; README.md is the first page; tables that commands write are taken from studies/.
 """
 
 from __future__ import annotations
@@ -12,13 +13,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
+
+from fusionlab.cli import main
+
 ROOT = Path(__file__).parents[2]
 INTERFACE = (
-    ("fusionlab", "The front door. What is not named here may change without notice."),
+    ("fusionlab", "Names that are not listed here may change without notice."),
     ("fusionlab.testing", "Assertions for the tests of other projects ([how to](testing.md))."),
     ("fusionlab.passes.matcher", "For passes of your own ([how to](own-passes.md))."),
 )
 """The modules whose ``__all__`` is the public interface, as pinned by tests/test_public_api.py."""
+
+COPIED = {
+    "index.md": "README.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "paper.md": "studies/paper.md",
+    "slowest-tests.md": "studies/slowest-tests.md",
+    "layout-a100.md": "studies/layout-a100.md",
+    "programs-a100.md": "studies/programs-a100.md",
+}
+"""Page of the site: the file that it is."""
 
 
 def on_config(config: Any) -> Any:
@@ -50,8 +66,63 @@ def on_files(files: Any, config: Any) -> Any:
 
 def pages() -> dict[str, str]:
     """Name of each generated page to its Markdown."""
-    changelog = (ROOT / "CHANGELOG.md").read_text()
-    return {"passes.md": passes_page(), "api.md": interface_page(), "changelog.md": changelog}
+    generated = {"cli.md": command_line_page(), "passes.md": passes_page(), "api.md": interface_page()}
+    return generated | {page: copied(path) for page, path in COPIED.items()}
+
+
+def copied(path: str) -> str:
+    """A file of the repository with the addresses that its links have in the site."""
+    text = (ROOT / path).read_text()
+    for page, source in COPIED.items():
+        text = text.replace(f"]({source})", f"]({page})")
+    return text.replace("](docs/", "](")
+
+
+def command_line_page() -> str:
+    """Every command with its one line and its options; options that commands share are listed once."""
+    context = click.Context(main, info_name="fusionlab")
+    commands = [(name, main.get_command(context, name)) for name in main.list_commands(context)]
+    options = {name: dict(map(_option, command.params)) for name, command in commands if command is not None}
+    shared = {row for rows in options.values() for row in rows.items() if _users(row, options) > 2}
+    lines = ["# Command line", "", f"{_sentence(main)} Exit codes: [on the terminal](features.md).", ""]
+    lines += ["Options of several commands:", "", *_table(dict(sorted(shared)))]
+    for name, command in commands:
+        if command is not None:
+            own = {option: what for option, what in options[name].items() if (option, what) not in shared}
+            others = [f"`{option}`" for option in options[name] if option not in own and option.startswith("-")]
+            usage = " ".join(command.collect_usage_pieces(click.Context(command, parent=context)))
+            lines += ["", f"## {name}", "", f"`fusionlab {name} {usage}`: {_sentence(command)}", ""]
+            lines += [f"Shared options: {', '.join(others)}.", ""] if others else []
+            lines += _table(own) if own else []
+    return "\n".join(lines) + "\n"
+
+
+def _option(parameter: click.Parameter) -> tuple[str, str]:
+    """The names of an option and its help with choices and default; an argument has no help."""
+    what = ""
+    if isinstance(parameter, click.Option):
+        record = parameter.get_help_record(click.Context(main))
+        choices = f"One of {', '.join(parameter.type.choices)}. " if isinstance(parameter.type, click.Choice) else ""
+        what = choices + (record[1] if record is not None else "")
+    return ", ".join([*parameter.opts, *parameter.secondary_opts]), what
+
+
+def _users(row: tuple[str, str], options: dict[str, dict[str, str]]) -> int:
+    return sum(row in rows.items() for rows in options.values())
+
+
+def _table(options: dict[str, str]) -> list[str]:
+    """A row per option; arguments are in the usage."""
+    rows = [f"| `{name}` | {_cell(what)} |" for name, what in options.items() if name.startswith("-")]
+    return ["| option | |", "|---|---|", *rows] if rows else []
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _sentence(command: click.Command) -> str:
+    return _cell((command.help or "").partition("\n\n")[0])
 
 
 def passes_page() -> str:
@@ -61,7 +132,7 @@ def passes_page() -> str:
     lines = [
         "# Pass catalogue",
         "",
-        "Every pass takes a program and gives a program and events; what it leaves alone, it gives a reason for. The",
+        "Every pass takes a program and returns a program and events, with the reason where it declines. The",
         "same texts are printed by `fusionlab passes NAME`. `exact:` says what a pass does to the numbers.",
         "Passes of your own: [how to](own-passes.md).",
         "",

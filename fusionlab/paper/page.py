@@ -22,7 +22,7 @@ fusionlab paper                              # measure what the record lacks, pr
 fusionlab study --paper                      # the same
 fusionlab paper --targets a5000 --molecules CH4 --jobs 4
 fusionlab paper --scheduler tcp://HOST:8786  # by the workers of a Dask scheduler (pip install 'fusionlab[dask]')
-fusionlab paper --no-run --page docs/paper.md
+fusionlab paper --no-run --page studies/paper.md
 ```
 
 Each program is lowered and compiled in a process of its own, within `--time-limit`; a finished row is written at once,

@@ -1,4 +1,4 @@
-"""The two pictures of the report in README.md: ``python -m tests.browser.pictures DIR/report.html docs/images``.
+"""The two pictures of the report in docs/report.md: ``python -m tests.browser.pictures DIR/report.html docs/images``.
 
 ``DIR`` is that of ``fusionlab study --model paulinet -o DIR``.
 """

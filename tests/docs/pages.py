@@ -1,11 +1,11 @@
-"""What of README.md and docs can be run: commands and Python snippets, in the order of each page.
+"""What of README.md, docs and studies can be run: commands and Python snippets, in the order of each page.
 
 The convention, which the pages keep and ``test_pages.py`` holds them to:
 
 - in any code block (fenced or indented) a line that begins with ``$`` or with one of WORDS is a command; what follows a
   ``#`` is a remark;
 - Python is in blocks fenced as ``python``; one after ``<!-- file: NAME -->`` is that file, the others are run;
-- in the text, `fusionlab COMMAND ...` in backticks with anything behind the COMMAND is a command too.
+- in the text, `fusionlab COMMAND ...` in backticks with anything after the COMMAND is a command too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WORDS = ("fusionlab", "python", "python3", "pip", "make", "pytest")
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "studies").glob("*.md")),
+)
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
 _FENCE = re.compile(r"^```(\S*)")

@@ -1,4 +1,4 @@
-"""How the commands of the pages are run by the tests: tiny, and with files in the place of placeholders.
+"""How the commands of the pages are run by the tests: tiny, and with files instead of placeholders.
 
 Everything that differs from what is written stands in the tables of this file.
 """
@@ -30,7 +30,7 @@ TINY_BENCH = {"--device": "cpu", "--runs": "2", "--repeats": "1", "--against": "
 """Added to ``bench``, which then compares the program with its rewriting only."""
 CHECKING = ("apply", "check", "bisect", "bench")
 TIME_LIMIT = "5"
-"""In the place of a longer --time-limit."""
+"""Instead of a longer --time-limit."""
 
 REPLACED = {
     "fusionlab bisect --model paulinet --pipeline 'a,b'": (
@@ -67,11 +67,6 @@ NOT_RUN = {
     "pip install '.[targets,models]'": "tests/packaging installs the wheel in a clean environment",
     "make study": "sets up an environment; the commands that it runs are in README.md too",
     "make test": "it is what runs this",
-    "make test PYTEST_OPTIONS=--junit-xml=build/fast.xml": "it is what runs this",
-    "make test-slow PYTEST_OPTIONS=--junit-xml=build/slow.xml": "it is what runs this",
-    "python -m tests.slowest fast=build/fast.xml slow=build/slow.xml > docs/slowest-tests.md": (
-        "reads what these two write; tests/test_slowest.py"
-    ),
     "python -m fusionlab.measure.session --out DIR --time-limit 55": "an hour on a GPU; tests/measure/test_session.py",
     "python -m fusionlab.measure.session --out DIR --device cpu --walkers 16 --stages energies": (
         "half an hour; tests/measure/test_session.py"

@@ -1,4 +1,4 @@
-"""Every command and snippet of README.md and docs is understood (here, quickly) and run (most by ``make full``, tiny).
+"""Every command and snippet of the pages is understood (here, quickly) and run (most by ``make full``, tiny).
 
 A new command is run without a line here; one that cannot be has to be entered in ``running.NOT_RUN`` with the reason.
 """
@@ -17,8 +17,8 @@ from .pages import PAGES, ROOT, Command, Snippet, blocks, commands, ids, parts
 
 LANGUAGES = {"", "python", "sh", "console", "text", "mlir", "toml", "json", "yaml"}
 QUICK = ("testing.md",)
-"""Pages that are run in the fast tier; the slow one has theory.md and a fifth of README.md, ``make full`` the rest."""
-LONG = {"README.md": 5}
+"""Pages that are run in the fast tier; the slow one has theory.md and README.md, ``make full`` the rest."""
+LONG = {"features.md": 5}
 """Pages whose commands do not need each other, and in how many parts they are run."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
 done_before = set()
@@ -103,10 +103,10 @@ def run_page(page, folder, part, count):
                 del sys.modules[name]
 
 
-def cost(page, part):
+def cost(page):
     if page.name in QUICK:
         return ()
-    return pytest.mark.slow if (page.name, part) in (("README.md", 0), ("theory.md", 0)) else pytest.mark.full
+    return pytest.mark.slow if page.name in ("README.md", "theory.md") else pytest.mark.full
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -122,7 +122,7 @@ def runs():
         count = LONG.get(page.name, 1)
         name = str(page.relative_to(ROOT))
         for part in range(count):
-            yield pytest.param(page, part, count, marks=cost(page, part), id=f"{name}-{part}" if count > 1 else name)
+            yield pytest.param(page, part, count, marks=cost(page), id=f"{name}-{part}" if count > 1 else name)
 
 
 @pytest.mark.parametrize(("page", "part", "count"), list(runs()))

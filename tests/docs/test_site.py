@@ -4,6 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
+
+from fusionlab.cli import main
 from fusionlab.passes.catalogue import PASSES
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +20,20 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert all(f'id="{name}"' in catalogue for name in PASSES)
     interface = (tmp_path / "site/api.html").read_text()
     assert "fusionlab.testing.assert_launches" in interface
+    line = (tmp_path / "site/cli.html").read_text()
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        assert f'id="{name}"' in line
+        for parameter in main.get_command(context, name).params:
+            assert all(option in line for option in parameter.opts if option.startswith("-")), (name, parameter.opts)
     for page in (ROOT / "docs").rglob("*.md"):
         made = tmp_path / "site" / page.relative_to(ROOT / "docs").with_suffix(".html")
         assert made.is_file(), f"{page} is not in the site"
+
+
+def test_the_documentation_stays_short():
+    def lines(pages):
+        return sum(len(page.read_text().splitlines()) for page in pages)
+
+    assert lines([ROOT / "README.md"]) <= 100
+    assert lines((ROOT / "docs").rglob("*.md")) <= 2000

@@ -11,7 +11,7 @@ from fusionlab.paper.matrix import EVERY, Circumstances
 from fusionlab.paper.record import Record
 
 ROOT = Path(__file__).parents[2]
-PAGE, RECORD = ROOT / "docs" / "paper.md", ROOT / "studies" / "paper.json"
+PAGE, RECORD = ROOT / "studies" / "paper.md", ROOT / "studies" / "paper.json"
 
 
 def test_the_groups_of_every_row_add_up_to_its_totals():
@@ -41,7 +41,7 @@ def test_the_committed_page_is_that_of_the_committed_record(tmp_path, monkeypatc
     written = tmp_path / "paper.md"
     result = cli("paper", "--no-run", "--page", written)
     assert result.exit_code == 0, result.stderr
-    assert written.read_text() == PAGE.read_text(), "run: fusionlab paper --no-run --page docs/paper.md"
+    assert written.read_text() == PAGE.read_text(), "run: fusionlab paper --no-run --page studies/paper.md"
 
 
 def test_the_readme_says_how_much_of_the_matrix_is_measured():
