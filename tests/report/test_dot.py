@@ -6,8 +6,9 @@ import subprocess
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.report import dot
-from fusionlab.report.dot import bytes_text, flops_text, quoted, text, write_graph
+from fusionlab.report.pictures import files
+from fusionlab.report.pictures.dot import bytes_text, flops_text, quoted, text
+from fusionlab.report.pictures.files import write_graph
 
 DOT = "digraph g { a -> b; }"
 
@@ -23,7 +24,7 @@ def test_without_graphviz_only_the_dot_file_and_a_hint(tmp_path, monkeypatch):
 
 
 def test_with_graphviz_a_picture_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(dot.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
     written = write_graph(DOT, tmp_path / "replay.svg")
     assert written.paths == (tmp_path / "replay.dot", tmp_path / "replay.svg")
@@ -44,7 +45,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 @pytest.mark.parametrize("out", [".", "/", "..", "there", "there.svg", "there.dot"])
 def test_a_directory_is_no_place_for_a_picture(out, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(dot.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
     for name in ("there", "there.svg", "there.dot"):
         (tmp_path / name).mkdir()
@@ -55,7 +56,7 @@ def test_a_directory_is_no_place_for_a_picture(out, tmp_path, monkeypatch):
 
 
 def test_no_dot_file_next_to_a_directory_in_the_svg_files_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(dot.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
     (tmp_path / "replay.svg").mkdir()
     with pytest.raises(InputError, match=r"replay\.svg: is a directory"):
@@ -64,7 +65,7 @@ def test_no_dot_file_next_to_a_directory_in_the_svg_files_place(tmp_path, monkey
 
 
 def test_a_graph_that_cannot_be_rendered_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(dot.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("graphviz.Source.pipe", _fail)
     with pytest.raises(OSError, match="disk full"):
         write_graph(DOT, tmp_path / "replay.dot")
@@ -72,7 +73,7 @@ def test_a_graph_that_cannot_be_rendered_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_what_graphviz_says_about_a_bad_graph_is_kept(tmp_path):
-    if dot.shutil.which("dot") is None:
+    if files.shutil.which("dot") is None:
         pytest.skip("Graphviz is not installed")
     with pytest.raises(subprocess.CalledProcessError, match="syntax error"):
         write_graph("digraph {", tmp_path / "bad")

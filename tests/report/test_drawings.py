@@ -14,15 +14,12 @@ from fusionlab.hlo.graph import graph
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.replay import find_replays
 from fusionlab.measure.launch_rows import launch_rows, totals
-from fusionlab.report.cluster_view import cluster_drawing
-from fusionlab.report.dataflow_view import dataflow_drawing, dataflow_graph
-from fusionlab.report.dot import bytes_text
-from fusionlab.report.drawing import side_by_side
-from fusionlab.report.drawing_dot import drawing_dot
-from fusionlab.report.family_looks import family_colour
-from fusionlab.report.kernel_view import kernel_drawing
-from fusionlab.report.launch_graph import launch_graph
-from fusionlab.report.scope_view import scope_drawing
+from fusionlab.report.pictures.dataflow import dataflow_drawing, dataflow_graph
+from fusionlab.report.pictures.dot import bytes_text, drawing_dot
+from fusionlab.report.pictures.drawing import side_by_side
+from fusionlab.report.pictures.launches import cluster_drawing, kernel_drawing, launch_graph
+from fusionlab.report.pictures.looks import family_colour
+from fusionlab.report.pictures.stages import scope_drawing
 from workloads import catalogue
 
 

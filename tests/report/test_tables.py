@@ -7,8 +7,8 @@ from rich.console import Console
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.measure.footprint import Footprint
 from fusionlab.passes.contract import Declined
-from fusionlab.report.column_groups import column_groups
-from fusionlab.report.tables import print_events, print_footprint, print_rows
+from fusionlab.report.tables import column_groups, print_rows
+from fusionlab.report.tables.programs import print_events, print_footprint
 
 
 def errors(name, error, tolerance=1.0):

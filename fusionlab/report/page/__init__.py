@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fusionlab.report.family_looks import FAMILY_LOOKS
+from fusionlab.report.pictures.looks import FAMILY_LOOKS
 
 SCRIPTS = (
     "dom.js",

@@ -1,0 +1,152 @@
+"""The roofline as an SVG that needs no plotting library: two roofs, kernels as small dots, families as labelled ones.
+
+Both axes are logarithmic: FLOP per byte across, GFLOP/s (modelled) upwards. The area of a family's dot is its share of
+the modelled time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from fusionlab.measure.model_time import Ceilings
+from fusionlab.measure.roofline import Point
+from fusionlab.report.pictures.looks import family_colour, family_mark
+
+_WIDTH, _HEIGHT = 900, 560
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 190, 50, 60
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """Decades shown: 10^x0 to 10^x1 FLOP/byte across, 10^y0 to 10^y1 FLOP/s upwards."""
+
+    x0: int
+    x1: int
+    y0: int
+    y1: int
+
+    def x(self, value: float) -> float:
+        share = (math.log10(value) - self.x0) / (self.x1 - self.x0)
+        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        share = (math.log10(value) - self.y0) / (self.y1 - self.y0)
+        return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def roofline_svg(
+    title: str, families: Sequence[Point], kernels: Sequence[tuple[Point, str]], ceilings: Ceilings
+) -> str:
+    """The SVG text. ``kernels`` come with their family; points that compute nothing are left out (log axes)."""
+    drawn = [point for point in families if _drawable(point) and point.name != "all"]
+    dots = [(point, name) for point, name in kernels if _drawable(point)]
+    axes = _axes([*drawn, *(point for point, _ in dots)], ceilings)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="Helvetica, Arial, '
+        'sans-serif" font-size="12">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<text x="{_LEFT}" y="24" font-size="15" font-weight="bold">{escape(title)}</text>',
+        *_grid(axes),
+        *_roofs(axes, ceilings),
+        *(_dot(axes, point, 2.5, family_colour(name), 0.35) for point, name in dots),
+        *_families(axes, drawn),
+        *_above([point for point, _ in dots]),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _drawable(point: Point) -> bool:
+    return point.intensity_flop_per_byte > 0 and bool(point.model_flops_per_s)
+
+
+def _axes(points: Sequence[Point], ceilings: Ceilings) -> _Axes:
+    across = [ceilings.ridge_flop_per_byte, *(point.intensity_flop_per_byte for point in points)]
+    upwards = [ceilings.flops_per_s, *(point.model_flops_per_s or 1.0 for point in points)]
+    left, right = math.floor(math.log10(min(across))), math.ceil(math.log10(max(across) * 2))
+    bottom, top = math.floor(math.log10(min(upwards))), math.ceil(math.log10(max(upwards)))
+    left, bottom = max(-5, left), max(6, bottom)
+    return _Axes(left, max(right, left + 1), bottom, max(top, bottom + 1))
+
+
+def _grid(axes: _Axes) -> Iterator[str]:
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    for decade in range(axes.x0, axes.x1 + 1):
+        x = axes.x(10.0**decade)
+        yield f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}" stroke="#e4e4e4"/>'
+        yield f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{_power(decade)}</text>'
+    for decade in range(axes.y0, axes.y1 + 1):
+        y = axes.y(10.0**decade)
+        yield f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" stroke="#e4e4e4"/>'
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_power(decade - 9)}</text>'
+    middle = (_LEFT + right) / 2
+    yield f'<text x="{middle:.0f}" y="{_HEIGHT - 16}" text-anchor="middle">FLOP per byte (model)</text>'
+    turned = (_TOP + bottom) / 2
+    yield (
+        f'<text x="22" y="{turned:.0f}" text-anchor="middle" transform="rotate(-90 22 {turned:.0f})">'
+        "GFLOP/s (modelled time)</text>"
+    )
+
+
+def _roofs(axes: _Axes, ceilings: Ceilings) -> Iterator[str]:
+    left, right, ridge = 10.0**axes.x0, 10.0**axes.x1, ceilings.ridge_flop_per_byte
+    start = max(left, 10.0**axes.y0 / ceilings.bytes_per_s)
+    corners = [
+        (axes.x(start), axes.y(start * ceilings.bytes_per_s)),
+        (axes.x(ridge), axes.y(ceilings.flops_per_s)),
+        (axes.x(right), axes.y(ceilings.flops_per_s)),
+    ]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    yield f'<polyline points="{path}" fill="none" stroke="black" stroke-width="2"/>'
+    words = f"{ceilings.flops_per_s / 1e12:.1f} TFLOP/s, {ceilings.bytes_per_s / 1e9:,.0f} GB/s ({ceilings.source})"
+    yield f'<text x="{_LEFT + 10}" y="{_TOP + 18}">roof: {escape(words)}</text>'
+
+
+def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
+    """Dots, then their labels to the right of the plot, in the order of height and never on top of each other."""
+    for point in points:
+        yield _dot(axes, point, 4 + 16 * math.sqrt(point.model_share or 0.0), family_colour(point.name), 0.8)
+    at = float(_TOP)
+    for point in sorted(points, key=lambda one: -(one.model_flops_per_s or 0.0)):
+        x, y = axes.x(point.intensity_flop_per_byte), axes.y(point.model_flops_per_s or 1.0)
+        at = max(at + 34, y - 40)
+        colour = family_colour(point.name)
+        left, share = _WIDTH - _RIGHT + 14, f"{point.model_share or 0.0:.0%}"
+        yield (
+            f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left - 4}" y2="{at - 4:.1f}" stroke="{colour}" stroke-width="0.6"/>'
+        )
+        mark = f'<tspan fill="{colour}">{family_mark(point.name)}</tspan>'
+        yield f'<text x="{left}" y="{at:.1f}" font-weight="bold">{mark} {escape(point.name)}</text>'
+        yield (
+            f'<text x="{left}" y="{at + 14:.1f}" font-size="11">{share} of time, '
+            f"{point.dynamic_launches:,} launches</text>"
+        )
+
+
+def _above(kernels: Sequence[Point]) -> Iterator[str]:
+    """Why kernels stand above the roof, where some do (1 and rounding is on it)."""
+    above = sum(1 for point in kernels if point.roof_share is not None and point.roof_share > 1.02)
+    if above:
+        words = (
+            f"above the roof: {above} of {len(kernels)} kernels, which use a part of operands that are counted whole"
+        )
+        yield f'<text x="{_LEFT + 10}" y="{_TOP + 34}" font-size="11">{words}</text>'
+
+
+def _dot(axes: _Axes, point: Point, radius: float, colour: str, opacity: float) -> str:
+    x, y = axes.x(point.intensity_flop_per_byte), axes.y(point.model_flops_per_s or 1.0)
+    words = (
+        f"{point.name}: {point.intensity_flop_per_byte:.3g} FLOP/byte, {(point.model_flops_per_s or 0) / 1e9:,.1f} "
+        f"GFLOP/s, {(point.model_us or 0.0) / 1e3:,.3f} ms, {point.bound}-bound"
+    )
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" fill-opacity="{opacity}">'
+        f"<title>{escape(words)}</title></circle>"
+    )
+
+
+def _power(decade: int) -> str:
+    return f'10<tspan dy="-5" font-size="9">{decade}</tspan>'
