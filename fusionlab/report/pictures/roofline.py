@@ -66,74 +66,67 @@ def _drawable(point: Point) -> bool:
 def _axes(points: Sequence[Point], ceilings: Ceilings) -> _Axes:
     across = [ceilings.ridge_flop_per_byte, *(point.intensity_flop_per_byte for point in points)]
     upwards = [ceilings.flops_per_s, *(point.model_flops_per_s or 1.0 for point in points)]
-    left, right = math.floor(math.log10(min(across))), math.ceil(math.log10(max(across) * 2))
-    bottom, top = math.floor(math.log10(min(upwards))), math.ceil(math.log10(max(upwards)))
-    left, bottom = max(-5, left), max(6, bottom)
+    left, right = max(-5, math.floor(math.log10(min(across)))), math.ceil(math.log10(max(across) * 2))
+    bottom, top = max(6, math.floor(math.log10(min(upwards)))), math.ceil(math.log10(max(upwards)))
     return _Axes(left, max(right, left + 1), bottom, max(top, bottom + 1))
 
 
+def _text(x: str, y: str, words: str, more: str = "") -> str:
+    return f'<text x="{x}" y="{y}"{more}>{words}</text>'
+
+
 def _grid(axes: _Axes) -> Iterator[str]:
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    bottom, right, centred = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT, ' text-anchor="middle"'
     for decade in range(axes.x0, axes.x1 + 1):
-        x = axes.x(10.0**decade)
-        yield f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}" stroke="#e4e4e4"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{_power(decade)}</text>'
+        x = f"{axes.x(10.0**decade):.1f}"
+        yield f'<line x1="{x}" y1="{_TOP}" x2="{x}" y2="{bottom}" stroke="#e4e4e4"/>'
+        yield _text(x, f"{bottom + 18}", _power(decade), centred)
     for decade in range(axes.y0, axes.y1 + 1):
         y = axes.y(10.0**decade)
         yield f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" stroke="#e4e4e4"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_power(decade - 9)}</text>'
-    middle = (_LEFT + right) / 2
-    yield f'<text x="{middle:.0f}" y="{_HEIGHT - 16}" text-anchor="middle">FLOP per byte (model)</text>'
-    turned = (_TOP + bottom) / 2
-    yield (
-        f'<text x="22" y="{turned:.0f}" text-anchor="middle" transform="rotate(-90 22 {turned:.0f})">'
-        "GFLOP/s (modelled time)</text>"
-    )
+        yield _text(f"{_LEFT - 8}", f"{y + 4:.1f}", _power(decade - 9), ' text-anchor="end"')
+    yield _text(f"{(_LEFT + right) / 2:.0f}", f"{_HEIGHT - 16}", "FLOP per byte (model)", centred)
+    middle = f"{(_TOP + bottom) / 2:.0f}"
+    yield _text("22", middle, "GFLOP/s (modelled time)", f'{centred} transform="rotate(-90 22 {middle})"')
+
+
+def _power(decade: int) -> str:
+    return f'10<tspan dy="-5" font-size="9">{decade}</tspan>'
 
 
 def _roofs(axes: _Axes, ceilings: Ceilings) -> Iterator[str]:
-    left, right, ridge = 10.0**axes.x0, 10.0**axes.x1, ceilings.ridge_flop_per_byte
-    start = max(left, 10.0**axes.y0 / ceilings.bytes_per_s)
-    corners = [
-        (axes.x(start), axes.y(start * ceilings.bytes_per_s)),
-        (axes.x(ridge), axes.y(ceilings.flops_per_s)),
-        (axes.x(right), axes.y(ceilings.flops_per_s)),
-    ]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    start = max(10.0**axes.x0, 10.0**axes.y0 / ceilings.bytes_per_s)
+    roof = ceilings.flops_per_s
+    corners = ((start, start * ceilings.bytes_per_s), (ceilings.ridge_flop_per_byte, roof), (10.0**axes.x1, roof))
+    path = " ".join(f"{axes.x(across):.1f},{axes.y(up):.1f}" for across, up in corners)
     yield f'<polyline points="{path}" fill="none" stroke="black" stroke-width="2"/>'
-    words = f"{ceilings.flops_per_s / 1e12:.1f} TFLOP/s, {ceilings.bytes_per_s / 1e9:,.0f} GB/s ({ceilings.source})"
-    yield f'<text x="{_LEFT + 10}" y="{_TOP + 18}">roof: {escape(words)}</text>'
+    words = f"{roof / 1e12:.1f} TFLOP/s, {ceilings.bytes_per_s / 1e9:,.0f} GB/s ({ceilings.source})"
+    yield _text(f"{_LEFT + 10}", f"{_TOP + 18}", f"roof: {escape(words)}")
 
 
 def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
     """Dots, then their labels to the right of the plot, in the order of height and never on top of each other."""
     for point in points:
         yield _dot(axes, point, 4 + 16 * math.sqrt(point.model_share or 0.0), family_colour(point.name), 0.8)
-    at = float(_TOP)
+    at, left = float(_TOP), _WIDTH - _RIGHT + 14
     for point in sorted(points, key=lambda one: -(one.model_flops_per_s or 0.0)):
         x, y = axes.x(point.intensity_flop_per_byte), axes.y(point.model_flops_per_s or 1.0)
         at = max(at + 34, y - 40)
         colour = family_colour(point.name)
-        left, share = _WIDTH - _RIGHT + 14, f"{point.model_share or 0.0:.0%}"
-        yield (
-            f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left - 4}" y2="{at - 4:.1f}" stroke="{colour}" stroke-width="0.6"/>'
-        )
+        line = f'x1="{x:.1f}" y1="{y:.1f}" x2="{left - 4}" y2="{at - 4:.1f}"'
+        yield f'<line {line} stroke="{colour}" stroke-width="0.6"/>'
         mark = f'<tspan fill="{colour}">{family_mark(point.name)}</tspan>'
-        yield f'<text x="{left}" y="{at:.1f}" font-weight="bold">{mark} {escape(point.name)}</text>'
-        yield (
-            f'<text x="{left}" y="{at + 14:.1f}" font-size="11">{share} of time, '
-            f"{point.dynamic_launches:,} launches</text>"
-        )
+        yield _text(f"{left}", f"{at:.1f}", f"{mark} {escape(point.name)}", ' font-weight="bold"')
+        words = f"{point.model_share or 0.0:.0%} of time, {point.dynamic_launches:,} launches"
+        yield _text(f"{left}", f"{at + 14:.1f}", words, ' font-size="11"')
 
 
 def _above(kernels: Sequence[Point]) -> Iterator[str]:
     """Why kernels stand above the roof, where some do (1 and rounding is on it)."""
     above = sum(1 for point in kernels if point.roof_share is not None and point.roof_share > 1.02)
     if above:
-        words = (
-            f"above the roof: {above} of {len(kernels)} kernels, which use a part of operands that are counted whole"
-        )
-        yield f'<text x="{_LEFT + 10}" y="{_TOP + 34}" font-size="11">{words}</text>'
+        words = f"{above} of {len(kernels)} kernels, which use a part of operands that are counted whole"
+        yield _text(f"{_LEFT + 10}", f"{_TOP + 34}", f"above the roof: {words}", ' font-size="11"')
 
 
 def _dot(axes: _Axes, point: Point, radius: float, colour: str, opacity: float) -> str:
@@ -142,11 +135,5 @@ def _dot(axes: _Axes, point: Point, radius: float, colour: str, opacity: float) 
         f"{point.name}: {point.intensity_flop_per_byte:.3g} FLOP/byte, {(point.model_flops_per_s or 0) / 1e9:,.1f} "
         f"GFLOP/s, {(point.model_us or 0.0) / 1e3:,.3f} ms, {point.bound}-bound"
     )
-    return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" fill-opacity="{opacity}">'
-        f"<title>{escape(words)}</title></circle>"
-    )
-
-
-def _power(decade: int) -> str:
-    return f'10<tspan dy="-5" font-size="9">{decade}</tspan>'
+    look = f'r="{radius:.1f}" fill="{colour}" fill-opacity="{opacity}"'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" {look}><title>{escape(words)}</title></circle>'
