@@ -20,6 +20,12 @@ from fusionlab.report.pictures.dot import bytes_text, flops_text
 from fusionlab.report.pictures.drawing import Block, Box, Drawing, Flow, Group, gathered
 
 _VIEWS = ("bitcast", "get-tuple-element", "reshape", "tuple", "copy", "copy-start", "copy-done", "opt-barrier")
+_FACTS = {
+    "loop": "loop", "phase": "phase", "stage": "stage", "role": "role", "family": "family",
+    "launches": "dynamic_launches", "trips": "trip_count", "flops": "flops", "bytes": "bytes", "model_us": "model_us",
+    "scope": "op_name", "source": "source",
+}  # fmt: skip
+"""Attribute of a node to the field of the launch that it holds."""
 _INVISIBLE = ("bitcast", "get-tuple-element", "tuple")
 _MOST = 80
 
@@ -39,25 +45,11 @@ def launch_graph(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) 
             by_name.setdefault(row.name, row)
     places = {one.name: part for part in compiled.module.computations.values() for one in part.instructions}
     for row in by_name.values():
-        found.add_node(
-            row.name,
-            kind="launch",
-            name=row.name,
-            computation=places[row.name].name if row.name in places else "",
-            loop=row.loop,
-            phase=row.phase,
-            stage=row.stage,
-            role=row.role,
-            family=row.family,
-            launches=row.dynamic_launches,
-            trips=row.trip_count,
-            flops=row.flops,
-            bytes=row.bytes,
-            model_us=-1.0 if row.model_us is None else row.model_us,
-            scope=row.op_name,
-            source=row.source,
-            order=found.number_of_nodes(),
-        )
+        inside = places[row.name].name if row.name in places else ""
+        facts = {name: getattr(row, of) for name, of in _FACTS.items()}
+        facts["model_us"] = -1.0 if row.model_us is None else row.model_us
+        order = found.number_of_nodes()
+        found.add_node(row.name, kind="launch", name=row.name, computation=inside, **facts, order=order)
     for name, row in by_name.items():
         if name in places:
             read = reads_of(compiled.module, places[name], places[name].by_name[name])
