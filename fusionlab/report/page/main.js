@@ -26,8 +26,7 @@ function buildRest() {
     setTimeout(buildRest);
     return;
   }
-  const section = document.getElementById(location.hash.slice(1));
-  if (section) section.scrollIntoView();
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
   route();
   document.documentElement.dataset.ready = "yes";
 }

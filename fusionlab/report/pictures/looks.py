@@ -37,15 +37,8 @@ FAMILY_LOOKS: dict[str, Look] = {
 }
 """Op family to its look, in the order of legends; families that are not here look like ``other``."""
 
-BOX_FAMILIES = {
-    "constant": "layout",
-    "sort": "gather-scatter",
-    "custom": "other",
-    "unknown": "other",
-    "rng": "other",
-    "fft": "other",
-    "collective": "other",
-}
+_SMALL = ("custom", "unknown", "rng", "fft", "collective")
+BOX_FAMILIES = {"constant": "layout", "sort": "gather-scatter", **dict.fromkeys(_SMALL, "other")}
 """Families that share a box with a larger one."""
 
 STAGE_COLOURS = {"A": "#56B4E9", "B": "#E69F00", "C": "#009E73", "D": "#CC79A7", "E": "#F0E442", "": "#BBBBBB"}

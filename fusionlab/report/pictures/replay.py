@@ -20,18 +20,7 @@ from fusionlab.hlo.graph import graph
 from fusionlab.hlo.loops import Invariant
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
-from fusionlab.report.pictures.dot import (
-    FRAME_WIDTH,
-    bytes_text,
-    flops_text,
-    frame_label,
-    legend,
-    not_drawn,
-    panel_label,
-    pen_width,
-    quoted,
-    title_label,
-)
+from fusionlab.report.pictures import dot
 from fusionlab.report.pictures.drawing import Flow, worth_drawing
 from fusionlab.report.pictures.grid import Places, arrow_lines, grid_rows, pin, place, polyline, reading_order
 from fusionlab.report.pictures.looks import STAGE_WORDS
@@ -75,13 +64,13 @@ def _panels(
 ) -> Iterator[str]:
     widest = max((box.bytes for panel in of for box in panel.boxes), default=0) or 1
     for i, (panel, title) in enumerate(zip(of, titles, strict=True)):
-        label = panel_label(panel, widest, reads[i] if reads else (0, 0), title)
+        label = dot.panel_label(panel, widest, reads[i] if reads else (0, 0), title)
         yield f"p{i} [label=<{label}>, {pin(places.centres[i])}];"
 
 
 def _legend(places: Places, of: Sequence[Panel], *notes: str) -> str:
     left, bottom, right, _ = places.bounds
-    return f"legend [label=<{legend(of, *notes)}>, {pin(((left + right) / 2, bottom - 80))}];"
+    return f"legend [label=<{dot.legend(of, *notes)}>, {pin(((left + right) / 2, bottom - 80))}];"
 
 
 class _Picture:
@@ -117,11 +106,11 @@ class _Picture:
         trips = self.replay.trips or 0
         which = f" (the costliest of {self.replays} replays)" if self.replays > 1 else ""
         unmodelled = ", ".join(f"{count} {name}" for name, count in sorted(self.trip.unmodelled.items()))
-        return title_label(
+        return dot.title_label(
             f"{self.name}: the Laplacian's replay loop{which}",
-            f"{trips} trips of {self.replay.body_ops:,} operations. One trip: {flops_text(self.trip.flops)}, "
-            f"{bytes_text(self.trip.bytes)} moved. All trips: {flops_text(self.trip.flops * trips)}, "
-            f"{bytes_text(self.trip.bytes * trips)}. (model: every operation on its own, nothing fused)",
+            f"{trips} trips of {self.replay.body_ops:,} operations. One trip: {dot.flops_text(self.trip.flops)}, "
+            f"{dot.bytes_text(self.trip.bytes)} moved. All trips: {dot.flops_text(self.trip.flops * trips)}, "
+            f"{dot.bytes_text(self.trip.bytes * trips)}. (model: every operation on its own, nothing fused)",
             f"not modelled: {unmodelled}" if unmodelled else "",
         )
 
@@ -133,30 +122,30 @@ class _Picture:
         look = 'shape=box, style="rounded,filled", fillcolor="#FAFAFA", color="#202020", penwidth=2.5, label=""'
         yield f"loop [{look}, {size}, {pin(((left + right) / 2, (top + bottom) / 2))}];"
         words = f"stablehlo.while: {self.replay.trips} trips. In each: direction = {self.replay.seed.description}"
-        yield f"head [label={quoted(words)}, fontsize=14, {pin(((left + right) / 2, top - 20))}];"
+        yield f"head [label={dot.quoted(words)}, fontsize=14, {pin(((left + right) / 2, top - 20))}];"
 
     def _outside(self) -> Iterator[str]:
         """What stands around the loop: where residuals come from, where the sum goes, the legend."""
         replay, (left, _, _, top) = self.replay, self.bounds
         shelf = top + 74
-        first, second = left + FRAME_WIDTH / 2, left + 1.5 * FRAME_WIDTH + 80
+        first, second = left + dot.FRAME_WIDTH / 2, left + 1.5 * dot.FRAME_WIDTH + 80
         last = self.places.centres[self.rows[0][-1]][0]
-        once = f"{flops_text(self.once.flops)}, {bytes_text(self.once.bytes)}"
-        before = frame_label("Outside the loop, once", [once, "everything before and after it"])
+        once = f"{dot.flops_text(self.once.flops)}, {dot.bytes_text(self.once.bytes)}"
+        before = dot.frame_label("Outside the loop, once", [once, "everything before and after it"])
         carried = [
-            f"{len(replay.residuals)} residuals per walker: {bytes_text(replay.residual_bytes)}",
-            f"{len(replay.shared)} weights and constants: {bytes_text(replay.shared_bytes)}",
+            f"{len(replay.residuals)} residuals per walker: {dot.bytes_text(replay.residual_bytes)}",
+            f"{len(replay.shared)} weights and constants: {dot.bytes_text(replay.shared_bytes)}",
         ]
-        residuals = frame_label("Carried through every trip, unchanged", carried)
+        residuals = dot.frame_label("Carried through every trip, unchanged", carried)
         yield f"before [label=<{before}>, {pin((first, shelf))}];"
         yield f"residuals [label=<{residuals}>, {pin((second, shelf))}];"
-        yield f"result [label=<{frame_label('Accumulator out', [self._result()])}>, {pin((last, shelf))}];"
-        width = pen_width(replay.residual_bytes, self.most)
-        yield from polyline("carry", [(left + FRAME_WIDTH, shelf), (second - FRAME_WIDTH / 2, shelf)], width)
+        yield f"result [label=<{dot.frame_label('Accumulator out', [self._result()])}>, {pin((last, shelf))}];"
+        width = dot.pen_width(replay.residual_bytes, self.most)
+        yield from polyline("carry", [(left + dot.FRAME_WIDTH, shelf), (second - dot.FRAME_WIDTH / 2, shelf)], width)
         yield from polyline("enter", [(second, shelf - 30), (second, top)], width)
         yield from polyline("leave", [(last, top), (last, shelf - 22)], 1.5)
         arrows = "arrows: tensors that one panel makes and another reads, each counted once per reader"
-        yield _legend(self.places, self.panels, arrows, not_drawn(self.flows, self.drawn))
+        yield _legend(self.places, self.panels, arrows, dot.not_drawn(self.flows, self.drawn))
 
     def _result(self) -> str:
         loop = self.replay.loop
@@ -205,11 +194,11 @@ def _stages(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> Iterator[
     drawn = worth_drawing(moved, len(found), _SMALLEST_FLOW)
     places = place(found, sorted(grid_rows(found), key=lambda row: _stage_place(found[row[0]])), drawn)
     done, size = (sum(facts[figure] for facts in top.values()) for figure in ("flops", "bytes"))
-    figures = f"{len(top):,} operations, {flops_text(done)}, {bytes_text(size)} moved (model, nothing fused)"
-    yield from _head(title_label(f"{name}: the whole program by stage", *_why(loops), figures))
+    figures = f"{len(top):,} operations, {dot.flops_text(done)}, {dot.bytes_text(size)} moved (model, nothing fused)"
+    yield from _head(dot.title_label(f"{name}: the whole program by stage", *_why(loops), figures))
     yield from _panels(found, [_stage_title(panel) for panel in found], places)
     yield from arrow_lines(places, drawn, max((flow.bytes for flow in drawn), default=0))
-    yield _legend(places, found, not_drawn(moved, drawn))
+    yield _legend(places, found, dot.not_drawn(moved, drawn))
 
 
 def _stage_scope(facts: dict[str, str]) -> tuple[str, ...]:
