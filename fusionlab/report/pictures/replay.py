@@ -186,7 +186,8 @@ def _stages(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> Iterator[
     """A panel per phase, stage and role of ``flat``'s top level; a loop is one operation of it."""
     view = graph(flat)
     top = {node: facts for node, facts in view.nodes(data=True) if facts["kind"] == "op" and not facts["parent"]}
-    owners = {node: _stage_scope(facts) for node, facts in top.items()}
+    stages = {node: (f"stage_{facts['stage'].lower()}",) if facts["stage"] else () for node, facts in top.items()}
+    owners = {node: (facts["phase"] or "outside of every scope", *stages[node]) for node, facts in top.items()}
     roles = {node: facts["role"] for node, facts in top.items()}
     adopt_constants(view, owners, roles)
     found = collect(view, roles, owners)
@@ -199,11 +200,6 @@ def _stages(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> Iterator[
     yield from _panels(found, [_stage_title(panel) for panel in found], places)
     yield from arrow_lines(places, drawn, max((flow.bytes for flow in drawn), default=0))
     yield _legend(places, found, dot.not_drawn(moved, drawn))
-
-
-def _stage_scope(facts: dict[str, str]) -> tuple[str, ...]:
-    phase = facts["phase"] or "outside of every scope"
-    return (phase, f"stage_{facts['stage'].lower()}") if facts["stage"] else (phase,)
 
 
 def _stage_title(panel: Panel) -> str:

@@ -15,6 +15,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 UNKNOWN = "-"
+_LOOK: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": box.SIMPLE_HEAD, "pad_edge": False}
+_WORDS: dict[str, Any] = {"justify": "left", "overflow": "fold"}
+_NUMBERS: dict[str, Any] = {"justify": "right", "no_wrap": True}
 _LEAST_WORDS = 12
 """Characters that a column of words keeps; what is longer goes on in the next line."""
 
@@ -42,28 +45,13 @@ class Table:
     def print(self, console: Console) -> None:
         """The table on a terminal."""
         widths = [max(len(row[i]) for row in (self.columns, *self.rows)) for i in range(len(self.columns))]
-        padding = (
-            (0, 1) if self.words == 1 else (0, 1, 0, 0)
-        )  # columns of words need the room: as column_groups reckons
-        for number, shown in enumerate(column_groups(widths, self.words, console.width)):
-            made = RichTable(
-                title=None if number else self.title or None,
-                title_justify="left",
-                title_style="bold",
-                box=box.SIMPLE_HEAD,
-                pad_edge=False,
-                padding=padding,
-            )
-            for i in shown:
-                word = i < self.words
-                made.add_column(
-                    self.columns[i],
-                    justify="left" if word else "right",
-                    overflow="fold" if word else "ellipsis",
-                    no_wrap=not word,
-                )
+        between = (0, 1) if self.words == 1 else (0, 1, 0, 0)  # words need the room: as column_groups reckons
+        for part, positions in enumerate(column_groups(widths, self.words, console.width)):
+            made = RichTable(title=None if part else self.title or None, padding=between, **_LOOK)
+            for i in positions:
+                made.add_column(self.columns[i], **(_WORDS if i < self.words else _NUMBERS))
             for row in self.rows:
-                made.add_row(*(row[i] for i in shown))
+                made.add_row(*(row[i] for i in positions))
             console.print(made)
 
     def markdown(self) -> str:

@@ -97,10 +97,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         columns = (
             *_WHICH,
             ("ms [95 %]", _median),
-            (
-                f"{of} / it [95 %]",
-                lambda row: row[1].ratios[row[2].name].show() if row[2].name in row[1].ratios else "",
-            ),
+            (f"{of} / it [95 %]", _ratio),
             ("launches", _found(number("dynamic_launches"))),
             ("peak MiB", _found(peak_mib)),
             ("J per run", _found(number("energy_j", 3))),
@@ -116,6 +113,11 @@ def _median(row: tuple[str, Comparison, Timed]) -> str:
     median = row[2].median_us
     low, value, high = (each / 1e3 for each in (median.low, median.value, median.high))
     return f"{value:,.2f} [{low:,.2f}, {high:,.2f}]"
+
+
+def _ratio(row: tuple[str, Comparison, Timed]) -> str:
+    found = row[1].ratios.get(row[2].name)
+    return found.show() if found else ""
 
 
 def print_rates(comparisons: Sequence[Comparison], console: Console) -> None:
@@ -136,15 +138,16 @@ def markdown(group: Sequence[Comparison]) -> str:
     """Two tables of one device for a page: milliseconds of every variant, and ``of / X`` with 95 % intervals."""
     names = list(dict.fromkeys(timed.name for one in group for timed in one.timed))
     of = group[0].of
-    times = [(one, {timed.name: shown(timed.median_us.value, 2, 1e3) for timed in one.timed}) for one in group]
-    ratios = [(one, {name: interval.show() for name, interval in one.ratios.items()}) for one in group]
-    tables = ((f"{group[0].clock} ms", names, times), (f"{of} / it", [name for name in names if name != of], ratios))
-    return "\n\n".join(
-        Table(
-            "", [label, *shown_], [[one.title, *(cells.get(name, UNKNOWN) for name in shown_)] for one, cells in rows]
-        ).markdown()
-        for label, shown_, rows in tables
-    )
+    times = [{timed.name: shown(timed.median_us.value, 2, 1e3) for timed in one.timed} for one in group]
+    ratios = [{name: interval.show() for name, interval in one.ratios.items()} for one in group]
+
+    def of_names(label: str, columns: Sequence[str], found: Sequence[Mapping[str, str]]) -> str:
+        cells = [[row.get(name, UNKNOWN) for name in columns] for row in found]
+        rows = [[one.title, *row] for one, row in zip(group, cells, strict=True)]
+        return Table("", [label, *columns], rows).markdown()
+
+    others = [name for name in names if name != of]
+    return f"{of_names(f'{group[0].clock} ms', names, times)}\n\n{of_names(f'{of} / it', others, ratios)}"
 
 
 def print_shares(comparison: Comparison, by: Sequence[str], console: Console) -> None:
