@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fusionlab.report.pictures.dot import PANEL_WIDTHS, bytes_text, panel_height, pen_width, text
 from fusionlab.report.pictures.drawing import Flow
@@ -72,70 +71,80 @@ def ordered(rows: int, down: Mapping[tuple[int, int], float], fixed: int = 0) ->
         best = better
 
 
-@dataclass(frozen=True)
-class Places:
-    """Centre and height of every panel, and the rectangle (left, bottom, right, top) around panels and arrows.
+class Grid:
+    """Panels in ``rows``, and arrows for the flows ``drawn``; ``noted[i]``: panel i has a line of residuals.
 
-    ``columns`` are 0 or 1; ``lanes`` count outwards from a column, for the flows that pass by a panel of it.
+    ``centres`` are of the panels, ``bounds`` the rectangle (left, bottom, right, top) around panels and arrows.
     """
 
-    centres: tuple[Point, ...]
-    heights: tuple[float, ...]
-    columns: tuple[int, ...]
-    lanes: dict[tuple[int, int], int]
-    bounds: tuple[float, float, float, float]
+    def __init__(
+        self, panels: Sequence[Panel], rows: Sequence[Sequence[int]], drawn: Sequence[Flow], noted: Sequence[bool] = ()
+    ) -> None:
+        self._drawn = drawn
+        self._columns = [panel.column for panel in panels]
+        self._heights = [panel_height(panel, noted=bool(noted) and noted[i]) for i, panel in enumerate(panels)]
+        self.centres: dict[int, Point] = {}
+        top = 0.0
+        for row in rows:
+            height = max(self._heights[i] for i in row)
+            for i in row:
+                self.centres[i] = self._columns[i] * (_WIDTH + _BETWEEN_COLUMNS), top - height / 2
+            top -= height + _BETWEEN_ROWS
+        self._lanes = self._lanes_of(rows)
+        used = [
+            max((lane for ends, lane in self._lanes.items() if self._columns[ends[0]] == c), default=-1) for c in (0, 1)
+        ]
+        left, right = (_MARGIN + _LANE * (1 + lane) for lane in used)
+        right += max(self._columns, default=0) * (_WIDTH + _BETWEEN_COLUMNS) + _WIDTH / 2
+        self.bounds = (-_WIDTH / 2 - left, top + _BETWEEN_ROWS - _MARGIN, right, _MARGIN)
 
+    def _lanes_of(self, rows: Sequence[Sequence[int]]) -> dict[tuple[int, int], int]:
+        """A lane beside its column for each flow that passes a row, the shortest flows nearest."""
+        row_of = {i: number for number, row in enumerate(rows) for i in row}
+        taken: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        lanes = {}
+        for flow in sorted(self._drawn, key=lambda flow: abs(row_of[flow.source] - row_of[flow.target])):
+            low, high = sorted((row_of[flow.source], row_of[flow.target]))
+            column = self._columns[flow.source]
+            if column == self._columns[flow.target] and high - low >= 2:
+                lane = 0
+                while any(low < b and a < high for a, b in taken[column, lane]):
+                    lane += 1
+                taken[column, lane].append((low, high))
+                lanes[flow.source, flow.target] = lane
+        return lanes
 
-def place(
-    panels: Sequence[Panel], rows: Sequence[Sequence[int]], drawn: Iterable[Flow], noted: Sequence[bool] = ()
-) -> Places:
-    """The places of ``panels`` in ``rows``; ``noted[i]`` says whether panel i has a line of residuals."""
-    columns = tuple(panel.column for panel in panels)
-    heights = tuple(panel_height(panel, noted=bool(noted) and noted[i]) for i, panel in enumerate(panels))
-    centres: dict[int, Point] = {}
-    top = 0.0
-    for row in rows:
-        height = max(heights[i] for i in row)
-        for i in row:
-            centres[i] = columns[i] * (_WIDTH + _BETWEEN_COLUMNS), top - height / 2
-        top -= height + _BETWEEN_ROWS
-    lanes = _lanes(rows, columns, drawn)
-    margins = [_MARGIN + _LANE * (1 + max((lanes[f] for f in lanes if columns[f[0]] == c), default=-1)) for c in (0, 1)]
-    right = max(columns, default=0) * (_WIDTH + _BETWEEN_COLUMNS) + _WIDTH / 2
-    bounds = (-_WIDTH / 2 - margins[0], top + _BETWEEN_ROWS - _MARGIN, right + margins[1], _MARGIN)
-    return Places(tuple(centres[i] for i in range(len(panels))), heights, columns, lanes, bounds)
+    def arrows(self, most: int) -> Iterator[str]:
+        """DOT lines of the arrows between panels (nodes ``p0``, ``p1``, ...); ``most`` bytes are the widest arrow."""
+        for number, flow in enumerate(self._drawn):
+            path, label_at = self._route(flow)
+            yield from polyline(f"f{number}", path, pen_width(flow.bytes, most))
+            cell = f"<TR><TD>{text(bytes_text(flow.bytes))}</TD></TR>"
+            label = f'<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="1" BGCOLOR="#FAFAFA">{cell}</TABLE>'
+            yield f"f{number}label [label=<{label}>, fontsize=10, {pin(label_at)}];"
 
-
-def _lanes(rows: Sequence[Sequence[int]], columns: Sequence[int], drawn: Iterable[Flow]) -> dict[tuple[int, int], int]:
-    """A lane beside its column for each flow that passes a row, the shortest flows nearest."""
-    row_of = {i: number for number, row in enumerate(rows) for i in row}
-    taken: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    lanes = {}
-    for flow in sorted(drawn, key=lambda flow: abs(row_of[flow.source] - row_of[flow.target])):
-        low, high = sorted((row_of[flow.source], row_of[flow.target]))
-        if columns[flow.source] != columns[flow.target] or high - low < 2:
-            continue
-        lane = 0
-        while any(low < b and a < high for a, b in taken[columns[flow.source], lane]):
-            lane += 1
-        taken[columns[flow.source], lane].append((low, high))
-        lanes[flow.source, flow.target] = lane
-    return lanes
+    def _route(self, flow: Flow) -> tuple[list[Point], Point]:
+        """The corners of an arrow and where its label stands."""
+        (x, y), (u, v) = self.centres[flow.source], self.centres[flow.target]
+        half = _WIDTH / 2
+        if x != u:
+            side = 1 if u > x else -1
+            y, v = (y, v) if side > 0 else (y - 22, v - 22)  # beside an arrow the other way
+            return [(x + side * half, y), (u - side * half, v)], ((x + u) / 2, (y + v) / 2 + (14 if y == v else 0))
+        up = 1 if v > y else -1
+        if (flow.source, flow.target) in self._lanes:
+            side = 1 if self._columns[flow.source] else -1
+            lane = x + side * (half + _MARGIN + _LANE * (self._lanes[flow.source, flow.target] + 0.5))
+            start, end = y - 6 * up, v + 6 * up
+            return [(x + side * half, start), (lane, start), (lane, end), (u + side * half, end)], (lane, (y + v) / 2)
+        start = y + up * self._heights[flow.source] / 2
+        end = v - up * self._heights[flow.target] / 2
+        return [(x + 40 * up, start), (x + 40 * up, end)], (x + 74 * up, (start + end) / 2)
 
 
 def pin(point: Point) -> str:
     """The DOT attribute that fixes a node's centre."""
     return f'pos="{point[0]:.1f},{point[1]:.1f}!"'
-
-
-def arrow_lines(places: Places, drawn: Iterable[Flow], most: int) -> Iterator[str]:
-    """DOT lines of the arrows between panels (nodes ``p0``, ``p1``, ...); ``most`` bytes are the widest arrow."""
-    for number, flow in enumerate(drawn):
-        path, label_at = _route(places, flow)
-        yield from polyline(f"f{number}", path, pen_width(flow.bytes, most))
-        cell = f"<TR><TD>{text(bytes_text(flow.bytes))}</TD></TR>"
-        label = f'<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="1" BGCOLOR="#FAFAFA">{cell}</TABLE>'
-        yield f"f{number}label [label=<{label}>, fontsize=10, {pin(label_at)}];"
 
 
 def polyline(name: str, path: Sequence[Point], width: float) -> Iterator[str]:
@@ -145,22 +154,3 @@ def polyline(name: str, path: Sequence[Point], width: float) -> Iterator[str]:
     for i in range(len(path) - 1):
         head = "normal" if i == len(path) - 2 else "none"
         yield f'{name}_{i} -> {name}_{i + 1} [penwidth={width:.1f}, color="#40404099", arrowhead={head}];'
-
-
-def _route(places: Places, flow: Flow) -> tuple[list[Point], Point]:
-    """The corners of an arrow and where its label stands."""
-    (x, y), (u, v) = places.centres[flow.source], places.centres[flow.target]
-    half = _WIDTH / 2
-    if x != u:
-        side = 1 if u > x else -1
-        y, v = (y, v) if side > 0 else (y - 22, v - 22)  # beside an arrow the other way
-        return [(x + side * half, y), (u - side * half, v)], ((x + u) / 2, (y + v) / 2 + (14 if y == v else 0))
-    up = 1 if v > y else -1
-    if (flow.source, flow.target) in places.lanes:
-        side = 1 if places.columns[flow.source] else -1
-        lane = x + side * (half + _MARGIN + _LANE * (places.lanes[flow.source, flow.target] + 0.5))
-        start, end = y - 6 * up, v + 6 * up
-        return [(x + side * half, start), (lane, start), (lane, end), (u + side * half, end)], (lane, (y + v) / 2)
-    start = y + up * places.heights[flow.source] / 2
-    end = v - up * places.heights[flow.target] / 2
-    return [(x + 40 * up, start), (x + 40 * up, end)], (x + 74 * up, (start + end) / 2)

@@ -166,13 +166,14 @@ def kernel_drawing(compiled: Compiled, name: str) -> Drawing:
     view = launch_graph(compiled, tuple(rows[one] for one in reversed(list(rows))))
     row = rows[name]
     before, after = list(view.predecessors(name)), list(view.successors(name))
-    inside, edges = _inside(compiled.module, name)
+    computation, instruction = _place(compiled.module, name)
+    inside, edges = _inside(compiled.module, instruction)
     start = len(before)
     position = {one.name: start + i for i, one in enumerate(inside)}
     flows = [Flow(position[a], position[b], size, 1) for a, b, size in edges]
     first = next((i for i, one in enumerate(inside) if one.opcode == "parameter"), 0)
     root = max((i for i, one in enumerate(inside) if one.is_root), default=len(inside) - 1)
-    entry = _parameters(compiled.module, name, before, inside)
+    entry = _parameters(computation, instruction, before, inside)
     for i, maker in enumerate(before):
         size = view.edges[maker, name]["bytes"] // row.trip_count
         flows.append(Flow(i, start + entry.get(maker, first), size, 1))
@@ -209,9 +210,8 @@ def _member(one: Instruction) -> Block:
     return Block(f"{one.opcode} {shape}", ("kernel",), (box,), attribute(one.op_name).stage)
 
 
-def _inside(module: HloModule, name: str) -> tuple[list[Instruction], list[tuple[str, str, int]]]:
+def _inside(module: HloModule, instruction: Instruction) -> tuple[list[Instruction], list[tuple[str, str, int]]]:
     """The instructions of the kernel, without views, and who of them reads whom (with the bytes of the value)."""
-    _, instruction = _place(module, name)
     if instruction.opcode not in ("fusion", "call") or not instruction.called:
         return [instruction], []
     body = module.computations[instruction.called[0]]
@@ -233,9 +233,10 @@ def _through(body: Computation, names: Sequence[str]) -> list[str]:
     return found
 
 
-def _parameters(module: HloModule, name: str, before: Sequence[str], inside: Sequence[Instruction]) -> dict[str, int]:
+def _parameters(
+    computation: Computation, instruction: Instruction, before: Sequence[str], inside: Sequence[Instruction]
+) -> dict[str, int]:
     """Which parameter (position in ``inside``) each maker of an operand feeds."""
-    computation, instruction = _place(module, name)
     numbers = {one.operand_text.strip("()"): i for i, one in enumerate(inside) if one.opcode == "parameter"}
     found: dict[str, int] = {}
     for number, operand in enumerate(instruction.operands):

@@ -22,7 +22,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.report.pictures import dot
 from fusionlab.report.pictures.drawing import Flow, worth_drawing
-from fusionlab.report.pictures.grid import Places, arrow_lines, grid_rows, pin, place, polyline, reading_order
+from fusionlab.report.pictures.grid import Grid, grid_rows, pin, polyline, reading_order
 from fusionlab.report.pictures.looks import STAGE_WORDS
 from fusionlab.report.pictures.panels import Panel, collect, flows, panels
 from fusionlab.report.pictures.scopes import adopt_constants
@@ -60,16 +60,16 @@ def _head(title: str) -> Iterator[str]:
 
 
 def _panels(
-    of: Sequence[Panel], titles: Sequence[str], places: Places, reads: Sequence[tuple[int, int]] = ()
+    of: Sequence[Panel], titles: Sequence[str], grid: Grid, reads: Sequence[tuple[int, int]] = ()
 ) -> Iterator[str]:
     widest = max((box.bytes for panel in of for box in panel.boxes), default=0) or 1
     for i, (panel, title) in enumerate(zip(of, titles, strict=True)):
         label = dot.panel_label(panel, widest, reads[i] if reads else (0, 0), title)
-        yield f"p{i} [label=<{label}>, {pin(places.centres[i])}];"
+        yield f"p{i} [label=<{label}>, {pin(grid.centres[i])}];"
 
 
-def _legend(places: Places, of: Sequence[Panel], *notes: str) -> str:
-    left, bottom, right, _ = places.bounds
+def _legend(grid: Grid, of: Sequence[Panel], *notes: str) -> str:
+    left, bottom, right, _ = grid.bounds
     return f"legend [label=<{dot.legend(of, *notes)}>, {pin(((left + right) / 2, bottom - 80))}];"
 
 
@@ -90,16 +90,16 @@ class _Picture:
         self.drawn = worth_drawing(self.flows, len(self.panels))
         self.most = max([replay.residual_bytes, *(flow.bytes for flow in self.drawn)])
         self.reads = [_residual_reads(view, replay, panel) for panel in self.panels]
-        self.places = place(self.panels, self.rows, self.drawn, [bool(number) for number, _ in self.reads])
-        left, bottom, right, top = self.places.bounds
+        self.grid = Grid(self.panels, self.rows, self.drawn, [bool(number) for number, _ in self.reads])
+        left, bottom, right, top = self.grid.bounds
         self.bounds = left, bottom, right, top + _HEAD
 
     def lines(self) -> Iterator[str]:
         yield from _head(self._title())
         yield from self._boundary()
         titles = ["" if panel.scope else _END_WORDS.get(panel.role, "") for panel in self.panels]
-        yield from _panels(self.panels, titles, self.places, self.reads)
-        yield from arrow_lines(self.places, self.drawn, self.most)
+        yield from _panels(self.panels, titles, self.grid, self.reads)
+        yield from self.grid.arrows(self.most)
         yield from self._outside()
 
     def _title(self) -> str:
@@ -129,7 +129,7 @@ class _Picture:
         replay, (left, _, _, top) = self.replay, self.bounds
         shelf = top + 74
         first, second = left + dot.FRAME_WIDTH / 2, left + 1.5 * dot.FRAME_WIDTH + 80
-        last = self.places.centres[self.rows[0][-1]][0]
+        last = self.grid.centres[self.rows[0][-1]][0]
         once = f"{dot.flops_text(self.once.flops)}, {dot.bytes_text(self.once.bytes)}"
         before = dot.frame_label("Outside the loop, once", [once, "everything before and after it"])
         carried = [
@@ -145,7 +145,7 @@ class _Picture:
         yield from polyline("enter", [(second, shelf - 30), (second, top)], width)
         yield from polyline("leave", [(last, top), (last, shelf - 22)], 1.5)
         arrows = "arrows: tensors that one panel makes and another reads, each counted once per reader"
-        yield _legend(self.places, self.panels, arrows, dot.not_drawn(self.flows, self.drawn))
+        yield _legend(self.grid, self.panels, arrows, dot.not_drawn(self.flows, self.drawn))
 
     def _result(self) -> str:
         loop = self.replay.loop
@@ -193,13 +193,13 @@ def _stages(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> Iterator[
     found = collect(view, roles, owners)
     moved = flows(view, found)
     drawn = worth_drawing(moved, len(found), _SMALLEST_FLOW)
-    places = place(found, sorted(grid_rows(found), key=lambda row: _stage_place(found[row[0]])), drawn)
+    grid = Grid(found, sorted(grid_rows(found), key=lambda row: _stage_place(found[row[0]])), drawn)
     done, size = (sum(facts[figure] for facts in top.values()) for figure in ("flops", "bytes"))
     figures = f"{len(top):,} operations, {dot.flops_text(done)}, {dot.bytes_text(size)} moved (model, nothing fused)"
     yield from _head(dot.title_label(f"{name}: the whole program by stage", *_why(loops), figures))
-    yield from _panels(found, [_stage_title(panel) for panel in found], places)
-    yield from arrow_lines(places, drawn, max((flow.bytes for flow in drawn), default=0))
-    yield _legend(places, found, dot.not_drawn(moved, drawn))
+    yield from _panels(found, [_stage_title(panel) for panel in found], grid)
+    yield from grid.arrows(max((flow.bytes for flow in drawn), default=0))
+    yield _legend(grid, found, dot.not_drawn(moved, drawn))
 
 
 def _stage_title(panel: Panel) -> str:
