@@ -171,7 +171,9 @@ class _Writer:
         last = _Viewed(outcome.rewritten, compared.views[-1], compared.names)
         original = self._key("original", target.name, first)
         rewritten = self._key("rewritten", target.name, last) if outcome.applied else original
-        measured = outcome.after is not None and one.after is not None
+        after = None
+        if outcome.after is not None and one.after is not None:
+            after = _side(outcome.after, one.after, last.ops_of_scopes)
         return {
             "name": target.name,
             "kind": target.kind,
@@ -186,7 +188,7 @@ class _Writer:
             "events": [event.to_json() for event in outcome.events],
             "equivalence": outcome.equivalence.to_json(),
             "before": _side(outcome.before, one.before, first.ops_of_scopes),
-            "after": _side(outcome.after, one.after, last.ops_of_scopes) if measured else None,
+            "after": after,
             "diffs": [self._diff(*pair) for pair in zip([s.by for s in outcome.steps], compared.diffs, strict=True)],
         }
 
@@ -239,7 +241,7 @@ class _Writer:
         return found
 
     def _diff(self, name: str, diff: ModuleDiff) -> dict[str, Any]:
-        """What the pass ``name`` changed: counts, and hunks whose ops are positions in ``lines``."""
+        """The changes made by the pass ``name``: counts, and hunks whose ops are positions in ``lines``."""
         counts = {what: diff.count(what) for what in ("removed", "added", "moved", "rewired")}
         hunks = [self._hunk(hunk) for hunk in diff.hunks]
         return {"pass": name, **counts, "unchanged": diff.unchanged, "hunks": hunks}
@@ -268,14 +270,12 @@ def _op_clusters(viewed: _Viewed) -> list[dict[str, Any]]:
     return found
 
 
-def _side(found: Footprint | None, compiled: Compiled | None, ops_of: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+def _side(found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     """One program as XLA compiled it for one target; ``ops_of`` maps a name stack to its ops' positions.
 
     ``launches`` are rows of LAUNCH_FIELDS; ``by_stage_family`` are their totals, and the other parts name launches by
     their name.
     """
-    assert found is not None
-    assert compiled is not None
     rows = launch_rows(compiled)
     ceilings = ceilings_of(compiled)
     roofs = ("flops_per_s", "bytes_per_s", "ridge_flop_per_byte", "source")

@@ -1,4 +1,4 @@
-"""How a run of ``bench`` says its memory and what its device does not tell."""
+"""A run of ``bench`` names the origin of its memory figure and what its device does not tell."""
 
 import io
 

@@ -16,7 +16,7 @@ _SHOWN = 6
 
 
 def dataflow_graph(program: Program, value: str, steps: int = 3) -> nx.DiGraph:
-    """What lies at most ``steps`` before and after the operation ``value``, with its attributes (``hlo.graph``).
+    """The operations at most ``steps`` before and after the operation ``value``, with their attributes (``hlo.graph``).
 
     ``value`` is a node's id (``main/17``, ``main/2355/body/12``) or the end of one scope
     (``interaction_1/dot_general``). InputError: there is no such operation, or several, which it names.

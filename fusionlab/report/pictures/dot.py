@@ -133,7 +133,7 @@ def panel_height(panel: Panel, *, noted: bool) -> int:
 
 
 def _layers_words(panel: Panel) -> str:
-    """How often what the panel shows is there, and whether it is the same each time."""
+    """The count of what the panel shows, and whether all are the same."""
     if list(panel.layers) == [len(panel.scope) - 1]:
         return panel.layers[len(panel.scope) - 1].words
     return "inside of alike layers"  # not of each, perhaps: nobody has counted that
@@ -164,7 +164,7 @@ def title_label(head: str, *lines: str) -> str:
 
 
 def legend(of: Sequence[Panel], *notes: str) -> str:
-    """What colours, marks, bars and arrows mean; only the stages and families of these panels."""
+    """The key to colours, marks, bars and arrows; only the stages and families of these panels."""
     colours = _stage_cells({panel.stage for panel in of})
     drawn = {family for panel in of for box in panel.boxes for family in box.families}
     marks = "    ".join(f"{_mark(family)} {text(family)}" for family in FAMILY_LOOKS if family in drawn)

@@ -12,7 +12,7 @@ from fusionlab.report.pictures.looks import BOX_FAMILIES
 
 @dataclass(frozen=True)
 class Box:
-    """What a block has of one op family (of several small ones): operations or launches, FLOPs and bytes of all runs.
+    """The part of a block of one op family (of several small ones): operations or launches, FLOPs, bytes of all runs.
 
     FLOPs and bytes follow the conventions of ``cost``; ``unmodelled`` counts operations without a FLOP rule.
     """

@@ -47,7 +47,7 @@ class Written:
 
 
 PICTURES = (".svg", ".png", ".pdf")
-"""What Graphviz makes of a DOT file here."""
+"""Formats that Graphviz renders a DOT file to here."""
 
 
 def write_graph(dot_text: str, out: str | Path) -> Written:
@@ -149,7 +149,7 @@ def _node(graph: nx.DiGraph, node: str) -> dict[str, Any]:
 
 
 def _namespace(graph: nx.DiGraph, facts: Mapping[str, Any]) -> str:
-    """Phase, loop, scopes and role, as nested layers; what a loop is given and gives back stands in the loop."""
+    """Phase, loop, scopes and role, as nested layers; operands and results of a loop stand in the loop."""
     parent = facts.get("parent") or ""
     loop = str(facts.get("loop") or parent).replace("/", " ")
     known = graph.nodes[parent] if parent in graph else facts

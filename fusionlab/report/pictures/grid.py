@@ -1,4 +1,4 @@
-"""Where panels stand in a fixed picture, and how arrows run between them, as DOT lines with pinned positions.
+"""Positions of panels in a fixed picture and routes of the arrows between them, as DOT lines with pinned positions.
 
 Two columns: forward passes left, reverse passes right. A row holds one scope's values and their reverse pass, or its
 tangents and the tangents of its reverse pass. The places are computed here and pinned (Graphviz engine ``neato``,

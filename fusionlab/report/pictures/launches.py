@@ -236,7 +236,7 @@ def _through(body: Computation, names: Sequence[str]) -> list[str]:
 def _parameters(
     computation: Computation, instruction: Instruction, before: Sequence[str], inside: Sequence[Instruction]
 ) -> dict[str, int]:
-    """Which parameter (position in ``inside``) each maker of an operand feeds."""
+    """The parameter (position in ``inside``) that each maker of an operand feeds."""
     numbers = {one.operand_text.strip("()"): i for i, one in enumerate(inside) if one.opcode == "parameter"}
     found: dict[str, int] = {}
     for number, operand in enumerate(instruction.operands):

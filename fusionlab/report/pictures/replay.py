@@ -125,7 +125,7 @@ class _Picture:
         yield f"head [label={dot.quoted(words)}, fontsize=14, {pin(((left + right) / 2, top - 20))}];"
 
     def _outside(self) -> Iterator[str]:
-        """What stands around the loop: where residuals come from, where the sum goes, the legend."""
+        """The surroundings of the loop: the origin of residuals, the destination of the sum, the legend."""
         replay, (left, _, _, top) = self.replay, self.bounds
         shelf = top + 74
         first, second = left + dot.FRAME_WIDTH / 2, left + 1.5 * dot.FRAME_WIDTH + 80
@@ -212,7 +212,7 @@ def _stage_place(panel: Panel) -> tuple[str, ...]:
 
 
 def _why(loops: Sequence[Replay]) -> Iterator[str]:
-    """What keeps each loop from being a replay, the largest loops first, the same words said once."""
+    """Reasons for which each loop is not a replay, the largest loops first, the same words said once."""
     if not loops:
         yield "There is no replay to show: the program has no loop."
     reasons: dict[tuple[int | None, str], list[Replay]] = defaultdict(list)

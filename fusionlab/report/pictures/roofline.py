@@ -122,7 +122,7 @@ def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _above(kernels: Sequence[Point]) -> Iterator[str]:
-    """Why kernels stand above the roof, where some do (1 and rounding is on it)."""
+    """The reason for kernels above the roof, if there are any (1 and rounding is on it)."""
     above = sum(1 for point in kernels if point.roof_share is not None and point.roof_share > 1.02)
     if above:
         words = f"{above} of {len(kernels)} kernels, which use a part of operands that are counted whole"

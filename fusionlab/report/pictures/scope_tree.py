@@ -148,7 +148,7 @@ class _Builder:
                 self._enter(node, inside, runs)
 
     def _enter(self, node: Node, inside: Steps, runs: int) -> None:
-        """What a loop or branch holds. One that belongs to no stage of the network stands beside the stages."""
+        """Descend into a loop or branch. One that belongs to no stage of the network stands beside the stages."""
         is_loop = node.name == WHILE
         trips = analyse(node).trips if is_loop else None
         stage = self._attributions[node].stage
@@ -198,7 +198,7 @@ class _Builder:
         return Leaf(node, group, family(node), where, runs, cost.flops * runs, cost.bytes * runs, unmodelled)
 
     def _flows(self, target: int, leaves: Sequence[Leaf], places: Mapping[Node, int]) -> Iterator[Flow]:
-        """What the op ``target`` reads."""
+        """The flows into the op ``target``."""
         for value in dict.fromkeys(reads(leaves[target].node)):
             before = self._made(self._carried[value]) if value in self._carried else None
             if before is not None and before in places:
@@ -306,5 +306,5 @@ def _count(groups: Sequence[Group], leaves: Sequence[Leaf]) -> None:
 
 
 def _done(node: Node) -> tuple[str, ...]:
-    """What an op does: its name and the types of its results."""
+    """The name of an op and the types of its results: ops for which these are equal do the same."""
     return (node.name, *(str(value.handle.type) for value in node.results))

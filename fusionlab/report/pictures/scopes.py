@@ -191,7 +191,7 @@ def part_numbers(operations: Sequence[Hashable]) -> list[int]:
 
 
 def have_numbers(names: Iterable[str]) -> bool:
-    """Whether two of ``names`` differ in a number at their end alone: then layers have scopes of their own."""
+    """True if two of ``names`` differ in a number at their end alone: then layers have scopes of their own."""
     stems = [unnumbered(name) for name in set(names) if re.fullmatch(r"[A-Za-z].*?[_.]?\d+", name)]
     return len(set(stems)) < len(stems)
 

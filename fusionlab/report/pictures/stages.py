@@ -76,7 +76,7 @@ class _View:
         return (*self._around(parent), parent) if parent else ()
 
     def _is_frame(self, loop: str) -> bool:
-        """Whether ``loop`` is drawn as a frame: a loop with enough inside."""
+        """True for a loop that is drawn as a frame: one with enough inside."""
         return self.view.nodes[loop]["name"] == "stablehlo.while" and self.inside[loop] >= _LEAST_INSIDE
 
     def _frames_around(self, node: str) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class _View:
                 yield drawn
 
     def _trips(self, loops: Iterable[str]) -> int:
-        """How often what is inside of all ``loops`` runs; a loop of unknown trips counts once."""
+        """Runs of an operation inside all of ``loops``; a loop of unknown trips counts once."""
         runs = 1
         for loop in loops:
             runs *= (self.replays[loop].trips if loop in self.replays else None) or 1
@@ -215,7 +215,7 @@ class _View:
         return sorted(range(len(places)), key=places.__getitem__)
 
     def _edges(self, gates: Iterable[str]) -> Iterator[tuple[int, int, str, int]]:
-        """What passes between blocks (leaves, then gates of loops): bytes of a value in all trips that read it."""
+        """Flows between blocks (leaves, then gates of loops): bytes of a value in all trips that read it."""
         position = {node: i for i, leaf in enumerate(self.leaves) for node in leaf.members}
         entry = {loop: len(self.leaves) + 2 * i for i, loop in enumerate(gates)}
         leave = {loop: gate + 1 for loop, gate in entry.items()}

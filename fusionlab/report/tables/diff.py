@@ -1,4 +1,4 @@
-"""What passes changed, as text for a terminal: ``-`` removed, ``+`` added, ``>`` moved, ``~`` reads another value.
+"""Changes made by passes, as text for a terminal: ``-`` removed, ``+`` added, ``>`` moved, ``~`` reads another value.
 
 The same change made in several places is shown once. What does not fit is counted, never dropped without a word.
 """

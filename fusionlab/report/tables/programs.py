@@ -57,7 +57,7 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
 
 
 def print_events(events: Sequence[Event], console: Console) -> None:
-    """What each pass did, or why it did not, a line each."""
+    """The event of each pass, a line each: its change, or the reason for none."""
     for event in events:
         place = f", at {event.location}" if event.location else ""
         if isinstance(event, Applied):
@@ -77,7 +77,7 @@ def _figure(row: tuple[str, str, int | None, float], of: Footprint | None) -> st
 
 
 def _note_compilation(found: Sequence[Footprint], console: Console) -> None:
-    """What a reader must know to compare these figures with others."""
+    """The conditions under which these figures can be compared with others."""
     sources = sorted({one.launch_source for one in found if one.launch_source})
     console.print(f"launches: {', '.join(sources)}; compiled without autotuning when the GPU is absent", style="dim")
 

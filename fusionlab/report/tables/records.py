@@ -121,7 +121,7 @@ def _ratio(row: tuple[str, Comparison, Timed]) -> str:
 
 
 def print_rates(comparisons: Sequence[Comparison], console: Console) -> None:
-    """What the device achieved, over its peaks where it has a spec, and what else a record has of each variant."""
+    """Rates achieved by the device, over its peaks where it has a spec, and the other figures of each variant."""
     title = "achieved over the device's time; FLOPs and bytes are models"
     Table.of(title, _variants(comparisons), _RATES, 2).print(console)
 
@@ -151,7 +151,7 @@ def markdown(group: Sequence[Comparison]) -> str:
 
 
 def print_shares(comparison: Comparison, by: Sequence[str], console: Console) -> None:
-    """Where the device's time of one record goes: a row per group, milliseconds and share for every variant.
+    """The device's time of one record by group: a row per group, milliseconds and share for every variant.
 
     The slowest group of the first variant comes first, and the sum last.
     """
