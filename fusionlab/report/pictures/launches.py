@@ -92,7 +92,7 @@ def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
     view = launch_graph(compiled, rows)
     by_name = {row.name: row for row in reversed(rows)}
     whole = totals(rows)
-    clustered = {name: f"{rank}" for rank, one in reversed([*enumerate(clusters[:most], 1)]) for name in one.units}
+    clustered = {name: f"{rank}" for rank, one in enumerate(clusters[:most], 1) for name in one.units}
     members: dict[tuple[str, tuple[str, ...]], list[LaunchRow]] = defaultdict(list)
     for name in view:
         row = by_name[name]
