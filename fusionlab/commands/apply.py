@@ -21,8 +21,8 @@ from fusionlab.output import require_plain_file, require_writable, write_whole
 from fusionlab.passes.contract import Pass, told_faults
 from fusionlab.passes.pipeline import parse_pipeline
 from fusionlab.reading import read_file
-from fusionlab.report.diff_view import print_diffs
-from fusionlab.report.tables import print_outcome
+from fusionlab.report.tables.diff import print_diffs
+from fusionlab.report.tables.programs import print_outcome
 from fusionlab.study import Circumstances, Outcome, lower, study, with_memory_budget
 from fusionlab.workload import Workload
 

@@ -20,7 +20,7 @@ from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
 from fusionlab.measure.records import write_record
 from fusionlab.output import require_writable
 from fusionlab.passes.contract import Pass
-from fusionlab.report.bench_view import print_run
+from fusionlab.report.tables.records import print_run
 from fusionlab.study import Circumstances
 from fusionlab.workload import Workload
 

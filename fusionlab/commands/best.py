@@ -13,7 +13,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import SEARCHED
 from fusionlab.passes.contract import Pass, Setting
 from fusionlab.passes.pipeline import parse_pipeline
-from fusionlab.report.search_view import print_search
+from fusionlab.report.tables.programs import print_search
 from fusionlab.search.best import Found, Goal, search
 from fusionlab.search.costs import OBJECTIVES
 from fusionlab.search.measured import measure_for

@@ -23,7 +23,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.optimizing.decision import event_of_json
 from fusionlab.passes.contract import Event, Pass, told_faults
 from fusionlab.passes.pipeline import print_pipeline
-from fusionlab.report.check_view import print_verdict
+from fusionlab.report.tables.programs import print_verdict
 from fusionlab.study import Circumstances, check_exactly, check_pair_exactly, judge, lower, rewrite
 from fusionlab.workload import Workload
 

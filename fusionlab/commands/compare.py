@@ -12,8 +12,15 @@ from fusionlab.errors import InputError
 from fusionlab.measure.calibration import Calibration, WhatIf, calibrate, parse_what_if, predicted_us
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record, read_records
-from fusionlab.report.calibration_view import print_calibration, print_predictions
-from fusionlab.report.compare_view import by_device, markdown, print_comparisons, print_rates, print_shares
+from fusionlab.report.tables.records import (
+    by_device,
+    markdown,
+    print_calibration,
+    print_comparisons,
+    print_predictions,
+    print_rates,
+    print_shares,
+)
 
 
 @dataclass(frozen=True)

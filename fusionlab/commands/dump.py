@@ -11,7 +11,7 @@ from rich.console import Console
 from fusionlab.hlo.lowering import jaxpr_text
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
-from fusionlab.report.tables import print_footprint
+from fusionlab.report.tables.programs import print_footprint
 from fusionlab.study import Circumstances, compiled, lower, measure
 from fusionlab.workload import Workload
 

@@ -18,16 +18,13 @@ from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
 from fusionlab.passes.contract import Pass
 from fusionlab.passes.pipeline import print_pipeline
-from fusionlab.report.cluster_view import cluster_drawing
-from fusionlab.report.dataflow_view import dataflow_drawing, dataflow_graph
-from fusionlab.report.dot import PICTURES, write_graph
-from fusionlab.report.drawing import Drawing, side_by_side
-from fusionlab.report.drawing_dot import drawing_dot
-from fusionlab.report.graph_files import graphml, model_explorer, node_data, of_all_trips
-from fusionlab.report.kernel_view import kernel_drawing
-from fusionlab.report.launch_graph import launch_graph
-from fusionlab.report.replay_view import replay_dot
-from fusionlab.report.scope_view import scope_drawing
+from fusionlab.report.pictures.dataflow import dataflow_drawing, dataflow_graph
+from fusionlab.report.pictures.dot import drawing_dot
+from fusionlab.report.pictures.drawing import Drawing, side_by_side
+from fusionlab.report.pictures.files import PICTURES, graphml, model_explorer, node_data, of_all_trips, write_graph
+from fusionlab.report.pictures.launches import cluster_drawing, kernel_drawing, launch_graph
+from fusionlab.report.pictures.replay import replay_dot
+from fusionlab.report.pictures.stages import scope_drawing
 from fusionlab.study import Circumstances, compiled, lower, rewrite
 from fusionlab.workload import Workload
 

@@ -16,7 +16,7 @@ from fusionlab.output import write_whole
 from fusionlab.passes.catalogue import SEARCHED
 from fusionlab.passes.contract import Declined
 from fusionlab.reading import read_file
-from fusionlab.report.tables import print_events
+from fusionlab.report.tables.programs import print_events
 from fusionlab.study import UNCHANGED
 from fusionlab.workload import Workload
 

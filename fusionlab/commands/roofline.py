@@ -18,7 +18,7 @@ from fusionlab.measure.launch_rows import launch_rows
 from fusionlab.measure.model_time import Ceilings, ceilings_of
 from fusionlab.measure.roofline import Point, family_points, kernel_points, op_family_costs
 from fusionlab.output import require_writable, write_whole
-from fusionlab.report.roofline_plot import roofline_svg
+from fusionlab.report.pictures.roofline import roofline_svg
 from fusionlab.report.tables import milliseconds, print_rows
 from fusionlab.study import Circumstances
 

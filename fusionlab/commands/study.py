@@ -26,13 +26,11 @@ from fusionlab.measure.environment import software
 from fusionlab.measure.records import read_records
 from fusionlab.output import Own, require_own_folder, write_folder
 from fusionlab.passes.contract import told_faults
-from fusionlab.report.document.commands import ORIGINAL, commands, rewritten_file
-from fusionlab.report.document.measured import measured_document
-from fusionlab.report.document.whole import Studied, study_document
-from fusionlab.report.dot import rendered_svg
+from fusionlab.report.document import ORIGINAL, Studied, commands, measured_document, rewritten_file, study_document
 from fusionlab.report.page import page
-from fusionlab.report.replay_view import replay_dot
-from fusionlab.report.tables import print_outcome
+from fusionlab.report.pictures.files import rendered_svg
+from fusionlab.report.pictures.replay import replay_dot
+from fusionlab.report.tables.programs import print_outcome
 from fusionlab.study import Circumstances, Kept, Outcome, compiled, lower, study
 from fusionlab.workload import Workload
 

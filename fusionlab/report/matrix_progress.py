@@ -32,7 +32,18 @@ class MatrixProgress:
         if known:
             self._say(f"{known} {'is' if known == 1 else 'are'} in the record already")
         if total and self._terminal:
-            self._bar = _bar()
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (
+                "{task.description}",
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                "left:",
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True))
             self._task = self._bar.add_task("measuring", total=total)
             self._bar.start()
 
@@ -50,25 +61,3 @@ class MatrixProgress:
     def _say(self, line: str) -> None:
         if not self._quiet:
             click.echo(line, err=True)
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=Console(stderr=True))

@@ -5,14 +5,14 @@ import json
 import networkx as nx
 import pytest
 
-from fusionlab.report import dot
+from fusionlab.report.pictures import files
 
 TINY = ("--model", "ferminet", "--program", "log-psi", "--molecule", "LiH", "--walkers", 4, "--size", "tiny")
 
 
 @pytest.fixture
 def no_graphviz(monkeypatch):
-    monkeypatch.setattr(dot.shutil, "which", lambda name: None)
+    monkeypatch.setattr(files.shutil, "which", lambda name: None)
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])

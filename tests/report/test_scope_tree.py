@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from fusionlab.hlo.flat import flatten
-from fusionlab.report.scope_tree import scope_tree
+from fusionlab.report.pictures.scope_tree import scope_tree
 
 X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4)
 

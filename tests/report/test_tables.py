@@ -7,8 +7,8 @@ from rich.console import Console
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.measure.footprint import Footprint
 from fusionlab.passes.contract import Declined
-from fusionlab.report.column_groups import column_groups
-from fusionlab.report.tables import print_events, print_footprint, print_rows
+from fusionlab.report.tables import Table, column_groups, field, number, print_rows
+from fusionlab.report.tables.programs import print_events, print_footprint
 
 
 def errors(name, error, tolerance=1.0):
@@ -96,3 +96,23 @@ def test_a_wide_terminal_has_one_table():
     assert column_groups([40, 8, 8, 8], 1, 160) == [[0, 1, 2, 3]]
     assert column_groups([40, 8, 8, 8], 1, 36) == [[0, 1, 2], [0, 3]]
     assert column_groups([40, 60], 2, 20) == [[0, 1]]
+
+
+def test_text_and_markdown_come_from_one_declaration():
+    columns = {"kernel": field("name"), "MiB": number("bytes", 1, 2**20), "share": number("share", spec=".0%")}
+    records = [
+        {"name": "fusion", "bytes": 3 * 2**19, "share": 0.25},
+        {"name": "copy", "bytes": 5000 * 2**20, "share": None},
+    ]
+    table = Table.of("kernels", records, columns)
+    assert table.markdown().splitlines() == [
+        "| kernel | MiB | share |",
+        "| --- | --- | --- |",
+        "| fusion | 1.5 | 25% |",
+        "| copy | 5,000.0 | - |",
+    ]
+    console = Console(file=io.StringIO(), width=80)
+    table.print(console)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    assert ["fusion", "1.5", "25%"] in lines
+    assert ["copy", "5,000.0", "-"] in lines

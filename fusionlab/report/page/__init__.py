@@ -14,32 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fusionlab.report.family_looks import FAMILY_LOOKS
+from fusionlab.report.pictures.looks import FAMILY_LOOKS
+from fusionlab.report.tables.launches import LAUNCH_COLUMNS
 
 SCRIPTS = (
-    "dom.js",
-    "format.js",
-    "data.js",
-    "families.js",
-    "tables.js",
-    "details.js",
-    "summary.js",
-    "launches.js",
-    "visible.js",
-    "layout.js",
-    "boxes.js",
-    "graph.js",
-    "graphs.js",
-    "replay.js",
-    "findings.js",
-    "changes.js",
-    "checks.js",
-    "roofline.js",
-    "measured.js",
-    "reproduce.js",
-    "search.js",
-    "main.js",
-)
+    "dom.js", "format.js", "data.js", "tables.js", "details.js", "summary.js", "launches.js", "layout.js", "boxes.js",
+    "graph.js", "findings.js", "roofline.js", "records.js", "search.js", "main.js",
+)  # fmt: skip
 """In the order in which they are joined: what a file uses when it is read stands before it."""
 
 _FOLDER = Path(__file__).parent
@@ -48,9 +29,9 @@ _FOLDER = Path(__file__).parent
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of ``report.html`` for a study document; ValueError for a number that JSON does not have."""
     style = _family_style() + _read("report.css")
-    marks = {family: look.mark for family, look in FAMILY_LOOKS.items()}
-    families = f"const FAMILIES = {json.dumps(marks, ensure_ascii=False)};\n"
-    script = '"use strict";\n(() => {\n' + families + "\n".join(map(_read, SCRIPTS)) + "})();\n"
+    given = {"FAMILIES": {family: look.mark for family, look in FAMILY_LOOKS.items()}, "LAUNCH_COLUMNS": LAUNCH_COLUMNS}
+    constants = "".join(f"const {name} = {json.dumps(one, ensure_ascii=False)};\n" for name, one in given.items())
+    script = '"use strict";\n(() => {\n' + constants + "\n".join(map(_read, SCRIPTS)) + "})();\n"
     parts = {
         "@SCRIPT_HASH@": _digest(script),
         "@STYLE_HASH@": _digest(style),

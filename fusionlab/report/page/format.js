@@ -1,4 +1,5 @@
-// Numbers for people. Every number keeps its exact value in data-value; what is unknown is a dash, never 0.
+// Numbers for people, and the looks of op families. Every number keeps its exact value in data-value; what is unknown is
+// a dash, never 0.
 
 const UNKNOWN = "–";
 const grouped = (value, digits) =>
@@ -25,24 +26,29 @@ const FORMATS = {
   seconds: (value) => `${grouped(value, 1)} s`,
   ratio: (value) => grouped(value, 3),
   share: (value) => `${grouped(100 * value, 1)} %`,
-  intensity: (value) => grouped(value, 3),
   small: (value) => (value === 0 ? "0" : Number(value).toPrecision(2)),
 };
 
 function format(value, kind) {
   if (!known(value)) return UNKNOWN;
-  if (typeof value !== "number") return String(value); // "inf" and "nan" are strings in the document
-  return FORMATS[kind](value);
+  return typeof value === "number" ? FORMATS[kind](value) : String(value); // "inf" and "nan" are strings in the document
 }
 
 // A number as an element: a link where href says what it is made of.
 function number(value, kind, href, unfinished) {
-  const text = `${unfinished && known(value) ? "≥ " : ""}${format(value, kind)}`;
-  const exact = known(value) ? { "data-value": String(value), title: `${value}` } : { title: "not known" };
-  if (href && known(value)) return el("a", { class: "num", href, ...exact }, text);
-  return el("span", { class: "num", ...exact }, text);
+  if (!known(value)) return el("span", { class: "num", title: "not known" }, UNKNOWN);
+  const exact = { "data-value": value, title: value };
+  return el(href ? "a" : "span", { class: "num", href, ...exact }, `${unfinished ? "≥ " : ""}${format(value, kind)}`);
 }
 
 const short = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
-const plural = (count, word) =>
-  `${format(count, "count")} ${word}${count === 1 ? "" : word.endsWith("ch") || word.endsWith("s") ? "es" : "s"}`;
+const plural = (count, word) => `${format(count, "count")} ${word}${count === 1 ? "" : /(ch|s)$/.test(word) ? "es" : "s"}`;
+const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
+const distinct = (values) => [...new Set(values)];
+
+// The page puts the colours of pictures/looks.py into its style and the marks, FAMILIES, before this script.
+const knownFamily = (family) => (Object.hasOwn(FAMILIES, family) ? family : "other");
+const familyColour = (family) => `var(--family-${knownFamily(family)})`; // that of the paper, light or dark
+const familyMark = (family) => FAMILIES[knownFamily(family)];
+const familyTag = (family) => el("span", { class: "family" },
+  el("span", { class: "mark", "aria-hidden": "true", style: { color: familyColour(family) } }, familyMark(family)), " ", family);

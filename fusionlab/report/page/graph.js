@@ -1,4 +1,4 @@
-// The program as nested boxes: unfold a group, press an op for its details, drag and zoom the canvas.
+// The program as nested boxes, or two side by side: unfold a group, press an op for its details, drag and zoom the canvas.
 
 const EDGE_COLOURS = { data: "var(--edge)", residual: "var(--residual)", carried: "var(--carried)" };
 
@@ -14,26 +14,25 @@ function ends(from, to) {
     const [y1, y2] = [from.top, to.top + to.height + 1];
     return [middle(from) + 14, y1, middle(to) + 14, y2, 0, -bend(y2 - y1)];
   }
-  const right = middle(to) > middle(from);
-  const [x1, x2] = right ? [from.left + from.width, to.left - 1] : [from.left, to.left + to.width + 1];
   const height = (box) => box.top + Math.min(box.height / 2, 60);
-  return [x1, height(from), x2, height(to), right ? bend(x2 - x1) : -bend(x2 - x1), 0];
+  const [x1, x2, way] = middle(to) > middle(from) ? [from.left + from.width, to.left - 1, 1] : [from.left, to.left + to.width + 1, -1];
+  return [x1, height(from), x2, height(to), way * bend(x2 - x1), 0];
 }
 
 class Graph {
-  constructor(key, words) {
+  constructor(key) {
     this.key = key;
     this.program = programOf(key);
     this.open = new Set([0]);
-    this.marked = null;
     this.view = { x: 0, y: 0, scale: 1 };
     this.canvas = svg("g");
+    const words = graphWords[key];
     this.picture = svg("svg", { class: "graph", role: "group", "aria-label": `graph of the ${words} program`, tabindex: "-1" },
       svg("defs", {}, svg("marker", { id: `arrow-${key}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
         markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0,0 L8,4 L0,8 z", class: "arrow" }))),
       this.canvas);
     this.said = el("p", { class: "hidden", "aria-live": "polite" });
-    const press = (words, label, action) => el("button", { type: "button", title: label, "aria-label": label, on: { click: action } }, words);
+    const press = (text, label, action) => button(text, action, { title: label, "aria-label": label });
     this.node = el("figure", { class: "pane", "data-program": key },
       el("figcaption", {}, el("strong", {}, words), plural(this.program.ops.length, "op"),
         el("span", { class: "tools" },
@@ -47,37 +46,36 @@ class Graph {
   }
 
   listen() {
+    let from = null;
     this.picture.addEventListener("wheel", (event) => {
       event.preventDefault();
       this.zoom(event.deltaY < 0 ? 1.1 : 1 / 1.1, event);
     }, { passive: false });
-    let from = null;
-    this.picture.addEventListener("pointerdown", (event) => {
-      from = { x: event.clientX - this.view.x, y: event.clientY - this.view.y, id: event.pointerId, at: [event.clientX, event.clientY] };
-    });
-    this.picture.addEventListener("pointermove", (event) => {
-      if (!from || Math.hypot(event.clientX - from.at[0], event.clientY - from.at[1]) < 4) return;
-      this.picture.setPointerCapture(from.id);
-      this.moved = true;
-      Object.assign(this.view, { x: event.clientX - from.x, y: event.clientY - from.y });
-      this.place();
-    });
-    for (const end of ["pointerup", "pointercancel"]) this.picture.addEventListener(end, () => (from = null));
-    this.picture.addEventListener("keydown", (event) => this.pressed(event));
+    fill(this.picture, { on: {
+      pointerdown: ({ clientX, clientY, pointerId }) =>
+        (from = { x: clientX - this.view.x, y: clientY - this.view.y, id: pointerId, at: [clientX, clientY] }),
+      pointermove: ({ clientX, clientY }) => {
+        if (!from || Math.hypot(clientX - from.at[0], clientY - from.at[1]) < 4) return;
+        this.picture.setPointerCapture(from.id);
+        this.look(clientX - from.x, clientY - from.y, this.view.scale);
+      },
+      pointerup: () => (from = null), pointercancel: () => (from = null), keydown: (event) => this.pressed(event),
+    } }, []);
   }
 
   pressed(event) {
-    const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-    if (event.key === "+" || event.key === "=") this.zoom(1.25);
-    else if (event.key === "-") this.zoom(0.8);
-    else if (event.key === "0") this.fit();
-    else if (event.key === "i") location.hash = link[this.current.split(":")[0]](this.key, this.current.split(":")[1]);
-    else if (steps[event.key]) this.step(...steps[event.key]);
-    else return;
+    const [kind, position] = this.current.split(":");
+    const actions = {
+      "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit(),
+      i: () => (location.hash = link[kind](this.key, position)),
+      ArrowLeft: () => this.step(-1, 0), ArrowRight: () => this.step(1, 0), ArrowUp: () => this.step(0, -1), ArrowDown: () => this.step(0, 1),
+    };
+    if (!Object.hasOwn(actions, event.key)) return;
+    actions[event.key]();
     event.preventDefault();
   }
 
-  // Focus the nearest box in a direction; only up leads to the groups around the box.
+  // Focus the nearest box in a direction, and bring it into view; only up leads to the groups around the box.
   step(dx, dy) {
     const here = this.boxes.get(this.current);
     if (!here) return;
@@ -85,43 +83,46 @@ class Graph {
     const [x, y] = centre(here);
     const isAround = (box) => box.left <= here.left && box.top <= here.top && box.left + box.width >= here.left + here.width &&
       box.top + box.height >= here.top + here.height;
-    let best = null;
+    let best = { cost: Infinity };
     for (const box of this.boxes.values()) {
-      const [along, across] = ((p) => (dx ? [(p[0] - x) * dx, Math.abs(p[1] - y)] : [(p[1] - y) * dy, Math.abs(p[0] - x)]))(centre(box));
-      if (box !== here && along > 4 && (dy < 0 || !isAround(box)) && (!best || along + 2 * across < best.cost)) best = { box, cost: along + 2 * across };
+      const [right, down] = [centre(box)[0] - x, centre(box)[1] - y];
+      const [along, across] = dx ? [right * dx, Math.abs(down)] : [down * dy, Math.abs(right)];
+      const cost = box !== here && along > 4 && (dy < 0 || !isAround(box)) ? along + 2 * across : Infinity;
+      if (cost < best.cost) best = { id: box.id, cost };
     }
-    if (best) this.focus(best.box.id);
+    this.focus(best.id);
   }
 
   focus(id) {
     const node = this.nodes.get(id);
     if (!node) return;
-    const last = this.nodes.get(this.current);
-    if (last) last.setAttribute("tabindex", "-1");
+    this.nodes.get(this.current)?.setAttribute("tabindex", "-1");
     this.current = id;
     node.setAttribute("tabindex", "0");
     node.focus({ preventScroll: true });
-    this.bringIn(this.boxes.get(id));
+    const size = this.picture.getBoundingClientRect();
+    const { x, y, scale } = this.view;
+    const [left, top] = [x + this.boxes.get(id).left * scale, y + this.boxes.get(id).top * scale];
+    if (left < 0 || left > size.width - 40) this.view.x += size.width / 2 - left;
+    if (top < 0 || top > size.height - 30) this.view.y += size.height / 2 - top;
+    this.place();
   }
 
   toggle(group) {
-    if (this.open.has(group)) this.open.delete(group);
-    else this.open.add(group);
-    const before = this.boxes.get(boxId("group", group));
-    const [x, y] = before ? [before.left, before.top] : [0, 0];
+    const id = boxId("group", group);
+    if (!this.open.delete(group)) this.open.add(group);
+    const before = this.boxes.get(id) || { left: 0, top: 0 };
     this.draw();
-    const now = this.boxes.get(boxId("group", group));
-    this.view.x += (x - now.left) * this.view.scale;
-    this.view.y += (y - now.top) * this.view.scale;
+    const now = this.boxes.get(id);
+    this.view.x += (before.left - now.left) * this.view.scale;
+    this.view.y += (before.top - now.top) * this.view.scale;
     if (!this.moved) this.fit();
-    else this.place();
-    this.focus(boxId("group", group));
+    this.focus(id);
     this.said.textContent = `${this.program.groups[group].label} ${this.open.has(group) ? "unfolded" : "folded"}`;
   }
 
   foldAll() {
     this.open = new Set([0]);
-    this.moved = false;
     this.draw();
     this.fit();
   }
@@ -131,15 +132,10 @@ class Graph {
     const path = pathOf(this.program, kind === "op" ? this.program.ops[position].group : this.program.groups[position].parent);
     path.forEach((group) => this.open.add(group));
     this.marked = boxId(kind, position);
-    this.moved = true;
     this.draw();
     const box = this.boxes.get(this.marked);
-    if (!box) return;
     const size = this.picture.getBoundingClientRect();
-    this.view.scale = 1;
-    this.view.x = size.width / 2 - (box.left + box.width / 2);
-    this.view.y = Math.min(size.height / 2, 120) - box.top;
-    this.place();
+    this.look(size.width / 2 - (box.left + box.width / 2), Math.min(size.height / 2, 120) - box.top, 1);
     this.focus(this.marked);
   }
 
@@ -160,22 +156,17 @@ class Graph {
   }
 
   edge(flow, most) {
-    const [from, to] = [this.boxes.get(flow.from), this.boxes.get(flow.to)];
-    const [x1, y1, x2, y2, dx, dy] = ends(from, to);
-    const path = svg("path", {
+    const [x1, y1, x2, y2, dx, dy] = ends(this.boxes.get(flow.from), this.boxes.get(flow.to));
+    return svg("path", {
       d: `M${x1},${y1} C${x1 + dx},${y1 + dy} ${x2 - dx},${y2 - dy} ${x2},${y2}`,
       class: `edge ${flow.kind}`, "stroke-width": (0.8 + 7 * Math.sqrt(flow.bytes / most)).toFixed(2),
-      "marker-end": `url(#arrow-${this.key})`, "data-from": flow.from, "data-to": flow.to,
+      "marker-end": `url(#arrow-${this.key})`, "data-from": flow.from, "data-to": flow.to, style: { stroke: EDGE_COLOURS[flow.kind] },
     }, svg("title", {}, `${plural(flow.values, "value")}, ${format(flow.bytes, "bytes")}, ${flow.kind}`));
-    path.style.stroke = EDGE_COLOURS[flow.kind];
-    return path;
   }
 
   box(box) {
-    const node = box.kind === "op" ? opBox(this, box) : groupBox(this, box);
+    const node = fill(box.kind === "op" ? opBox(this, box) : groupBox(this, box), { tabindex: "-1", "data-id": box.id }, []);
     if (box.id === this.marked) node.classList.add("marked");
-    node.setAttribute("tabindex", "-1");
-    node.setAttribute("data-id", box.id);
     this.nodes.set(box.id, node);
     return node;
   }
@@ -185,31 +176,74 @@ class Graph {
     this.canvas.setAttribute("transform", `translate(${x.toFixed(1)},${y.toFixed(1)}) scale(${scale.toFixed(4)})`);
   }
 
+  // Show the canvas so; the window no longer fits it by itself.
+  look(x, y, scale) {
+    this.view = { x, y, scale };
+    this.moved = true;
+    this.place();
+  }
+
   zoom(factor, at) {
     const size = this.picture.getBoundingClientRect();
     const [x, y] = at ? [at.clientX - size.left, at.clientY - size.top] : [size.width / 2, size.height / 2];
     const scale = Math.min(4, Math.max(0.02, this.view.scale * factor));
     const ratio = scale / this.view.scale;
-    this.view = { x: x - (x - this.view.x) * ratio, y: y - (y - this.view.y) * ratio, scale };
-    this.moved = true;
-    this.place();
+    this.look(x - (x - this.view.x) * ratio, y - (y - this.view.y) * ratio, scale);
   }
 
   fit() {
     const size = this.picture.getBoundingClientRect();
     if (!size.width) return;
     const scale = Math.min(1.2, (size.width - 20) / this.root.width, (size.height - 20) / this.root.height);
-    this.view = { x: (size.width - this.root.width * scale) / 2, y: 10, scale };
+    this.look((size.width - this.root.width * scale) / 2, 10, scale);
     this.moved = false;
-    this.place();
   }
+}
 
-  bringIn(box) {
-    const size = this.picture.getBoundingClientRect();
-    const { x, y, scale } = this.view;
-    const [left, top] = [x + box.left * scale, y + box.top * scale];
-    if (left < 0 || left > size.width - 40) this.view.x += size.width / 2 - left;
-    if (top < 0 || top > size.height - 30) this.view.y += size.height / 2 - top;
-    this.place();
+// The section: which programs there are, and what their colours mean.
+const graphOf = once((key) => new Graph(key));
+const graphWords = {};
+for (const [target, side] of study.targets.flatMap((one) => [[one, "before"], [one, "after"]])) {
+  const key = keyOf(target, side);
+  graphWords[key] ||= side === "before" || key === target.original ? "original" : `rewritten for ${target.name}`;
+}
+const graphPanes = el("div", { class: "panes" });
+let graphChoice = null;
+
+function graphSection() {
+  const [first, ...others] = Object.keys(graphWords);
+  const both = others.map((key) => [`${first}+${key}`, `${graphWords[first]} and ${graphWords[key]}, side by side`]);
+  graphChoice = choose("Show", [...Object.entries(graphWords), ...both], first, (value) => showPanes(value.split("+")));
+  showPanes([first]);
+  const families = distinct(Object.keys(graphWords).flatMap((key) => Object.keys(study.programs[key].groups[0].families)));
+  const sample = (kind, words) => el("span", { class: `sample ${kind}` }, words);
+  return [
+    el("div", { class: "controls" }, graphChoice),
+    el("ul", { class: "legend", "aria-label": "Families of ops" }, families.map((family) => el("li", {}, familyTag(family)))),
+    el("p", { class: "note" }, "Boxes are loops, stages with the derivative's role, scopes and ops; the bar in a box is its bytes by family. " +
+      "Bytes are counted as if nothing were fused; numbers in place of operands are no ops here. " +
+      "Arrows are the values that pass, as wide as their bytes: ",
+      sample("data", "made and read"), ", ", sample("residual", "made outside of a loop and read in every trip"), ", ",
+      sample("carried", "carried from trip to trip"),
+      ". A thick frame is a loop. Press a group to unfold it, an op for its details. Drag to move, wheel or + and − to zoom; " +
+      "with the keyboard: arrows, Enter, i for details, 0 to fit."),
+    graphPanes,
+  ];
+}
+
+function showPanes(keys) {
+  replace(graphPanes, keys.map((key) => graphOf(key).node));
+  graphPanes.classList.toggle("two", keys.length > 1);
+  keys.forEach((key) => requestAnimationFrame(() => !graphOf(key).moved && graphOf(key).fit()));
+}
+
+function showInGraph(key, kind, position) {
+  buildNow("graph");
+  const list = graphChoice.querySelector("select");
+  if (!list.value.split("+").includes(key)) {
+    list.value = key;
+    showPanes([key]);
   }
+  graphOf(key).node.scrollIntoView();
+  graphOf(key).reveal(kind, Number(position));
 }

@@ -1,86 +1,62 @@
 // Launches, bytes and time by stage and family, before and after, and the launches themselves.
 
 const METRICS = {
-  dynamic_launches: ["launches", "count"],
-  bytes: ["bytes (model)", "bytes"],
-  flops: ["FLOPs of the launches (model)", "flops"],
-  model_us: ["time (model)", "us"],
+  dynamic_launches: ["launches", "count"], bytes: ["bytes (model)", "bytes"],
+  flops: ["FLOPs of the launches (model)", "flops"], model_us: ["time (model)", "us"],
 };
+
+// The sum of what is known; null where nothing is.
+const total = (groups, metric) => groups.map((group) => group[metric]).filter(known).reduce((all, one) => (all ?? 0) + one, null);
 
 function matrix(target, side, metric, most) {
   const [words, kind] = METRICS[metric];
   const groups = target[side].by_stage_family;
-  const families = [...new Set(groups.map((group) => group.family))];
-  const total = (of) => of.reduce((sum, group) => (known(group[metric]) ? (sum ?? 0) + group[metric] : sum), null);
   const both = sideNames(target).flatMap((one) => target[one].by_stage_family); // one order before and after
-  const weight = (family) => total(both.filter((group) => group.family === family)) || 0;
-  families.sort((a, b) => weight(b) - weight(a));
-  const stages = [...new Set(groups.map((group) => group.stage))].sort();
-  const unfinished = (of) => metric === "model_us" && of.some((group) => group.unmodelled_us_launches > 0);
-  const sumCell = (of, href) => number(total(of), kind, of.length ? href : null, unfinished(of));
-  const cell = (stage, family) => {
-    const found = groups.filter((group) => group.stage === stage && group.family === family);
-    if (!found.length) return el("span", { class: "nothing", "aria-label": "none" }, "·");
-    const made = sumCell(found, link.launches(target, side, { stage, family }));
-    const bar = el("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.width = `${Math.max(1, (100 * (total(found) || 0)) / (most || 1))}%`;
-    bar.style.background = familyColour(family);
-    return [made, bar];
+  const weight = (family) => total(both.filter((group) => group.family === family), metric) || 0;
+  const families = distinct(groups.map((group) => group.family)).sort((a, b) => weight(b) - weight(a));
+  const of = (by) => groups.filter((group) => Object.entries(by).every(([name, value]) => group[name] === value));
+  const summed = (by) => {
+    const unfinished = metric === "model_us" && of(by).some((group) => group.unmodelled_us_launches > 0);
+    return number(total(of(by), metric), kind, of(by).length ? link.launches(target, side, by) : null, unfinished);
   };
-  const columns = [
-    text("stage", null, (stage) => (stage === "-" ? "no stage" : stage)),
+  const cell = (stage, family) => {
+    const found = of({ stage, family });
+    if (!found.length) return el("span", { class: "nothing", "aria-label": "none" }, "·");
+    const width = `${Math.max(1, (100 * (total(found, metric) || 0)) / (most || 1))}%`;
+    return [summed({ stage, family }), el("span", { class: "bar", "aria-hidden": "true", style: { width, background: familyColour(family) } })];
+  };
+  return table(`${words} on ${target.name}, ${side}, by stage and family`, [
+    { label: "stage", kind: "text", cell: (stage) => (stage === "-" ? "no stage" : stage) },
     ...families.map((family) => ({ label: familyTag(family), kind: "figure", cell: (stage) => cell(stage, family) })),
-    { label: "all", kind: "figure", cell: (stage) => sumCell(groups.filter((group) => group.stage === stage),
-      link.launches(target, side, { stage })) },
-  ];
-  const foot = columns.map((column, i) => ({ ...column, cell: () => i === 0 ? "all" : i === columns.length - 1
-    ? sumCell(groups, link.launches(target, side, {}))
-    : sumCell(groups.filter((group) => group.family === families[i - 1]), link.launches(target, side, { family: families[i - 1] })) }));
-  const made = table(`${words} on ${target.name}, ${side}, by stage and family`, columns, stages, { class: "matrix" });
-  made.querySelector("table").append(el("tfoot", {}, rowOf(foot, null, true)));
-  return made;
+    { label: "all", kind: "figure", cell: (stage) => summed({ stage }) },
+  ], distinct(groups.map((group) => group.stage)).sort(),
+  { class: "matrix", foot: ["all", ...families.map((family) => summed({ family })), summed({})] });
 }
 
 function launchesSection() {
   const shown = el("div");
   const choice = { metric: "model_us", target: study.targets[0] };
-  const draw = () => {
-    const sides = sideNames(choice.target);
-    const most = Math.max(...sides.flatMap((side) => choice.target[side].by_stage_family.map((group) => group[choice.metric] || 0)));
-    replace(shown,
-      sides.map((side) => matrix(choice.target, side, choice.metric, most)),
-      sides.map((side) => {
-        const rows = launchesOf(choice.target, side).filter((row) => row.dynamic_launches);
-        return el("details", {}, el("summary", {}, `all ${format(rows.length, "count")} launch sites, ${side}`),
-          launchTable(`Launch sites on ${choice.target.name}, ${side}`, choice.target, side, rows));
-      }));
+  const sites = (target, side) => {
+    const rows = launchesOf(target, side).filter((row) => row.dynamic_launches);
+    return el("details", {}, el("summary", {}, `all ${format(rows.length, "count")} launch sites, ${side}`),
+      launchTable(`Launch sites on ${target.name}, ${side}`, target, side, rows));
+  };
+  const draw = (changed) => {
+    const { metric, target } = Object.assign(choice, changed);
+    const names = sideNames(target);
+    const most = Math.max(...names.flatMap((side) => target[side].by_stage_family.map((group) => group[metric] || 0)));
+    replace(shown, names.map((side) => matrix(target, side, metric, most)), names.map((side) => sites(target, side)));
   };
   draw();
-  return [
-    controls(
-      choose("Show", Object.entries(METRICS).map(([key, [words]]) => [key, words]), choice.metric, (metric) => {
-        choice.metric = metric;
-        draw();
-      }),
-      chooseTarget(choice, draw),
-    ),
-    shown,
-  ];
+  const metrics = Object.entries(METRICS).map(([key, [words]]) => [key, words]);
+  const targets = study.targets.map((target) => [target.name, target.name]);
+  return [el("div", { class: "controls" }, choose("Show", metrics, choice.metric, (metric) => draw({ metric })),
+    targets.length > 1 && choose("Target", targets, choice.target.name, (name) => draw({ target: targetOf(name) }))), shown];
 }
 
-// Drop-down lists, shared by the sections.
-const controls = (...made) => el("div", { class: "controls" }, made);
-
+// A drop-down list.
 function choose(label, options, selected, changed) {
   const list = el("select", { on: { change: () => changed(list.value) } },
     options.map(([value, words]) => el("option", { value, selected: value === selected }, words)));
   return el("label", {}, `${label} `, list);
-}
-
-function chooseTarget(choice, draw) {
-  if (study.targets.length < 2) return null;
-  return choose("Target", study.targets.map((target) => [target.name, target.name]), choice.target.name, (name) => {
-    choice.target = targetOf(name);
-    draw();
-  });
 }

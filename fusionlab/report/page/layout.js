@@ -1,72 +1,90 @@
-// A simple layered layout of nested boxes: within each unfolded group, boxes stand in layers so that flows go down;
-// in a layer they are ordered by where their neighbours stand.
+// Which boxes of a program are on the canvas for a set of unfolded groups, what flows between them, and where they stand:
+// within each unfolded group in layers, so that flows go down; in a layer they are ordered by where their neighbours stand.
 
-const GAP_X = 26;
-const GAP_Y = 34;
-const PAD = 18;
-const HEAD = 30;
-const MOST_IN_A_ROW = 9;
+const [GAP_X, GAP_Y, PAD, HEAD, MOST_IN_A_ROW] = [26, 34, 18, 30, 9];
 
-// The boxes of a program for the unfolded groups: a tree {id, kind, position, children, x, y, width, height}.
+const boxId = (kind, position) => `${kind}:${position}`;
+
+// The lowest box that is drawn for an op: the op itself, or the outermost folded group around it.
+function boxOfOp(program, open, position) {
+  const group = pathOf(program, program.ops[position].group).find((one) => !open.has(one));
+  return group === undefined ? boxId("op", position) : boxId("group", group);
+}
+
+// Flows between the boxes that are drawn: bytes of distinct values, with how many of them a loop reads in every trip.
+function visibleFlows(program, open) {
+  const boxOf = program.ops.map((op) => boxOfOp(program, open, op.position));
+  const found = new Map();
+  for (const [source, target, bytes, kind] of program.flows) {
+    const [from, to] = [boxOf[source], boxOf[target]];
+    if (source < 0 || from === to) continue;
+    const key = `${from}>${to}>${kind}`;
+    if (!found.has(key)) found.set(key, { from, to, kind: program.kinds[kind], bytes: 0, values: new Set() });
+    const flow = found.get(key);
+    if (!flow.values.has(source)) flow.bytes += bytes;
+    flow.values.add(source);
+  }
+  return [...found.values()].map((flow) => ({ ...flow, values: flow.values.size }));
+}
+
+// Bytes that a loop reads in every trip from outside of it: its residuals.
+function residualBytes(program, loop) {
+  const inside = (op) => pathOf(program, program.ops[op].group).includes(loop);
+  const values = program.flows.filter(([source, target, , kind]) =>
+    program.kinds[kind] === "residual" && source >= 0 && inside(target) && !inside(source));
+  return sum([...new Map(values.map(([source, , bytes]) => [source, bytes])).values()]);
+}
+
+// The boxes of a program for the unfolded groups: a tree {id, kind, position, parent, children, left, top, width, height}.
 function layOut(program, open, flows) {
-  const parentOf = new Map();
-  const build = (group) => {
-    const box = { id: boxId("group", group), kind: "group", position: group, children: null };
-    if (!open.has(group)) return sized(program, box);
-    box.children = [
-      ...program.children[group].map(build),
-      ...program.own[group].map((op) => sized(program, { id: boxId("op", op), kind: "op", position: op, children: null })),
-    ];
-    box.children.forEach((child) => parentOf.set(child.id, box));
+  const made = new Map();
+  const build = (kind, position, parent) => {
+    const box = { id: boxId(kind, position), kind, position, parent, children: null };
+    made.set(box.id, box);
+    if (kind === "group" && open.has(position)) {
+      box.children = [...program.children[position].map((one) => build("group", one, box)), ...program.own[position].map((op) => build("op", op, box))];
+    } else {
+      const { label, kind: shape } = kind === "op" ? {} : program.groups[position];
+      box.width = kind === "op" ? 150 : Math.max(150, 8 * label.length + (shape === "loop" ? 200 : 40));
+      box.height = kind === "op" ? 26 : shape === "loop" ? 66 : 50;
+    }
     return box;
   };
-  const root = build(0);
-  const lifted = liftFlows(flows, parentOf);
-  arrange(program, root, lifted);
+  const root = build("group", 0, null);
+  arrange(program, root, liftFlows(flows, made));
+  const absolute = (box, x, y) => {
+    [box.left, box.top] = [x + (box.x || 0), y + (box.y || 0)];
+    (box.children || []).forEach((child) => absolute(child, box.left, box.top));
+  };
   absolute(root, 0, 0);
   return root;
 }
 
-function sized(program, box) {
-  if (box.kind === "op") {
-    box.width = 150;
-    box.height = 26;
-  } else {
-    const { label, kind } = program.groups[box.position];
-    box.width = Math.max(150, 8 * label.length + (kind === "loop" ? 200 : 40));
-    box.height = kind === "loop" ? 66 : 50;
-  }
-  return box;
-}
+const everyBox = (box) => [box, ...(box.children || []).flatMap(everyBox)];
 
 // For every group, the flows between its children: a flow counts where the two ends part.
-function liftFlows(flows, parentOf) {
-  const chain = (id) => {
-    const found = [id];
-    for (let at = parentOf.get(id); at; at = parentOf.get(at.id)) found.push(at.id);
-    return found;
-  };
+function liftFlows(flows, boxes) {
+  const chain = (box) => (box ? [...chain(box.parent), box] : []);
   const lifted = new Map();
   for (const flow of flows) {
     if (flow.kind === "carried") continue;
-    const [up, down] = [chain(flow.from), chain(flow.to)];
-    let [i, j] = [up.length - 1, down.length - 1];
-    while (i > 0 && j > 0 && up[i - 1] === down[j - 1]) [i, j] = [i - 1, j - 1];
-    if (i === 0 || j === 0) continue;
-    if (!lifted.has(up[i])) lifted.set(up[i], []);
-    lifted.get(up[i]).push({ from: up[i - 1], to: down[j - 1], bytes: flow.bytes });
+    const [up, down] = [chain(boxes.get(flow.from)), chain(boxes.get(flow.to))];
+    const parted = up.findIndex((box, i) => box !== down[i]);
+    if (parted < 1 || !down[parted]) continue;
+    const around = up[parted - 1].id;
+    if (!lifted.has(around)) lifted.set(around, []);
+    lifted.get(around).push({ from: up[parted].id, to: down[parted].id });
   }
   return lifted;
 }
 
-function meanPlace(program, box) {
-  if (box.kind === "op") return box.position;
-  if (program.groups[box.position].mean === undefined) {
-    const inside = (group) => [...program.own[group], ...program.children[group].flatMap(inside)];
-    const all = inside(box.position);
-    program.groups[box.position].mean = all.reduce((sum, op) => sum + op, 0) / (all.length || 1);
-  }
-  return program.groups[box.position].mean;
+// Where a box stands in the program: the mean position of its ops.
+function meanPlace(program, { kind, position }) {
+  if (kind === "op") return position;
+  const inside = (group) => [...program.own[group], ...program.children[group].flatMap(inside)];
+  const group = program.groups[position];
+  if (group.mean === undefined) group.mean = sum(inside(position)) / (group.ops || 1);
+  return group.mean;
 }
 
 function arrange(program, box, lifted) {
@@ -78,17 +96,17 @@ function arrange(program, box, lifted) {
   const edges = (lifted.get(box.id) || []).filter((flow) => rank.get(flow.from) < rank.get(flow.to));
   const rows = layersOf(order, edges);
   orderRows(rows, edges);
+  const widthOf = (row) => sum(row.map((child) => child.width + GAP_X)) - GAP_X;
+  const inner = Math.max(...rows.map(widthOf), 120);
   let y = HEAD + PAD;
-  const widths = rows.map((row) => row.reduce((sum, child) => sum + child.width + GAP_X, -GAP_X));
-  const inner = Math.max(...widths, 120);
-  rows.forEach((row, i) => {
-    let x = PAD + (inner - widths[i]) / 2;
+  for (const row of rows) {
+    let x = PAD + (inner - widthOf(row)) / 2;
     for (const child of row) {
       [child.x, child.y] = [x, y];
       x += child.width + GAP_X;
     }
     y += Math.max(...row.map((child) => child.height)) + GAP_Y;
-  });
+  }
   box.width = inner + 2 * PAD;
   box.height = y - GAP_Y + PAD;
 }
@@ -96,62 +114,46 @@ function arrange(program, box, lifted) {
 // Stages side by side: a row per stage, forward passes in the left column, reverse passes in the right one, loops beside
 // them, and what belongs to no stage below. Whether the box is laid out so: it must hold several stages.
 function stageGrid(program, box) {
-  const groupOf = (child) => (child.kind === "group" ? program.groups[child.position] : { kind: "op", stage: "", role: "" });
-  const staged = box.children.filter((child) => groupOf(child).kind === "stage" && groupOf(child).stage);
-  if (staged.length < 4) return false;
-  const columnOf = (child) => (groupOf(child).kind === "loop" || groupOf(child).kind === "branch" ? 2 : groupOf(child).role.includes("cotangent") ? 1 : 0);
-  const rowOf = (child) => (columnOf(child) === 2 ? "" : staged.includes(child) ? groupOf(child).stage : "~");
-  const cells = new Map();
-  for (const child of box.children) {
-    const key = `${rowOf(child)}${columnOf(child)}`;
-    if (!cells.has(key)) cells.set(key, []);
-    cells.get(key).push(child);
-  }
-  const sizeOf = (children, across, along) => ({
-    most: Math.max(0, ...children.map((child) => child[across])),
-    sum: children.reduce((sum, child) => sum + child[along] + GAP_Y, 0),
-  });
-  const wide = [0, 1, 2].map((column) => Math.max(0, ...box.children.filter((child) => columnOf(child) === column).map((child) => child.width)));
+  const places = new Map(box.children.map((child) => {
+    const { kind, stage, role } = child.kind === "group" ? program.groups[child.position] : { kind: "op", stage: "", role: "" };
+    const column = kind === "loop" || kind === "branch" ? 2 : role.includes("cotangent") ? 1 : 0;
+    return [child, { column, row: column === 2 ? "" : (kind === "stage" && stage) || "~", staged: kind === "stage" && stage }];
+  }));
+  if ([...places.values()].filter((place) => place.staged).length < 4) return false;
+  const cell = (wanted, row) => box.children.filter((child) => places.get(child).column === wanted && (row === undefined || places.get(child).row === row));
+  const wide = [0, 1, 2].map((column) => Math.max(0, ...cell(column).map((child) => child.width)));
   const left = [PAD, PAD + wide[0] + 3 * GAP_X, PAD + wide[0] + wide[1] + (wide[1] ? 6 : 3) * GAP_X];
-  let y = HEAD + PAD;
-  for (const row of [...new Set(box.children.map(rowOf))].filter(Boolean).sort()) {
-    let tallest = 0;
-    for (const column of [0, 1]) {
-      const inside = cells.get(`${row}${column}`) || [];
-      let at = y;
-      for (const child of inside) {
-        [child.x, child.y] = [left[column] + (wide[column] - child.width) / 2, at];
-        at += child.height + GAP_Y;
-      }
-      tallest = Math.max(tallest, sizeOf(inside, "width", "height").sum);
+  const stack = (children, x, top) => {
+    let y = top;
+    for (const child of children) {
+      [child.x, child.y] = [x(child), y];
+      y += child.height + GAP_Y;
     }
-    y += tallest;
+    return y;
+  };
+  let y = HEAD + PAD;
+  for (const row of distinct([...places.values()].map((place) => place.row)).filter(Boolean).sort()) {
+    y = Math.max(...[0, 1].map((column) => stack(cell(column, row), (child) => left[column] + (wide[column] - child.width) / 2, y)));
   }
-  const stacked = (cells.get("2") || []).reduce((sum, child) => sum + child.height + GAP_Y, 0);
-  let beside = HEAD + PAD + Math.max(0, (y - HEAD - PAD - stacked) / 2);
-  for (const child of cells.get("2") || []) {
-    [child.x, child.y] = [left[2], beside];
-    beside += child.height + GAP_Y;
-  }
-  box.width = (wide[2] ? left[2] + wide[2] : wide[1] ? left[1] + wide[1] : left[0] + wide[0]) + PAD;
-  box.height = Math.max(y, beside) - GAP_Y + PAD;
+  const beside = sum(cell(2).map((child) => child.height + GAP_Y));
+  const end = stack(cell(2), () => left[2], HEAD + PAD + Math.max(0, (y - HEAD - PAD - beside) / 2));
+  const last = wide[2] ? 2 : wide[1] ? 1 : 0;
+  box.width = left[last] + wide[last] + PAD;
+  box.height = Math.max(y, end) - GAP_Y + PAD;
   return true;
 }
 
 function layersOf(order, edges) {
-  const into = new Map();
-  for (const edge of edges) {
-    if (!into.has(edge.to)) into.set(edge.to, []);
-    into.get(edge.to).push(edge.from);
-  }
   const layer = new Map();
-  for (const child of order) layer.set(child.id, Math.max(0, ...(into.get(child.id) || []).map((id) => layer.get(id) + 1)));
+  const above = (child) => edges.filter((edge) => edge.to === child.id).map((edge) => layer.get(edge.from) + 1);
   const rows = [];
-  for (const child of order) (rows[layer.get(child.id)] ||= []).push(child);
+  for (const child of order) {
+    layer.set(child.id, Math.max(0, ...above(child)));
+    (rows[layer.get(child.id)] ||= []).push(child);
+  }
   return rows.flatMap((row) => {
-    const parts = Math.ceil(row.length / MOST_IN_A_ROW);
-    const size = Math.ceil(row.length / parts);
-    return Array.from({ length: parts }, (_, i) => row.slice(i * size, (i + 1) * size));
+    const size = Math.ceil(row.length / Math.ceil(row.length / MOST_IN_A_ROW));
+    return Array.from({ length: Math.ceil(row.length / size) }, (_, i) => row.slice(i * size, (i + 1) * size));
   });
 }
 
@@ -162,27 +164,14 @@ function orderRows(rows, edges) {
   rows.forEach(note);
   const sweep = (over, end, other) => {
     for (const row of over) {
-      const wanted = new Map();
-      for (const child of row) {
+      const wanted = new Map(row.map((child) => {
         const near = edges.filter((edge) => edge[end] === child.id).map((edge) => place.get(edge[other]));
-        wanted.set(child.id, near.length ? near.reduce((sum, x) => sum + x, 0) / near.length : place.get(child.id));
-      }
+        return [child.id, near.length ? sum(near) / near.length : place.get(child.id)];
+      }));
       row.sort((a, b) => wanted.get(a.id) - wanted.get(b.id));
       note(row);
     }
   };
   sweep(rows, "to", "from");
   sweep([...rows].reverse(), "from", "to");
-}
-
-function absolute(box, x, y) {
-  box.left = x + (box.x || 0);
-  box.top = y + (box.y || 0);
-  (box.children || []).forEach((child) => absolute(child, box.left, box.top));
-}
-
-function everyBox(box, found = []) {
-  found.push(box);
-  (box.children || []).forEach((child) => everyBox(child, found));
-  return found;
 }

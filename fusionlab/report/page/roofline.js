@@ -10,29 +10,29 @@ const BYTES_COUNTED = "Bytes (model): the operands and results of a launch, a sl
 function rooflinePlot(target, side) {
   const { ceilings, families, kernels } = target[side].roofline;
   if (!ceilings) return el("p", {}, `${target.name} has no spec, so it has no ceilings to draw.`);
-  const named = families.filter((point) => point.name !== "all" && drawable(point));
-  const undrawn = families.filter((point) => point.name !== "all" && !drawable(point)).map((point) => point.name);
-  const dots = kernels.filter(drawable);
-  const all = [...named, ...dots];
+  const all = families.filter((point) => point.name !== "all");
+  const [named, dots] = [all, kernels].map((points) => points.filter(drawable));
+  const undrawn = all.filter((point) => !drawable(point)).map((point) => point.name);
   const above = dots.filter((point) => point.roof_share > 1.02); // 1 and rounding is on the roof
-  const log = (value) => Math.log10(value);
-  const xs = [ceilings.ridge_flop_per_byte * 2, ...all.map((point) => point.intensity_flop_per_byte)];
-  const ys = [ceilings.flops_per_s, ...all.map((point) => point.model_flops_per_s)];
-  const x0 = Math.max(-5, Math.floor(log(Math.min(...xs)))), x1 = Math.ceil(log(Math.max(...xs)));
-  const y0 = Math.max(6, Math.floor(log(Math.min(...ys)))), y1 = Math.ceil(log(Math.max(...ys)));
-  const px = (value) => PLOT.left + ((log(value) - x0) / (x1 - x0)) * (PLOT.width - PLOT.left - PLOT.right);
-  const py = (value) => PLOT.height - PLOT.bottom - ((log(value) - y0) / (y1 - y0)) * (PLOT.height - PLOT.top - PLOT.bottom);
+  const points = [...named, ...dots];
+  const xs = [ceilings.ridge_flop_per_byte * 2, ...points.map((point) => point.intensity_flop_per_byte)].map(Math.log10);
+  const ys = [ceilings.flops_per_s, ...points.map((point) => point.model_flops_per_s)].map(Math.log10);
+  const [x0, x1] = [Math.max(-5, Math.floor(Math.min(...xs))), Math.ceil(Math.max(...xs))];
+  const [y0, y1] = [Math.max(6, Math.floor(Math.min(...ys))), Math.ceil(Math.max(...ys))];
+  const [right, bottom] = [PLOT.width - PLOT.right, PLOT.height - PLOT.bottom];
+  const px = (value) => PLOT.left + ((Math.log10(value) - x0) / (x1 - x0)) * (right - PLOT.left);
+  const py = (value) => bottom - ((Math.log10(value) - y0) / (y1 - y0)) * (bottom - PLOT.top);
   const decades = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const start = Math.max(10 ** x0, 10 ** y0 / ceilings.bytes_per_s);
   const roof = [[start, start * ceilings.bytes_per_s], [ceilings.ridge_flop_per_byte, ceilings.flops_per_s], [10 ** x1, ceilings.flops_per_s]];
-  const dot = (point, family, radius, href, cls) => {
-    const disc = svg("circle", { cx: px(point.intensity_flop_per_byte), cy: py(point.model_flops_per_s), r: radius, class: cls });
-    disc.style.color = familyColour(family);
-    return svg("a", { href, "aria-label": `${point.name}: ${format(point.intensity_flop_per_byte, "intensity")} FLOP per byte, ${format(point.model_us, "us")}` },
-      disc,
-      svg("title", {}, `${point.name}: ${format(point.intensity_flop_per_byte, "intensity")} FLOP/byte, ` +
-        `${format(point.model_flops_per_s / 1e9, "intensity")} GFLOP/s, ${format(point.model_us, "us")}, ${point.bound}-bound`));
+  const radius = (point) => 18 * Math.sqrt(point.model_share || 0);
+  const dot = (point, family, r, href, kind) => {
+    const [intensity, time] = [format(point.intensity_flop_per_byte, "ratio"), format(point.model_us, "us")];
+    return svg("a", { href, "aria-label": `${point.name}: ${intensity} FLOP per byte, ${time}` },
+      svg("circle", { cx: px(point.intensity_flop_per_byte), cy: py(point.model_flops_per_s), r, class: kind, style: { color: familyColour(family) } }),
+      svg("title", {}, `${point.name}: ${intensity} FLOP/byte, ${format(point.model_flops_per_s / 1e9, "ratio")} GFLOP/s, ${time}, ${point.bound}-bound`));
   };
+  const words = (x, y, said, more) => svg("text", { x, y, "text-anchor": "middle", ...more }, said);
   const familyOf = new Map(launchesOf(target, side).map((row) => [row.name, row.family]));
   return el("figure", { class: "plot" },
     el("figcaption", {}, `${target.name}, ${side}: ${format(ceilings.flops_per_s / 1e12, "ratio")} TFLOP/s, ` +
@@ -40,18 +40,17 @@ function rooflinePlot(target, side) {
       el("p", { class: "note" }, BYTES_COUNTED, above.length > 0 && ` Here that is ${above.length} of ${plural(dots.length, "kernel")}: `,
         above.slice(0, 6).map((point, i) => [i ? ", " : "", launchLink(target, side, point.name)]), above.length > 6 && ", …")),
     svg("svg", { viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "group", "aria-label": `roofline of ${target.name}, ${side}` },
-      decades(x0, x1).map((d) => [svg("line", { x1: px(10 ** d), x2: px(10 ** d), y1: PLOT.top, y2: PLOT.height - PLOT.bottom, class: "grid" }),
-        svg("text", { x: px(10 ** d), y: PLOT.height - PLOT.bottom + 18, "text-anchor": "middle" }, power(d))]),
-      decades(y0, y1).map((d) => [svg("line", { x1: PLOT.left, x2: PLOT.width - PLOT.right, y1: py(10 ** d), y2: py(10 ** d), class: "grid" }),
-        svg("text", { x: PLOT.left - 8, y: py(10 ** d) + 4, "text-anchor": "end" }, power(d - 9))]),
-      svg("text", { x: PLOT.width / 2, y: PLOT.height - 8, "text-anchor": "middle" }, "FLOP per byte (model)"),
-      svg("text", { x: 14, y: PLOT.height / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${PLOT.height / 2})` }, "GFLOP/s (modelled time)"),
+      decades(x0, x1).map((d) => [svg("line", { x1: px(10 ** d), x2: px(10 ** d), y1: PLOT.top, y2: bottom, class: "grid" }),
+        words(px(10 ** d), bottom + 18, power(d))]),
+      decades(y0, y1).map((d) => [svg("line", { x1: PLOT.left, x2: right, y1: py(10 ** d), y2: py(10 ** d), class: "grid" }),
+        words(PLOT.left - 8, py(10 ** d) + 4, power(d - 9), { "text-anchor": "end" })]),
+      words(PLOT.width / 2, PLOT.height - 8, "FLOP per byte (model)"),
+      words(14, PLOT.height / 2, "GFLOP/s (modelled time)", { transform: `rotate(-90 14 ${PLOT.height / 2})` }),
       svg("polyline", { points: roof.map(([x, y]) => `${px(x)},${py(y)}`).join(" "), class: "roof" }),
       dots.map((point) => dot(point, familyOf.get(point.name), 3.5, link.launch(target, side, point.name), "kernel")),
-      named.map((point) => dot(point, point.name, 5 + 18 * Math.sqrt(point.model_share || 0), link.launches(target, side, { family: point.name }), "family")),
+      named.map((point) => dot(point, point.name, 5 + radius(point), link.launches(target, side, { family: point.name }), "family")),
       spread(named.map((point) => ({ point, y: py(point.model_flops_per_s) }))).map(({ point, y }) =>
-        svg("text", { x: px(point.intensity_flop_per_byte) + 10 + 18 * Math.sqrt(point.model_share || 0), y: y + 4, class: "name" },
-          `${familyMark(point.name)} ${point.name}`))));
+        svg("text", { x: px(point.intensity_flop_per_byte) + 10 + radius(point), y: y + 4, class: "name" }, `${familyMark(point.name)} ${point.name}`))));
 }
 
 // Labels that would stand on top of each other are moved apart.
@@ -62,20 +61,13 @@ function spread(labels) {
 }
 
 function rooflineTable(target, side) {
-  const to = (point) => (point.name === "all" ? link.launches(target, side, {}) : link.launches(target, side, { family: point.name }));
-  return table(`Families on ${target.name}, ${side}`, [
-    text("family", (point) => point.name, (point) => (point.name === "all" ? "all" : familyTag(point.name))),
-    figure("launches", "count", (point) => point.dynamic_launches, to),
-    figure("FLOPs of the launches", "flops", (point) => point.flops, to),
-    figure("bytes", "bytes", (point) => point.bytes, to),
-    figure("FLOP/byte", "intensity", (point) => point.intensity_flop_per_byte, to),
-    figure("time (model)", "us", (point) => point.model_us, to),
-    figure("of the time", "share", (point) => point.model_share, to),
-    figure("of the roof", "share", (point) => point.roof_share, to),
-    text("bound by", (point) => point.bound),
-  ], target[side].roofline.families);
+  const to = ({ name }) => link.launches(target, side, name === "all" ? {} : { family: name });
+  return table(`Families on ${target.name}, ${side}`, columns([
+    ["family", "text", "name", (point) => (point.name === "all" ? "all" : familyTag(point.name))],
+    ["launches", "count", "dynamic_launches"], ["FLOPs of the launches", "flops", "flops"], ["bytes", "bytes"],
+    ["FLOP/byte", "ratio", "intensity_flop_per_byte"], ["time (model)", "us", "model_us"],
+    ["of the time", "share", "model_share"], ["of the roof", "share", "roof_share"], ["bound by", "text", "bound"],
+  ], to), target[side].roofline.families);
 }
 
-function rooflineSection() {
-  return study.targets.flatMap((target) => sideNames(target).map((side) => [rooflinePlot(target, side), rooflineTable(target, side)]));
-}
+const rooflineSection = () => sides.map(([target, side]) => [rooflinePlot(target, side), rooflineTable(target, side)]);

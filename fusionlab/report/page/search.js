@@ -5,80 +5,73 @@ const MOST_FOUND = 12;
 function findAll(words) {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (!wanted.length) return [];
-  const hit = (...texts) => {
-    const all = texts.join(" ").toLowerCase();
-    return wanted.every((word) => all.includes(word));
-  };
+  const hit = (texts) => wanted.every((word) => texts.includes(word));
   const found = [];
-  const add = (kind, all) => found.push({ kind, total: all.length, shown: all.slice(0, MOST_FOUND) });
-  add("source lines", study.lines.sources.filter((source) => source && hit(source)).map((source) => [source, link.source(source)]));
-  for (const key of Object.keys(study.programs)) {
-    const program = programOf(key);
-    add(`groups, ${key}`, program.groups.flatMap((group, i) => (i && hit(group.label) ? [[`${group.label} (${plural(group.ops, "op")})`, link.group(key, i)]] : [])));
-    add(`ops, ${key}`, program.ops.filter((op) => hit(op.name, op.text, op.scope, op.source))
-      .map((op) => [op.text, link.op(key, op.position), op.scope]));
+  // One kind: what of `all` has the words in its texts, and the link of each as [words, address, more].
+  const add = (kind, all, texts, linked) => {
+    const hits = all.filter((one) => hit(texts(one).join(" ").toLowerCase()));
+    if (hits.length) found.push({ kind, total: hits.length, shown: hits.slice(0, MOST_FOUND).map(linked) });
+  };
+  add("source lines", study.lines.sources.filter(Boolean), (source) => [source], (source) => [source, link.source(source)]);
+  for (const key of programKeys()) {
+    const { ops, groups } = programOf(key);
+    add(`groups, ${key}`, groups.slice(1), (group) => [group.label],
+      (group) => [`${group.label} (${plural(group.ops, "op")})`, link.group(key, groups.indexOf(group))]);
+    add(`ops, ${key}`, ops, (op) => [op.name, op.text, op.scope, op.source], (op) => [op.text, link.op(key, op.position), op.scope]);
   }
-  for (const target of study.targets) {
-    for (const side of sideNames(target)) {
-      add(`launches on ${target.name}, ${side}`, launchesOf(target, side).filter((row) => hit(row.name, row.op_name, row.source, row.family))
-        .map((row) => [row.name, link.launch(target, side, row.name), row.op_name]));
-    }
+  for (const [target, side] of sides) {
+    add(`launches on ${target.name}, ${side}`, launchesOf(target, side), (row) => [row.name, row.op_name, row.source, row.family],
+      (row) => [row.name, link.launch(target, side, row.name), row.op_name]);
   }
-  add("scopes", study.lines.scopes.filter((scope) => scope && hit(scope)).map((scope) => [scope, link.scope(scope)]));
-  return found.filter((part) => part.total);
+  add("scopes", study.lines.scopes.filter(Boolean), (scope) => [scope], (scope) => [scope, link.scope(scope)]);
+  return found;
 }
 
 // Arrows, Home and End walk from the box through the links and back; Enter in the box follows the first. Whether they did.
 function steps(event, box, results) {
   const links = [...results.querySelectorAll("a")];
   const at = links.indexOf(document.activeElement);
-  if (event.key === "Enter" && at < 0) links[0].click();
-  else if (event.key === "ArrowDown") links[Math.min(at + 1, links.length - 1)].focus();
-  else if (event.key === "ArrowUp" && at >= 0) (links[at - 1] || box).focus();
-  else if (event.key === "Home" && at >= 0) links[0].focus();
-  else if (event.key === "End" && at >= 0) links.at(-1).focus();
+  const inside = { ArrowUp: links[at - 1] || box, Home: links[0], End: links.at(-1) };
+  const next = event.key === "ArrowDown" ? links[Math.min(at + 1, links.length - 1)] : at >= 0 && inside[event.key];
+  if (next) next.focus();
+  else if (event.key === "Enter" && at < 0) links[0].click();
   else return false;
   return true;
 }
 
 function setUpSearch() {
-  const box = document.getElementById("search");
-  const results = document.getElementById("results");
-  const said = document.getElementById("found");
+  const [box, results, said] = ["search", "results", "found"].map((id) => document.getElementById(id));
   const hide = () => (results.hidden = true);
-  let timer = 0;
+  const item = ([words, href, more]) => el("li", {},
+    el("a", { href, class: "code", title: more || words, on: { click: hide } }, scopeTail(more ? short(words, 110) : words, 110)),
+    more && el("span", { class: "note code" }, " ", scopeTail(more, 60)));
   const show = () => {
     const parts = findAll(box.value);
-    const total = parts.reduce((sum, part) => sum + part.total, 0);
-    said.textContent = box.value.trim() ? `${format(total, "count")} found` : "";
-    replace(results, parts.map((part) => [
-      el("h2", {}, `${part.kind}: ${format(part.total, "count")}`),
-      el("ul", { "aria-label": part.kind }, part.shown.map(([words, href, more]) => el("li", {},
-        el("a", { href, class: "code", title: more || words, on: { click: hide } }, scopeTail(words.length > 110 && more ? short(words, 110) : words, 110)),
-        more && el("span", { class: "note code" }, " ", scopeTail(more, 60))))),
-    ]));
+    said.textContent = box.value.trim() ? `${format(sum(parts.map((part) => part.total)), "count")} found` : "";
+    replace(results, parts.map(({ kind, total, shown }) =>
+      [el("h2", {}, `${kind}: ${format(total, "count")}`), el("ul", { "aria-label": kind }, shown.map(item))]));
     results.scrollTop = 0;
     results.hidden = !parts.length;
   };
-  box.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(show, 120);
-  });
-  box.addEventListener("focus", () => box.value && results.hidden && show());
+  let timer = 0;
+  fill(box, { on: {
+    input: () => {
+      clearTimeout(timer);
+      timer = setTimeout(show, 120);
+    },
+    focus: () => box.value && results.hidden && show(),
+  } }, []);
   document.addEventListener("keydown", (event) => {
-    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-    if (event.key === "/" && !typing) {
+    if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
       event.preventDefault();
       box.focus();
     } else if (event.key === "Escape") {
       if (!results.hidden) {
         box.focus();
         hide();
-      } else if (!document.getElementById("details").hidden) closeDetails();
+      } else if (!panel.hidden) closeDetails();
     } else if (event.target.closest(".search") && !results.hidden && steps(event, box, results)) event.preventDefault();
   });
   addEventListener("hashchange", hide);
-  document.addEventListener("pointerdown", (event) => {
-    if (!event.target.closest(".search")) hide();
-  });
+  document.addEventListener("pointerdown", (event) => event.target.closest(".search") || hide());
 }

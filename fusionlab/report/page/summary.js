@@ -1,76 +1,55 @@
-// What the program is, what became of it, and the totals before and after.
+// What the program is, what became of it, the totals before and after, and the verdicts of the equivalence check.
 
-const ROWS = [
-  ["kernel launches, dynamic", "dynamic_launches", "count", true],
-  ["kernel launches, static", "static_launches", "count", true],
+const TOTALS = [
+  ["kernel launches, dynamic", "dynamic_launches", "count", "launches"],
+  ["kernel launches, static", "static_launches", "count", "launches"],
   ["copies and memsets, dynamic", "dynamic_copies", "count"],
   ["temp memory", "temp_bytes", "bytes"],
   ["argument memory", "argument_bytes", "bytes"],
-  ["FLOPs of the StableHLO program (model)", "flops", "flops"],
-  ["bytes accessed (model)", "bytes_accessed", "bytes", true],
-  ["time, sum over the launches (model)", "model_us", "us", true],
-  ["StableHLO ops", "stablehlo_ops", "count"],
+  ["FLOPs of the StableHLO program (model)", "flops", "flops", "ops"],
+  ["bytes accessed (model)", "bytes_accessed", "bytes", "launches"],
+  ["time, sum over the launches (model)", "model_us", "us", "launches"],
+  ["StableHLO ops", "stablehlo_ops", "count", "ops"],
   ["XLA's compile", "compile_s", "seconds"],
 ];
 
-const OF_OPS = ["stablehlo_ops", "flops"]; // sums over the ops of the program, not over launches
-
-const valueOf = (side, field) => (side === null ? null : field === "model_us" ? side.totals.model_us : side.footprint[field]);
-
 function totalsTable(target) {
-  const unfinished = (side) => side !== null && side.totals.unmodelled_us_launches > 0;
-  const cell = (side, name) => (row) =>
-    number(valueOf(side, row[1]), row[2], row[3] && side ? link.launches(target, name, {}) : OF_OPS.includes(row[1]) && side
-      ? link.group(keyOf(target, name), 0) : null, row[1] === "model_us" && unfinished(side));
-  return table(
-    `${study.study.name} on ${target.name}`,
-    [
-      text("", null, (row) => row[0]),
-      { label: "before", kind: "figure", cell: cell(target.before, "before") },
-      { label: "after", kind: "figure", cell: cell(target.after, "after") },
-      { label: "after / before", kind: "figure", cell: (row) => {
-        const [old, now] = [valueOf(target.before, row[1]), valueOf(target.after, row[1])];
-        return number(old && known(now) ? now / old : null, "ratio");
-      } },
-    ],
-    ROWS,
-    { class: "totals" },
-  );
+  const of = (name, field) => target[name] && (field === "model_us" ? target[name].totals : target[name].footprint)[field];
+  const column = (name) => ({ label: name, kind: "figure", cell: ([, field, kind, summed]) => {
+    const to = { launches: () => link.launches(target, name, {}), ops: () => link.group(keyOf(target, name), 0) }[summed];
+    const unfinished = field === "model_us" && target[name] && target[name].totals.unmodelled_us_launches > 0;
+    return number(of(name, field), kind, to && target[name] && to(), unfinished);
+  } });
+  const ratio = ([, field]) => number(known(of("after", field)) && of("before", field) ? of("after", field) / of("before", field) : null, "ratio");
+  return table(`${study.study.name} on ${target.name}`, [
+    { label: "", kind: "text", cell: ([label]) => label }, column("before"), column("after"),
+    { label: "after / before", kind: "figure", cell: ratio },
+  ], TOTALS, { class: "totals" });
 }
 
 function whatItIs() {
   const found = study.study.workload;
-  const program = study.programs[study.targets[0].original];
-  const rows = found
-    ? [
-        ["model", found.model], ["molecule", `${found.molecule}, ${plural(found.electrons, "electron")}`],
-        ["program", found.program], ["Laplacian", found.laplacian], ["walkers", format(found.walkers, "count")],
-        ["dtype", found.dtype],
-      ]
-    : [["file", study.study.name]];
+  const key = study.targets[0].original;
+  const program = study.programs[key];
   const types = (all) => el("details", {}, el("summary", {}, plural(all.length, "tensor")), el("p", { class: "code" }, all.join(", ")));
   return facts([
-    ...rows,
-    ["StableHLO", [el("a", { href: link.group(study.targets[0].original, 0), class: "num" },
-      format(program.stablehlo_ops, "count")), ` ops, lowered for ${program.platform}`]],
-    ["arguments", types(program.inputs)],
-    ["results", types(program.outputs)],
+    ...(found ? [
+      ["model", found.model], ["molecule", `${found.molecule}, ${plural(found.electrons, "electron")}`], ["program", found.program],
+      ["Laplacian", found.laplacian], ["walkers", format(found.walkers, "count")], ["dtype", found.dtype],
+    ] : [["file", study.study.name]]),
+    ["StableHLO", [el("a", { href: link.group(key, 0), class: "num" }, format(program.stablehlo_ops, "count")),
+      ` ops, lowered for ${program.platform}`]],
+    ["arguments", types(program.inputs)], ["results", types(program.outputs)],
   ]);
 }
 
-function eventList(target) {
-  return el("ul", { class: "events" }, target.events.map((event) =>
-    el("li", { class: event.applied ? "applied" : "declined" },
-      el("strong", {}, event.applied ? "applied " : `declined (${event.kind}) `), el("code", {}, event.pass), ": ",
-      event.applied || event.reason, " at ", scopeLink(event.location, 80)),
-  ));
-}
+const eventItem = (event) => el("li", { class: event.applied ? "applied" : "declined" },
+  el("strong", {}, event.applied ? "applied " : `declined (${event.kind}) `), el("code", {}, event.pass), ": ",
+  event.applied || event.reason, " at ", scopeLink(event.location, 80));
 
-const WORDS = {
-  equal: "equal, bit for bit",
-  "within-bound": "equal within the rounding that the original itself has",
-  different: "DIFFERENT: the rewritten program was not measured",
-  "not-checked": "not checked",
+const VERDICTS = {
+  equal: "equal, bit for bit", "within-bound": "equal within the rounding that the original itself has",
+  different: "DIFFERENT: the rewritten program was not measured", "not-checked": "not checked",
 };
 
 function exactWords(exact) {
@@ -81,35 +60,73 @@ function exactWords(exact) {
 }
 
 function exactLine(found) {
-  const passed = ["equal", "within-bound"].includes(found.verdict);
+  const byFloat = found.exact && found.exact.result !== "identical" && ["equal", "within-bound"].includes(found.verdict);
   return found.exact && el("p", { class: "exact" }, el("strong", {}, "Exact: "),
-    found.exact.result !== "identical" && passed && "accepted by the float verdict only: ", exactWords(found.exact));
+    byFloat && "accepted by the float verdict only: ", exactWords(found.exact));
 }
 
-function verdictLine(target, linked = true) {
+const verdictLine = (found, ...more) => el("p", { class: `verdict ${found.verdict}` }, el("strong", {}, "Equivalence: "),
+  VERDICTS[found.verdict] || found.verdict, found.walkers ? ` (${plural(found.walkers, "walker")})` : "",
+  found.reason && `: ${found.reason}`, more);
+
+const summarySection = () => [
+  whatItIs(),
+  study.targets.map((target) => [
+    totalsTable(target),
+    el("p", {}, "pipeline: ", el("code", {}, target.pipeline), ` (${format(target.pass_s, "seconds")} without XLA's compiles)`),
+    el("ul", { class: "events" }, target.events.map(eventItem)),
+    exactLine(target.equivalence),
+    verdictLine(target.equivalence, " ", el("a", { href: "#equivalence" }, "more")),
+  ]),
+  el("p", { class: "note" }, `Launches are those of XLA's own list (${study.targets[0].before.footprint.launch_source}), loops multiplied by ` +
+    "their trips; memory is XLA's buffer assignment; FLOPs, bytes and time are models. A time that a pass says it chose by is the " +
+    "roofline of the whole program's totals, not the sum over its launches. A program for a GPU that is absent is compiled " +
+    "without autotuning: compare its figures with each other only. A dash is unknown."),
+];
+
+// How far the rewritten program is from the original, as bars.
+const ulpWords = (bin, bins) => (bin === bins - 1 ? "not finite" : bin < 2 ? String(bin) : bin < 20 ? `${format(2 ** (bin - 1), "count")}+` : `2^${bin - 1}+`);
+
+function histogram(title, bins) {
+  if (!bins.length) return null;
+  const most = Math.max(...bins.map(([, count]) => count));
+  const bar = (count) => el("span", { class: "bar", "aria-hidden": "true", style: { width: `${(100 * count) / most}%` } });
+  return el("table", { class: "histogram" }, el("caption", {}, title),
+    el("thead", {}, el("tr", {}, ["distance", "elements"].map((label) => el("th", { scope: "col" }, label)))),
+    el("tbody", {}, bins.map(([label, count]) =>
+      el("tr", {}, el("th", { scope: "row" }, label), el("td", {}, number(count, "count"), bar(count))))));
+}
+
+function checkOf(target) {
   const found = target.equivalence;
-  return el("p", { class: `verdict ${found.verdict}` }, el("strong", {}, "Equivalence: "),
-    WORDS[found.verdict] || found.verdict, found.walkers ? ` (${plural(found.walkers, "walker")})` : "",
-    found.reason && `: ${found.reason}`,
-    linked && [" ", el("a", { href: "#equivalence" }, "more")]);
-}
-
-function summarySection() {
+  const key = keyOf(target, "after");
+  const to = (output) => {
+    const position = study.programs[key].returns[found.outputs.indexOf(output)];
+    return position >= 0 ? link.op(key, position) : null;
+  };
+  const ulps = (output) => output.ulp_histogram.map((count, bin) => [ulpWords(bin, output.ulp_histogram.length), count]).filter(([, count]) => count);
+  const oracle = (one) => (one.agrees === null ? `not asked: ${one.reason}` : one.agrees ? "agrees" : "does not agree");
   return [
-    whatItIs(),
-    study.targets.map((target) => [
-      totalsTable(target),
-      el("p", {}, "pipeline: ", el("code", {}, target.pipeline), ` (${format(target.pass_s, "seconds")} without XLA's compiles)`),
-      eventList(target),
-      exactLine(target.equivalence),
-      verdictLine(target),
-    ]),
-    el("p", { class: "note" }, noteOf(study.targets[0])),
+    el("h3", {}, target.name),
+    exactLine(found),
+    verdictLine(found),
+    found.worst && el("p", {}, `worst: ${found.worst}`),
+    found.outputs.length > 0 && table(`Rewritten against original on ${target.name}`, columns([
+      ["output", "text", "name"],
+      ["off truth, float32", "small", "max_abs_error"], ["the original is off", "small", "original_abs_error"], ["tolerance", "small"],
+      ["off truth, float64", "small", "max_abs_error_float64"], ["tolerance", "small", "tolerance_float64"],
+      ["most ULP", "count", "max_ulp"], ["shift of the mean", "small", "mean_shift"], ["its Monte-Carlo error", "small", "standard_error"],
+    ], to), found.outputs),
+    el("div", { class: "histograms" }, found.outputs.map((output) => [
+      histogram(`${output.name}: elements by units in the last place from the original`, ulps(output)),
+      histogram(`${output.name}: elements by absolute difference of at least`, output.abs_histogram.map(([decade, count]) => [`1e${decade}`, count])),
+    ])),
+    found.oracles.map((one) => el("p", {}, `oracle ${one.name}: ${oracle(one)}`)),
   ];
 }
 
-const noteOf = (target) =>
-  `Launches are those of XLA's own list (${target.before.footprint.launch_source}), loops multiplied by their trips; ` +
-  "memory is XLA's buffer assignment; FLOPs, bytes and time are models. A time that a pass " +
-  "says it chose by is the roofline of the whole program's totals, not the sum over its launches. A program for a GPU that is absent is compiled " +
-  "without autotuning: compare its figures with each other only. A dash is unknown.";
+const checksSection = () => [
+  el("p", { class: "note" }, "Truth is the original computed in float64. The tolerance in float32 follows from what the original itself loses there; the same " +
+    "comparison in float64 leaves a wrong rewrite no rounding to hide in."),
+  study.targets.map(checkOf),
+];

@@ -2,106 +2,86 @@
 
 const SHOWN = 25;
 
-// columns: {label, value(row), cell(row), kind}; kind "text" is left-aligned.
-function table(caption, columns, rows, options = {}) {
-  const state = { by: options.by ?? -1, down: true, all: rows.length <= (options.shown || SHOWN) };
+// The end of a name stack says more than its beginning.
+const scopeTail = (scope, most) => (scope.length <= most ? scope : `…${scope.slice(scope.length - most + 1)}`);
+const code = (href, words, more) => el("a", { href, class: "code", ...more }, words);
+const launchLink = (target, side, name) => code(link.launch(target, side, name), name);
+const sourceLink = (source) => (source ? code(link.source(source), source) : UNKNOWN);
+const scopeLink = (scope, most = 60) => (scope ? code(link.scope(scope), scopeTail(scope, most), { title: scope }) : UNKNOWN);
+
+const CELLS = { text: (value) => value, family: familyTag, source: sourceLink, scope: (scope) => scopeLink(scope, 40) };
+
+// Columns from [label, kind, field, cell]: a kind of CELLS, or a format of numbers, which lead where `to` says. The field is
+// a name (that of the label, if left out) or a function of the row; null is no value to sort by.
+function columns(specs, to) {
+  return specs.filter(Boolean).map(([label, kind, field = label, cell]) => {
+    const value = typeof field === "string" ? (row) => row[field] : field;
+    const made = CELLS[kind] ? (row) => CELLS[kind](value(row)) : (row) => number(value(row), kind, to && to(row));
+    return { label, value, kind: CELLS[kind] ? "text" : "figure", cell: cell || made };
+  });
+}
+
+// options: by (the column to sort by), shown, class, foot (cells of a last row)
+function table(caption, all, rows, options = {}) {
+  const most = options.shown || SHOWN;
+  const state = { by: options.by ?? -1, down: true, all: rows.length <= most };
   const head = el("tr");
   const body = el("tbody");
-  const more = el("button", { type: "button", class: "more" });
-  const made = el(
-    "table",
-    { class: options.class || "" },
-    el("caption", {}, caption),
-    el("thead", {}, head),
-    body,
-    options.foot && el("tfoot", {}, rowOf(columns, options.foot, true)),
-  );
+  const more = button(`show all ${format(rows.length, "count")}`, () => {
+    state.all = true;
+    draw();
+  }, { class: "more" });
 
   function sorted() {
     if (state.by < 0) return rows;
-    const value = columns[state.by].value;
-    const sign = state.down ? -1 : 1;
     return [...rows].sort((a, b) => {
-      const [x, y] = [value(a), value(b)];
+      const [x, y] = [a, b].map(all[state.by].value);
       if (!known(x) || !known(y)) return known(x) ? -1 : known(y) ? 1 : 0;
-      return sign * (typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y)) : x - y);
+      return (state.down ? -1 : 1) * ([x, y].some((one) => typeof one === "string") ? String(x).localeCompare(String(y)) : x - y);
     });
   }
 
+  function heading(column, i) {
+    if (!column.value) return el("th", { scope: "col", class: column.kind }, column.label);
+    const press = () => {
+      state.down = state.by === i ? !state.down : column.kind !== "text";
+      state.by = i;
+      draw();
+      head.children[i].querySelector("button").focus(); // the one that was pressed is replaced
+    };
+    const [order, mark] = state.by !== i ? ["none", ""] : state.down ? ["descending", " ▾"] : ["ascending", " ▴"];
+    return el("th", { scope: "col", class: column.kind, "aria-sort": order },
+      button([column.label, el("span", { "aria-hidden": "true" }, mark)], press));
+  }
+
   function draw() {
-    replace(
-      head,
-      columns.map((column, i) => {
-        const mark = state.by === i ? (state.down ? "descending" : "ascending") : "none";
-        const press = () => {
-          state.down = state.by === i ? !state.down : column.kind !== "text";
-          state.by = i;
-          draw();
-          head.children[i].querySelector("button").focus(); // the one that was pressed is replaced
-        };
-        const label = column.value
-          ? el("button", { type: "button", on: { click: press } }, column.label, el("span", { "aria-hidden": "true" },
-              state.by === i ? (state.down ? " ▾" : " ▴") : ""))
-          : column.label;
-        return el("th", { scope: "col", class: column.kind, "aria-sort": column.value ? mark : null }, label);
-      }),
-    );
-    const order = sorted();
-    replace(body, (state.all ? order : order.slice(0, options.shown || SHOWN)).map((row) => rowOf(columns, row)));
-    more.textContent = `show all ${format(rows.length, "count")}`;
+    replace(head, all.map(heading));
+    replace(body, sorted().slice(0, state.all ? undefined : most).map((row) => rowOf(all, all.map((column) => column.cell(row)))));
     more.hidden = state.all;
   }
-  more.addEventListener("click", () => {
-    state.all = true;
-    draw();
-  });
   draw();
-  return el("div", { class: "table", tabindex: "0", role: "region", "aria-label": caption }, made, more);
+  const foot = options.foot && el("tfoot", {}, rowOf(all, options.foot, "sum"));
+  return el("div", { class: "table", tabindex: "0", role: "region", "aria-label": caption },
+    el("table", { class: options.class || "" }, el("caption", {}, caption), el("thead", {}, head), body, foot), more);
 }
 
-function rowOf(columns, row, isFoot) {
-  return el(
-    "tr",
-    { class: isFoot ? "sum" : null },
-    columns.map((column, i) =>
-      el(i === 0 ? "th" : "td", { class: column.kind, scope: i === 0 ? "row" : null }, column.cell(row)),
-    ),
-  );
-}
+const rowOf = (all, cells, kind) => el("tr", { class: kind }, cells.map((cell, i) =>
+  el(i === 0 ? "th" : "td", { class: all[i].kind, scope: i === 0 ? "row" : null }, cell)));
 
-const text = (label, value, cell) => ({ label, kind: "text", value, cell: cell || value });
-const figure = (label, kind, value, href) => ({
-  label,
-  kind: "figure",
-  value,
-  cell: (row) => number(value(row), kind, href && href(row)),
-});
-
-// Names of launches, scopes and lines as links.
-const launchLink = (target, side, name) => el("a", { href: link.launch(target, side, name), class: "code" }, name);
-const sourceLink = (source) => (source ? el("a", { href: link.source(source), class: "code" }, source) : UNKNOWN);
-const scopeLink = (scope, most = 60) =>
-  scope ? el("a", { href: link.scope(scope), class: "code", title: scope }, scopeTail(scope, most)) : UNKNOWN;
-
-// The end of a name stack says more than its beginning.
-const scopeTail = (scope, most) => (scope.length <= most ? scope : `…${scope.slice(scope.length - most + 1)}`);
-
+// LAUNCH_COLUMNS are those of tables/launches.py.
 function launchTable(caption, target, side, rows, options = {}) {
-  return table(
-    caption,
-    [
-      text("launch", (row) => row.name, (row) => launchLink(target, side, row.name)),
-      figure("model time", "us", (row) => row.model_us, (row) => link.launch(target, side, row.name)),
-      figure("runs", "count", (row) => row.dynamic_launches, (row) => link.launch(target, side, row.name)),
-      figure("bytes", "bytes", (row) => row.bytes, (row) => link.launch(target, side, row.name)),
-      figure("FLOPs", "flops", (row) => row.flops, (row) => link.launch(target, side, row.name)),
-      text("family", (row) => row.family, (row) => familyTag(row.family)),
-      text("stage", (row) => row.stage),
-      text("role", (row) => row.role),
-      text("source", (row) => row.source, (row) => sourceLink(row.source)),
-      text("scope", (row) => row.op_name, (row) => scopeLink(row.op_name, 40)),
-    ],
-    rows,
-    { by: 1, ...options },
-  );
+  const specs = LAUNCH_COLUMNS.map(([label, field, kind]) =>
+    kind === "launch" ? [label, "text", field, (row) => launchLink(target, side, row.name)] : [label, kind, field]);
+  return table(caption, columns(specs, (row) => link.launch(target, side, row.name)), rows, { by: 1, ...options });
 }
+
+function opTable(caption, key, ops) {
+  const to = (op) => link.op(key, op.position);
+  return table(caption, columns([
+    ["op", "text", "text", (op) => code(to(op), short(op.text, 46), { title: op.text })],
+    ["bytes", "bytes"], ["runs", "count"], ["FLOPs", "flops", (op) => (op.unmodelled ? null : op.flops)],
+    ["family", "family"], ["source", "source"],
+  ], to), ops, { by: 1 });
+}
+
+const facts = (rows) => el("dl", {}, rows.filter(Boolean).map(([label, value]) => [el("dt", {}, label), el("dd", {}, value)]));

@@ -1,0 +1,256 @@
+"""Launches of a compiled program: their graph, the picture by clusters, and the picture of one kernel."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import networkx as nx
+
+from fusionlab.codegen.compile import Compiled
+from fusionlab.errors import unknown
+from fusionlab.hlo.clusters import Cluster
+from fusionlab.hlo.families import family_of_kernel
+from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.stages import attribute
+from fusionlab.measure.launch_clusters import launch_clusters
+from fusionlab.measure.launch_rows import LaunchRow, Totals, launch_rows, totals
+from fusionlab.measure.traffic import reads_of
+from fusionlab.report.pictures.dot import bytes_text, flops_text
+from fusionlab.report.pictures.drawing import Block, Box, Drawing, Flow, Group, gathered
+
+_VIEWS = ("bitcast", "get-tuple-element", "reshape", "tuple", "copy", "copy-start", "copy-done", "opt-barrier")
+_FACTS = {
+    "loop": "loop", "phase": "phase", "stage": "stage", "role": "role", "family": "family",
+    "launches": "dynamic_launches", "trips": "trip_count", "flops": "flops", "bytes": "bytes", "model_us": "model_us",
+    "scope": "op_name", "source": "source",
+}  # fmt: skip
+"""Attribute of a node to the field of the launch that it holds."""
+_INVISIBLE = ("bitcast", "get-tuple-element", "tuple")
+_MOST = 80
+
+
+def launch_graph(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> nx.DiGraph:
+    """One node per launch site that runs, by the name of its HLO instruction, in XLA's order.
+
+    Node attributes: ``kind`` (``launch``), ``name``, ``computation``, ``loop``, ``phase``, ``stage``, ``role``,
+    ``family``, ``launches`` (of all trips), ``trips``, ``flops``, ``bytes``, ``model_us`` (of all trips; -1.0: not
+    known), ``scope``, ``source``, ``order``. Edge attribute ``bytes``: what one run reads of the other's result, times
+    the reader's trips. Edges are those within one computation, through views and copies.
+    """
+    found = nx.DiGraph()
+    by_name: dict[str, LaunchRow] = {}
+    for row in launch_rows(compiled) if rows is None else rows:
+        if row.dynamic_launches:
+            by_name.setdefault(row.name, row)
+    places = {one.name: part for part in compiled.module.computations.values() for one in part.instructions}
+    for row in by_name.values():
+        inside = places[row.name].name if row.name in places else ""
+        facts = {name: getattr(row, of) for name, of in _FACTS.items()}
+        facts["model_us"] = -1.0 if row.model_us is None else row.model_us
+        order = found.number_of_nodes()
+        found.add_node(row.name, kind="launch", name=row.name, computation=inside, **facts, order=order)
+    for name, row in by_name.items():
+        if name in places:
+            read = reads_of(compiled.module, places[name], places[name].by_name[name])
+            for operand, size in read.items():
+                for maker in _makers(places[name], operand):
+                    if maker in found and maker != name:
+                        before = found.get_edge_data(maker, name, {"bytes": 0})["bytes"]
+                        found.add_edge(maker, name, bytes=before + size * row.trip_count)
+    return found
+
+
+def _makers(computation: Computation, name: str) -> list[str]:
+    """The instructions that ``name`` is a view or a copy of."""
+    pending, made, seen = [name], [], set[str]()
+    while pending:
+        one = computation.by_name.get(pending.pop())
+        if one is None or one.name in seen:
+            continue
+        seen.add(one.name)
+        if one.opcode == "get-tuple-element" and one.operands:
+            inner = computation.by_name.get(one.operands[0])
+            index = int(one.attributes.get("index", "0"))
+            if inner is not None and inner.opcode == "tuple" and index < len(inner.operands):
+                pending.append(inner.operands[index])
+                continue
+        if one.opcode in _VIEWS:
+            pending += one.operands
+        else:
+            made.append(one.name)
+    return made
+
+
+def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
+    """The ``most`` clusters of launches that can give back most time, each a block, and all else by stage and family.
+
+    Loops are frames; what of the rest moves less than a hundredth of all bytes is one block per loop.
+    """
+    rows = tuple(row for row in launch_rows(compiled) if row.dynamic_launches)
+    clusters = launch_clusters(compiled, rows)
+    view = launch_graph(compiled, rows)
+    by_name = {row.name: row for row in reversed(rows)}
+    whole = totals(rows)
+    clustered = {name: f"{rank}" for rank, one in enumerate(clusters[:most], 1) for name in one.units}
+    members: dict[tuple[str, tuple[str, ...]], list[LaunchRow]] = defaultdict(list)
+    for name in view:
+        row = by_name[name]
+        owner = ("cluster", clustered[name], "") if name in clustered else _rest(row, whole)
+        members[row.loop, owner].append(row)
+    position = {row.name: i for i, inside in enumerate(members.values()) for row in inside}
+    trips: dict[str, int] = {}
+    for (loop, _), inside in members.items():
+        if loop:
+            trips[loop] = max(trips.get(loop, 0), *(row.trip_count for row in inside))
+    edges = view.edges(data="bytes")
+    return Drawing(
+        f"{compiled.name} on {compiled.target.name}: clusters of elementwise and layout launches",
+        (
+            f"{whole.dynamic_launches:,} launches, {bytes_text(whole.bytes)} accessed, {_ms(whole.model_us)} (model); "
+            f"{min(most, len(clusters))} of {len(clusters)} clusters are drawn, the first gives back most",
+        ),
+        {loop: Group(f"loop {loop}, {count:,} trips", "loop") for loop, count in trips.items()},
+        tuple(_cluster_block(key, inside, clusters) for key, inside in members.items()),
+        gathered((position[one], position[other], (one, other), size) for one, other, size in edges),
+        counted="launches",
+        notes=("numbered blocks are clusters: nothing else lies between their members, so each could be one kernel",),
+    )
+
+
+def _rest(row: LaunchRow, whole: Totals) -> tuple[str, ...]:
+    if row.family in ("elementwise", "layout"):
+        return ("other elementwise and layout", row.stage, row.role)
+    large = row.bytes >= 0.005 * whole.bytes
+    return (row.family if large else "smaller work", row.stage, row.role)
+
+
+def _box(row: LaunchRow) -> Box:
+    return Box((row.family,), row.dynamic_launches, row.flops, row.bytes)
+
+
+def _cluster_block(key: tuple[str, tuple[str, ...]], rows: Sequence[LaunchRow], clusters: Sequence[Cluster]) -> Block:
+    loop, (what, name, role) = key
+    families: dict[str, list[Box]] = defaultdict(list)
+    for row in rows:
+        families[row.family].append(_box(row))
+    boxes = [Box.total(ones, (family,)) for family, ones in families.items()]
+    boxes.sort(key=lambda box: -box.bytes)
+    groups = (loop,) if loop else ()
+    if what == "cluster":
+        found = clusters[int(name) - 1]
+        stage = max(found.stages, key=lambda one: found.stages[one])
+        notes = [f"{len(found.units)} launches, {found.runs:,} runs each: {found.units[0]} ..."]
+        notes.append(f"as one kernel: {bytes_text(found.least_bytes)} of {bytes_text(found.bytes)}")
+        if found.gain_us is not None:
+            notes.append(f"gives back at most {found.gain_us / 1e3:,.2f} of {_ms(found.us)} (model)")
+        return Block(f"cluster {name}", groups, tuple(boxes), "" if stage == "?" else stage, "", tuple(notes))
+    times = [row.model_us for row in rows]
+    time = None if None in times else sum(us for us in times if us is not None)
+    return Block(what, groups, tuple(boxes), name, role, (f"{_ms(time)} (model)",))
+
+
+def _ms(us: float | None, digits: int = 2) -> str:
+    return "time not known" if us is None else f"{us / 1e3:,.{digits}f} ms"
+
+
+def kernel_drawing(compiled: Compiled, name: str) -> Drawing:
+    """The kernel ``name`` (its HLO name, as in the ledger): its instructions in a frame, its neighbours around it.
+
+    A fusion of more than 80 instructions is drawn with its largest ones. InputError with the nearest names when there
+    is no such launch.
+    """
+    rows = {row.name: row for row in reversed(launch_rows(compiled)) if row.dynamic_launches}
+    if name not in rows:
+        raise unknown("kernel", name, sorted(rows))
+    view = launch_graph(compiled, tuple(rows[one] for one in reversed(list(rows))))
+    row = rows[name]
+    before, after = list(view.predecessors(name)), list(view.successors(name))
+    computation, instruction = _place(compiled.module, name)
+    inside, edges = _inside(compiled.module, instruction)
+    start = len(before)
+    position = {one.name: start + i for i, one in enumerate(inside)}
+    flows = [Flow(position[a], position[b], size, 1) for a, b, size in edges]
+    first = next((i for i, one in enumerate(inside) if one.opcode == "parameter"), 0)
+    root = max((i for i, one in enumerate(inside) if one.is_root), default=len(inside) - 1)
+    entry = _parameters(computation, instruction, before, inside)
+    for i, maker in enumerate(before):
+        size = view.edges[maker, name]["bytes"] // row.trip_count
+        flows.append(Flow(i, start + entry.get(maker, first), size, 1))
+    for i, reader in enumerate(after, start + len(inside)):
+        flows.append(Flow(start + root, i, view.edges[name, reader]["bytes"] // rows[reader].trip_count, 1))
+    time = _ms(row.model_us, 3) + ("" if row.model_us is None else f" ({row.model_source})")
+    return Drawing(
+        f"{name} on {compiled.target.name}",
+        (
+            f"{row.family}, {row.dynamic_launches:,} launches: {flops_text(row.flops)}, {bytes_text(row.bytes)}, "
+            f"{row.intensity_flop_per_byte:,.2f} FLOP/byte, {time}",
+            row.op_name,
+        ),
+        {"kernel": Group(f"{name}: one kernel", "kernel")},
+        (*_neighbours(before, rows), *map(_member, inside), *_neighbours(after, rows)),
+        tuple(flows),
+        counted="instructions",
+        notes=("sizes inside are results of one run; neighbours are whole launches with all their runs",),
+    )
+
+
+def _neighbours(names: Iterable[str], rows: Mapping[str, LaunchRow]) -> Iterable[Block]:
+    for row in (rows[name] for name in names):
+        notes = (f"{row.dynamic_launches:,} launches",)
+        yield Block(row.name, (), (_box(row),), row.stage, row.role if row.stage or row.phase else "", notes)
+
+
+def _member(one: Instruction) -> Block:
+    shape = one.shape_text.partition("{")[0]
+    if one.opcode == "parameter":
+        size = (bytes_text(one.shape.byte_size),)
+        return Block(f"parameter {one.operand_text.strip('()')} {shape}", ("kernel",), notes=size, look="gate")
+    box = Box((family_of_kernel(one.name, one.opcode, one.custom_call_target),), 1, 0, one.shape.byte_size)
+    return Block(f"{one.opcode} {shape}", ("kernel",), (box,), attribute(one.op_name).stage)
+
+
+def _inside(module: HloModule, instruction: Instruction) -> tuple[list[Instruction], list[tuple[str, str, int]]]:
+    """The instructions of the kernel, without views, and who of them reads whom (with the bytes of the value)."""
+    if instruction.opcode not in ("fusion", "call") or not instruction.called:
+        return [instruction], []
+    body = module.computations[instruction.called[0]]
+    every = [one for one in body.instructions if one.opcode not in _INVISIBLE]
+    if len(every) > _MOST:
+        largest = sorted(every, key=lambda one: (one.is_root, one.opcode == "parameter", one.shape.byte_size))[-_MOST:]
+        every = [one for one in every if one in largest]
+    kept = {one.name for one in every}
+    read = ((maker, one.name) for one in every for maker in dict.fromkeys(_through(body, one.operands)))
+    return every, [(maker, name, body.by_name[maker].shape.byte_size) for maker, name in read if maker in kept]
+
+
+def _through(body: Computation, names: Sequence[str]) -> list[str]:
+    found = []
+    for name in names:
+        one = body.by_name.get(name)
+        if one is not None:
+            found += _through(body, one.operands) if one.opcode in _INVISIBLE else [name]
+    return found
+
+
+def _parameters(
+    computation: Computation, instruction: Instruction, before: Sequence[str], inside: Sequence[Instruction]
+) -> dict[str, int]:
+    """The parameter (position in ``inside``) that each maker of an operand feeds."""
+    numbers = {one.operand_text.strip("()"): i for i, one in enumerate(inside) if one.opcode == "parameter"}
+    found: dict[str, int] = {}
+    for number, operand in enumerate(instruction.operands):
+        maker: str | None = operand
+        while maker is not None and maker not in before:
+            one = computation.by_name.get(maker)
+            maker = one.operands[0] if one is not None and one.operands else None
+        if maker is not None and str(number) in numbers:
+            found.setdefault(maker, numbers[str(number)])
+    return found
+
+
+def _place(module: HloModule, name: str) -> tuple[Computation, Instruction]:
+    for computation in module.computations.values():
+        if name in computation.by_name:
+            return computation, computation.by_name[name]
+    raise unknown("kernel", name, [])

@@ -1,0 +1,27 @@
+"""The launch table: what a study document holds of each launch, and what its page shows.
+
+A new column is a line here; ``measure.launch_rows`` says what there is to show.
+"""
+
+from __future__ import annotations
+
+LAUNCH_FIELDS = (
+    "name", "family", "phase", "stage", "role", "loop", "trip_count", "static_launches", "dynamic_launches", "flops",
+    "bytes", "model_us", "model_source", "in_cuda_graph", "stage_share", "op_name", "source", "attributed_by",
+    "unmodelled", "ops",
+)  # fmt: skip
+"""Columns in the document; ``ops`` are positions of the StableHLO ops of the launch among the program's."""
+
+LAUNCH_COLUMNS = (
+    ("launch", "name", "launch"),
+    ("model time", "model_us", "us"),
+    ("runs", "dynamic_launches", "count"),
+    ("bytes", "bytes", "bytes"),
+    ("FLOPs", "flops", "flops"),
+    ("family", "family", "family"),
+    ("stage", "stage", "text"),
+    ("role", "role", "text"),
+    ("source", "source", "source"),
+    ("scope", "op_name", "scope"),
+)
+"""Columns on the page: label, field, and how its script formats it (``tables.js``)."""

@@ -1,0 +1,117 @@
+"""Files of pictures and graphs: whole or none, figures that can be summed, layers that hold what belongs to them."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.graph import graph
+from fusionlab.hlo.lowering import lower
+from fusionlab.report.pictures import files
+from fusionlab.report.pictures.files import model_explorer, node_data, of_all_trips, write_graph
+from workloads import catalogue
+
+DOT = "digraph g { a -> b; }"
+
+
+def test_without_graphviz_only_the_dot_file_and_a_hint(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    written = write_graph(DOT, tmp_path / "out" / "replay")
+    assert written.paths == (tmp_path / "out" / "replay.dot",)
+    assert written.paths[0].read_text() == DOT
+    assert "apt-get install graphviz" in written.hint
+    assert "dot -Tsvg" in written.hint
+    assert str(written.paths[0]) in written.hint
+
+
+def test_with_graphviz_a_picture_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
+    written = write_graph(DOT, tmp_path / "replay.svg")
+    assert written.paths == (tmp_path / "replay.dot", tmp_path / "replay.svg")
+    assert written.hint == ""
+    assert (tmp_path / "replay.svg").read_text() == "<svg/>"
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "replay.dot").write_text("old")
+    monkeypatch.setattr(os, "replace", _fail)
+    with pytest.raises(InputError, match=r"replay\.dot: cannot be written: .*disk full"):
+        write_graph(DOT, tmp_path / "replay.dot")
+    assert os.listdir(tmp_path) == ["replay.dot"]
+    assert (tmp_path / "replay.dot").read_text() == "old"
+
+
+@pytest.mark.parametrize("out", [".", "/", "..", "there", "there.svg", "there.dot"])
+def test_a_directory_is_no_place_for_a_picture(out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
+    for name in ("there", "there.svg", "there.dot"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="is a directory; give") as caught:
+        write_graph(DOT, out)
+    assert "\n" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == ["there", "there.dot", "there.svg"]
+
+
+def test_no_dot_file_next_to_a_directory_in_the_svg_files_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
+    (tmp_path / "replay.svg").mkdir()
+    with pytest.raises(InputError, match=r"replay\.svg: is a directory"):
+        write_graph(DOT, tmp_path / "replay.dot")
+    assert os.listdir(tmp_path) == ["replay.svg"]
+
+
+def test_a_graph_that_cannot_be_rendered_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("graphviz.Source.pipe", _fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_graph(DOT, tmp_path / "replay.dot")
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_graphviz_says_about_a_bad_graph_is_kept(tmp_path):
+    if files.shutil.which("dot") is None:
+        pytest.skip("Graphviz is not installed")
+    with pytest.raises(subprocess.CalledProcessError, match="syntax error"):
+        write_graph("digraph {", tmp_path / "bad")
+
+
+def _fail(*arguments, **named):
+    raise OSError("disk full")
+
+
+@pytest.fixture(scope="module")
+def program():
+    return lower(catalogue.build("ferminet", "LiH", walkers=4, size="tiny"), "cuda")
+
+
+@pytest.fixture(scope="module")
+def operations(program):
+    flat = flatten(program.parse())
+    return of_all_trips(graph(flat), flat)
+
+
+def test_figures_of_operations_sum_to_those_of_the_program(program, operations):
+    cost = program_cost(program)
+    for name, whole in (("flops", cost.flops), ("bytes", cost.bytes)):
+        results = json.loads(node_data({"operations": operations})[name])["operations"]["results"]
+        assert sum(one["value"] for one in results.values()) == whole
+        loops = {facts["parent"] for _, facts in operations.nodes(data=True)} - {""}
+        assert loops
+        assert not loops & set(results)
+
+
+def test_what_a_loop_is_given_stands_in_its_layer(operations):
+    (loop,) = {facts["parent"] for _, facts in operations.nodes(data=True)} - {""}
+    (found,) = json.loads(model_explorer("m", {"operations": operations}))["graphs"]
+    inside = [node["namespace"] for node in found["nodes"] if node["id"].startswith(f"{loop}/")]
+    assert inside
+    assert all(namespace.startswith(f"laplacian/{loop.replace('/', ' ')}") for namespace in inside)
