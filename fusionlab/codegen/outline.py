@@ -16,6 +16,7 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising, raise_nodes
 from fusionlab.codegen.splice import import_lowered
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import TWIN, Node, Value
 from fusionlab.hlo.kernel_cost import STATED_FLOPS
@@ -49,7 +50,7 @@ def outline(
         twin_symbol = import_lowered(module.operation, twin, types, results, f"{name}_twin", platform, marks)
         function = ir.SymbolTable(module.operation)[symbol]
         for call in (op.operation for op in function.operation.regions[0].blocks[0].operations):
-            if call.name == "stablehlo.custom_call":
+            if call.name == ops.CUSTOM_CALL.name:
                 stated = ir.DictAttr.get({STATED_FLOPS: ir.StringAttr.get(str(flops))})
                 call.attributes["mhlo.frontend_attributes"] = stated
         function.operation.attributes[TWIN] = ir.FlatSymbolRefAttr.get(twin_symbol)

@@ -23,6 +23,7 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.codegen.row_programs import Layer, RowProgram, features
 from fusionlab.codegen.triton_tiles import FEWEST, padded, places
+from fusionlab.hlo import ops
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View
 
@@ -153,7 +154,7 @@ class _Columns:
 
 def _applied(node: Node, operands: list[Any]) -> Any:
     """An elementwise op, or a reshape of rows alone, on blocks."""
-    if node.name == "stablehlo.reshape":
+    if node.op is ops.RESHAPE:
         return operands[0]
     (result,) = Raising().node(node, dict(zip(node.operands, operands, strict=True)))
     return result

@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.call_graph import cyclic, too_much
 
 MOST_REGIONS = 64
@@ -18,7 +19,7 @@ MOST_REGIONS = 64
 
 _DIALECTS = ("stablehlo", "chlo", "mhlo", "sdy")
 _OPERATIONS = ("builtin.module", "func.func", "func.call", "func.return")
-_CALLERS = ("func.call", "stablehlo.composite", "stablehlo.custom_call")
+_CALLERS = ("func.call", ops.COMPOSITE.name, ops.CUSTOM_CALL.name)
 
 
 def why_not_studied(module: ir.Module) -> tuple[str, str] | None:

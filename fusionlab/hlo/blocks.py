@@ -9,9 +9,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from fusionlab.hlo.flat import Node, Value, location_name
-
-_TERMINATORS = ("stablehlo.return", "func.return")
+from fusionlab.hlo import ops
+from fusionlab.hlo.flat import TERMINATORS, Node, Value, location_name
 
 
 @dataclass(eq=False)
@@ -122,7 +121,7 @@ def _walk(operation: Any, in_loop: bool) -> Iterator[tuple[Any, bool]]:
             for wrapped in block.operations:
                 inner = wrapped.operation
                 yield inner, in_loop
-                yield from _walk(inner, in_loop or inner.name == "stablehlo.while")
+                yield from _walk(inner, in_loop or inner.name == ops.WHILE.name)
 
 
 def _mlir_blocks(function: Any) -> Iterator[Any]:
@@ -133,7 +132,7 @@ def _mlir_blocks(function: Any) -> Iterator[Any]:
 def _nested(block: Any) -> Iterator[Any]:
     yield block
     for wrapped in block.operations:
-        if wrapped.operation.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+        if ops.op_of(wrapped.operation.name).control_flow:
             for region in wrapped.operation.regions:
                 for inner in region.blocks:
                     yield from _nested(inner)
@@ -150,7 +149,7 @@ def _view(block: Any, function: str, module: Any) -> Block:
     for wrapped in block.operations:
         operation = wrapped.operation
         operands = tuple(value_of(handle) for handle in operation.operands)
-        if operation.name in _TERMINATORS:
+        if operation.name in TERMINATORS:
             return Block(nodes, operands, reads)
         callers = (location_name(operation),) if operation.name == "func.call" else ()
         node = Node(len(nodes), operation, operation.name, operands, callers, function, module)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.flat import FlatFunction, Value, constant_array
-
-_SAME_EVERYWHERE = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.slice")
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Carried:
         origin: dict[Value, Value] = {}
         integers: dict[Value, np.ndarray] = {}
         for node in flat.walk():
-            if node.name != "stablehlo.while":
+            if node.op is not ops.WHILE:
                 continue
             body = node.regions[1]
             for at, given in enumerate(node.operands):
@@ -49,9 +48,9 @@ class Carried:
             node = value.producer
             if value in self.origin:
                 value = self.origin[value]
-            elif node is not None and node.name in _SAME_EVERYWHERE:
+            elif node is not None and node.op.strided:
                 value = node.operands[0]
-            elif node is not None and node.name == "stablehlo.constant":
+            elif node is not None and node.op is ops.CONSTANT:
                 array = constant_array(node)
                 first = array.flat[0] if array.size else None
                 return float(first) if first is not None and bool(np.all(array == first)) else None

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.element_types import COMPLEX, NUMPY
+from fusionlab.hlo.ops import OpDef, op_of
 from fusionlab.hlo.program import TensorType, public_function
 
 _MAX_CALL_DEPTH = 200
+
+TERMINATORS = ("stablehlo.return", "func.return")
 
 TWIN = "twin"
 """Attribute of a function that holds a kernel: the function of plain ops that computes the same."""
@@ -68,6 +71,11 @@ class Node:
     module: Any
     results: tuple[Value, ...] = ()
     regions: tuple[Region, ...] = ()
+
+    @cached_property
+    def op(self) -> OpDef:
+        """Its row of the op table."""
+        return op_of(self.name)
 
     @cached_property
     def scope(self) -> str:
@@ -178,7 +186,7 @@ def reads(node: Node) -> list[Value]:
 def constant_array(node: Node) -> np.ndarray:
     """The value of a ``stablehlo.constant`` as a NumPy array of the result's shape."""
     type_ = node.results[0].type
-    if type_.dtype in _FROM_TEXT:
+    if type_.dtype in ("bf16", *COMPLEX):
         return _constant_from_text(node.operation, type_)
     attribute = node.attributes["value"]
     if getattr(attribute, "is_splat", False):
@@ -189,18 +197,15 @@ def constant_array(node: Node) -> np.ndarray:
 def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
     """A constant whose elements the bindings (jaxlib 0.10.2) cannot hand over: read from the operation's text."""
     text = str(operation)
-    dtype = _FROM_TEXT[type_.dtype]
+    dtype = NUMPY[type_.dtype]
     if (packed := re.search(r'dense<"0x([0-9A-Fa-f]*)">', text)) is not None:
         elements = np.frombuffer(bytes.fromhex(packed[1]), dtype)
     else:
-        part = np.dtype(dtype) if dtype is jnp.bfloat16 else np.zeros((), dtype).real.dtype
+        part = dtype if type_.dtype not in COMPLEX else np.zeros((), dtype).real.dtype
         found = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.eE+-]*", text.partition("dense<")[2].partition("> : ")[0])
         elements = np.array([_real(number, part) for number in found], part).view(dtype)
     whole = elements.size == int(np.prod(type_.shape))
     return elements.reshape(type_.shape) if whole else np.broadcast_to(elements, type_.shape)
-
-
-_FROM_TEXT: dict[str, Any] = {"bf16": jnp.bfloat16, "complex<f32>": np.complex64, "complex<f64>": np.complex128}
 
 
 def _real(text: str, dtype: np.dtype[Any]) -> Any:
@@ -247,7 +252,7 @@ class _Flattener:
             operation = wrapped.operation
             name = operation.name
             operands = tuple(environment[handle] for handle in operation.operands)
-            if name in ("stablehlo.return", "func.return"):
+            if name in TERMINATORS:
                 return operands
             if name == "func.call":
                 results = self._call(operation, operands, nodes, callers)

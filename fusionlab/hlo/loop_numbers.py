@@ -10,6 +10,7 @@ import re
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.contents import inner_operations
 from fusionlab.hlo.flat import location_name
 from fusionlab.hlo.program import Program
@@ -20,7 +21,7 @@ _NUMBER = re.compile(r"#loop(\d+)(?=/|$)")
 def with_numbered_loops(program: Program) -> Program:
     """``program`` with ``#loop0``, ``#loop1``, ... at the end of the name of every ``stablehlo.while``."""
     module = program.parse()
-    loops = [operation for operation in inner_operations(module.operation) if operation.name == "stablehlo.while"]
+    loops = [operation for operation in inner_operations(module.operation) if operation.name == ops.WHILE.name]
     with module.context:
         for number, operation in enumerate(loops):
             place = operation.location

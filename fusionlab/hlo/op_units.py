@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
 from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.families import family
 from fusionlab.hlo.flat import Node, Region, flatten, free_values
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.replay import CONTROL_FLOW
 from fusionlab.hlo.stages import Attribution, attribute_nodes
 
-_CONVERSIONS = ("transpose", "concatenate", "pad", "slice", "reverse", "gather", "broadcast_in_dim")
-_PART = ("slice", "dynamic_slice", "gather")
+_CONVERSIONS = (
+    ops.BROADCAST_IN_DIM, ops.CONCATENATE, ops.GATHER, ops.PAD, ops.REVERSE, ops.SLICE, ops.TRANSPOSE
+)  # fmt: skip
 
 
 def op_clusters(program: Program) -> list[Cluster]:
@@ -30,24 +31,23 @@ def op_clusters(program: Program) -> list[Cluster]:
         sizes: dict[Hashable, int] = {value: array_bytes(value) for value in values}
         found += find_clusters(units, sizes, escaping=region.returns)
         for node in region.nodes:
-            if node.name in CONTROL_FLOW:
-                trips = analyse(node).trips if node.name == "stablehlo.while" else 1
+            if node.op.control_flow:
+                trips = analyse(node).trips if node.op is ops.WHILE else 1
                 inner = runs * (1 if trips is None else trips)
                 pending += [(body, f"{path}/{node.scope}", inner) for body in node.regions]
     return sorted(found, key=lambda one: (-one.saved_bytes, one.units))
 
 
 def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
-    op = node.name.removeprefix("stablehlo.")
-    is_loop = node.name in CONTROL_FLOW
+    is_loop = node.op.control_flow
     cost = None if is_loop else node_cost(node)
     captured = [value for inner in node.regions for value in free_values(inner)]
     results = sum(map(array_bytes, node.results))
     reads: dict[Hashable, int] = {value: array_bytes(value) for value in (*node.operands, *captured)}
-    if op in _PART and node.operands:
+    if node.op.partial and node.operands:
         reads[node.operands[0]] = results
     return Unit(
-        name=f"{op} %{node.id}",
+        name=f"{node.op.mnemonic} %{node.id}",
         family="control" if is_loop else family(node),
         stage=attribution.stage,
         region=region,
@@ -55,7 +55,7 @@ def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
         flops=cost.flops if cost else 0,
         bytes=cost.bytes if cost else 0,
         us=None,
-        converts_layout=op in _CONVERSIONS,
+        converts_layout=node.op in _CONVERSIONS,
         reads=reads,
         writes={value: array_bytes(value) for value in node.results},
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.flat import Node, Value
 
 
@@ -58,12 +59,12 @@ class View:
     def of(value: Value) -> View:
         """``value`` as a view of what it was made from by views alone; of itself where there is no such thing."""
         chain: list[Node] = []
-        while (node := value.producer) is not None and node.name in _VIEWS:
+        while (node := value.producer) is not None and node.op.strided:
             chain.append(node)
             value = node.operands[0]
         view = View.whole(value)
         for node in reversed(chain):
-            view = _VIEWS[node.name](node, view) or View.whole(node.results[0])
+            view = _VIEWS[node.op](node, view) or View.whole(node.results[0])
         return view
 
     @property
@@ -124,8 +125,8 @@ def _reshape(node: Node, inner: View) -> View | None:
 
 
 _VIEWS = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.reshape": _reshape,
-    "stablehlo.slice": _slice,
-    "stablehlo.transpose": _transpose,
+    ops.BROADCAST_IN_DIM: _broadcast,
+    ops.RESHAPE: _reshape,
+    ops.SLICE: _slice,
+    ops.TRANSPOSE: _transpose,
 }

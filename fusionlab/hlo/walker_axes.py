@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo
 
@@ -57,11 +56,11 @@ def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Nod
     for node in region.walk():
         if any(not _is_array(value) for value in (*node.operands, *node.results)):
             continue
-        if node.name == "stablehlo.reshape":
+        if node.op.axes == "reshape":
             for value in (*node.operands, *node.results):
                 reshapes.setdefault(value, []).append(node)
             continue
-        for first, second in _RULES.get(node.name, _elementwise)(node):
+        for first, second in _RULES[node.op.axes](node):
             links.setdefault(first, []).append(second)
             links.setdefault(second, []).append(first)
     return links, reshapes
@@ -268,25 +267,19 @@ def _integers(node: Node, name: str) -> list[int]:
     return [int(element) for element in node.attributes[name]]
 
 
-_RULES: dict[str, Callable[[Any], Pairs]] = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.case": _branches,
-    "stablehlo.cholesky": _leading,
-    "stablehlo.concatenate": _concatenate,
-    "stablehlo.constant": _nothing,
-    "stablehlo.custom_call": _leading,
-    "stablehlo.dot_general": _dot_general,
-    "stablehlo.dynamic_slice": _same_extents,
-    "stablehlo.dynamic_update_slice": _same_extents,
-    "stablehlo.gather": _gather,
-    "stablehlo.if": _branches,
-    "stablehlo.iota": _nothing,
-    "stablehlo.pad": _same_extents,
-    "stablehlo.reduce": _reduce,
-    "stablehlo.reduce_window": _same_extents,
-    "stablehlo.scatter": _scatter,
-    "stablehlo.slice": _same_extents,
-    "stablehlo.transpose": _transpose,
-    "stablehlo.triangular_solve": _leading,
-    "stablehlo.while": _while,
+_RULES: dict[str, Callable[[Node], Pairs]] = {
+    "batched": _leading,
+    "branches": _branches,
+    "broadcast_in_dim": _broadcast,
+    "concatenate": _concatenate,
+    "dot_general": _dot_general,
+    "elementwise": _elementwise,
+    "gather": _gather,
+    "none": _nothing,
+    "reduce": _reduce,
+    "same_extents": _same_extents,
+    "scatter": _scatter,
+    "transpose": _transpose,
+    "while": _while,
 }
+"""``axes`` of ``hlo.ops`` to its rule; that of ``reshape`` is ``_reshaped``, which strides go through."""

@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jax import lax
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import Program
@@ -53,7 +54,7 @@ class ContractInFusions(Pass):
         return rewrite_ops(
             program,
             self,
-            ["stablehlo.dot_general"],
+            ops.DOT_GENERAL,
             lambda flat: self._decide,
             setting,
             what="contractions became a product and a sum",

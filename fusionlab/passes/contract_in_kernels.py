@@ -34,6 +34,7 @@ from typing import ClassVar
 from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
 from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
@@ -58,7 +59,7 @@ class ContractInKernels(Pass):
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every contraction that qualifies, wherever it stands."""
         module = program.parse()
-        if not any(node.name == "stablehlo.dot_general" for node in flatten(module).walk()):
+        if not any(node.op is ops.DOT_GENERAL for node in flatten(module).walk()):
             reason = "there is no dot_general in the program"
             return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
         if (barrier := no_kernels(self.name, program, module, setting)) is not None:
@@ -87,7 +88,7 @@ class ContractInKernels(Pass):
             refused: list[tuple[Kind, str, str]] = []
             block = look()
             for node in block.nodes:
-                if node.name != "stablehlo.dot_general":
+                if node.op is not ops.DOT_GENERAL:
                     continue
                 place = node.scope.rpartition("/")[0]
                 decided = self.decide(node, block)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from jax import lax
 
 from fusionlab.codegen.raising import Raising, raise_nodes, unsupported_nodes
+from fusionlab.hlo import ops
 from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.invariants import constants_of, invariant_nodes, only_makes_data
 from fusionlab.hlo.loops import Invariant, Loop
@@ -101,9 +102,7 @@ def _constants(values: Mapping[int, Value]) -> dict[int, Any]:
     """The arrays of those of ``values`` that are constants."""
     makers = {at: value.producer for at, value in values.items()}
     return {
-        at: Raising().node(node, {})[0]
-        for at, node in makers.items()
-        if node is not None and node.name == "stablehlo.constant"
+        at: Raising().node(node, {})[0] for at, node in makers.items() if node is not None and node.op is ops.CONSTANT
     }
 
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 import numpy as np
 
 from fusionlab.codegen.forward_laplacian.extremes import NAMES
-from fusionlab.hlo.constants import FLOATS, number_of
+from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.element_types import FLOATS
 from fusionlab.hlo.enumerations import direction_of
 from fusionlab.hlo.flat import Node, Value
 

@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.codegen.splice import drop_dead_functions, splice
+from fusionlab.hlo import ops
 from fusionlab.hlo.flat import Value, flatten, free_values, twins_of
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.program import Program, public_function, public_functions
@@ -193,7 +194,7 @@ def require_reduction(loop: Loop) -> None:
 
 def describe(node: Any) -> str:
     """An op for a reason: ``custom call @target`` or its name."""
-    if node.name == "stablehlo.custom_call":
+    if node.op is ops.CUSTOM_CALL:
         return f"custom call @{node.attributes['call_target_name'].value}"
     return str(node.name)
 
@@ -213,5 +214,5 @@ def _mark(module: ir.Module, symbol: str, rewrite: Rewrite) -> None:
     with module.context:
         block = ir.SymbolTable(module.operation)[symbol].regions[0].blocks[0]
         attribute = ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in rewrite.marks})
-        loops = [op.operation for op in block.operations if op.operation.name == "stablehlo.while"]
+        loops = [op.operation for op in block.operations if op.operation.name == ops.WHILE.name]
         loops[rewrite.marked_loop].attributes["mhlo.frontend_attributes"] = attribute

@@ -29,6 +29,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.inline import inline
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo import ops
 from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
@@ -64,7 +65,7 @@ class MergeLayersInLoops(Pass):
 def _loop_bodies(region: Region) -> Iterator[Region]:
     """The bodies of all loops, outer ones first, with the regions in them."""
     for node in region.walk():
-        if node.name == "stablehlo.while":
+        if node.op is ops.WHILE:
             yield node.regions[1]
 
 
@@ -93,7 +94,7 @@ def _groups(body: Region) -> list[list[Node]]:
 
 def _is_layer(node: Node) -> bool:
     """Whether ``node`` contracts one axis of a value with one of a matrix."""
-    if node.name != "stablehlo.dot_general" or "algorithm" in node.attributes:
+    if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return False
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
     return (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.codegen.inline import drop_dead, inline
 from fusionlab.hlo.flat import FlatFunction, Node, flatten
+from fusionlab.hlo.ops import OpDef
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
 from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
@@ -33,13 +34,13 @@ Decide = Callable[[Node], OpRewrite]
 def rewrite_ops(
     program: Program,
     pass_: Pass,
-    names: Collection[str],
+    op: OpDef,
     make_decide: Callable[[FlatFunction], Decide],
     setting: Setting,
     *,
     what: str,
 ) -> Result:
-    """Replace every op called one of ``names`` for which the decision is a rewrite and not a Refusal.
+    """Replace every ``op`` for which the decision is a rewrite and not a Refusal.
 
     ``what`` completes the event "3 ``what``". Operations of other public functions are left alone.
     """
@@ -50,7 +51,7 @@ def rewrite_ops(
     shared = functions_of_others(module)
     found: dict[Any, list[Node]] = {}
     for node in flat.walk():
-        if node.name in names:
+        if node.op is op:
             found.setdefault(node.operation, []).append(node)
     rewritten: Counter[str] = Counter()
     refused: dict[tuple[Kind, str], list[str]] = {}
@@ -67,12 +68,11 @@ def rewrite_ops(
         drop_dead(operands)
         rewritten[place] += 1
     refusals = [
-        Declined(pass_.name, kind, f"{len(places)} of {_count(found)}: {reason}", places[0])
+        Declined(pass_.name, kind, f"{len(places)} of {len(found)} {op.mnemonic}: {reason}", places[0])
         for (kind, reason), places in refused.items()
     ]
     if not found:
-        listed = " or ".join(name.removeprefix("stablehlo.") for name in sorted(names))
-        refusals.append(Declined(pass_.name, "unprofitable", f"there is no {listed} in the program", ""))
+        refusals.append(Declined(pass_.name, "unprofitable", f"there is no {op.mnemonic} in the program", ""))
     return changed(program, module, pass_, rewritten, what, refusals)
 
 
@@ -98,8 +98,3 @@ def _agreed(rewrites: Sequence[OpRewrite], node: Node, shared: set[str]) -> OpRe
     if len({rewrite.key for rewrite in rewrites}) > 1:
         raise Refusal("unsupported", "its function is called with different constants")
     return rewrites[0]
-
-
-def _count(found: dict[Any, list[Node]]) -> str:
-    names = sorted({nodes[0].name.removeprefix("stablehlo.") for nodes in found.values()})
-    return f"{len(found)} {' or '.join(names)}"

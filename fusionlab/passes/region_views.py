@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo import ops
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
 from fusionlab.hlo.invariants import constant_values
 
@@ -40,7 +41,7 @@ def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunctio
         known |= found
         constants += [node for node in outer.nodes if node.results and found.issuperset(node.results)]
         node = next(node for node in outer.nodes if region in node.regions)
-        if node.name == "stablehlo.while":
+        if node.op is ops.WHILE:
             body = node.regions[1]
             for given, argument, back in zip(node.operands, body.arguments, body.returns, strict=True):
                 if argument is back and region is body and instead.get(given, given) in known:

@@ -27,6 +27,7 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.hlo import ops
 from fusionlab.hlo.carried import Carried
 from fusionlab.hlo.flat import FlatFunction, Node
 from fusionlab.hlo.program import Program
@@ -45,9 +46,7 @@ class ScatterToGather(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every scatter that qualifies, wherever it stands."""
-        return rewrite_ops(
-            program, self, ["stablehlo.scatter"], self._decide_with, setting, what="scatters became gathers"
-        )
+        return rewrite_ops(program, self, ops.SCATTER, self._decide_with, setting, what="scatters became gathers")
 
     def _decide_with(self, flat: FlatFunction) -> Decide:
         carried = Carried.of(flat)

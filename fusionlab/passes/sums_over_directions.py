@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.directions import identity_extent
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.loops import Stacked, Sum
@@ -85,7 +86,7 @@ def _result_of_loop(flat: FlatFunction, replay: Replay) -> Value:
     if len(stacks) == 1 and not sums:
         after = reached(flat, stacks)
         for node in flat.nodes:
-            if node.name == "stablehlo.reduce" and node.results[0] in after:
+            if node.op is ops.REDUCE and node.results[0] in after:
                 return node.results[0]
     raise NoLaplacian("the loop does not give one sum over directions")
 

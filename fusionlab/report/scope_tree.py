@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
-from fusionlab.hlo.diff.numbering import CONTROL_FLOW, WHILE, is_literal
+from fusionlab.hlo.diff.numbering import is_literal
 from fusionlab.hlo.families import family
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, reads
 from fusionlab.hlo.loops import analyse
@@ -118,25 +119,25 @@ class _Builder:
             if family(node) == "constant" and node in readers:
                 self._paths[node] = self._paths[readers[node]]
         for node in own:
-            if node.name in CONTROL_FLOW:
+            if node.op.control_flow:
                 self._enter(node, inside, runs)
 
     def _enter(self, node: Node, inside: Path, runs: int) -> None:
         """What a loop or branch holds. One that belongs to no stage of the network stands beside the stages."""
-        trips = analyse(node).trips if node.name == WHILE else None
+        trips = analyse(node).trips if node.op is ops.WHILE else None
         beside = self._attributions[node].stage in ("", "E")
         before = inside if beside else self._paths[node]
-        kind = "loop" if node.name == WHILE else "branch"
-        label = node.name.removeprefix("stablehlo.")
+        kind = "loop" if node.op is ops.WHILE else "branch"
+        label = node.op.mnemonic
         held = (*before, Step(kind, label, self._attributions[node].stage, node=node))
         self._paths[node] = held
-        if node.name == WHILE:
+        if node.op is ops.WHILE:
             self._carry(node)
         else:
             for result, given in zip(node.results, node.regions[0].returns if node.regions else (), strict=False):
                 self._sources[result] = given
         for position, region in enumerate(node.regions):
-            condition = node.name == WHILE and position == 0
+            condition = node.op is ops.WHILE and position == 0
             part = (Step("scope", "condition"),) if condition else ()
             part = (Step("scope", f"branch {position}"),) if kind == "branch" else part
             self.region(region, (*held, *part), runs * (trips or 1))
@@ -157,7 +158,7 @@ class _Builder:
         nodes.sort(key=order.__getitem__)
         paths = with_repeats(self._divided({node: self._paths[node] for node in nodes}))
         groups, at = _groups(paths)
-        leaves = [self._leaf(node, at[paths[node]]) for node in nodes if node.name not in CONTROL_FLOW]
+        leaves = [self._leaf(node, at[paths[node]]) for node in nodes if not node.op.control_flow]
         _count(groups, leaves)
         _compare_repeats(groups, leaves)
         places = {leaf.node: i for i, leaf in enumerate(leaves)}

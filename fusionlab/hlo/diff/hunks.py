@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from fusionlab.hlo.diff.lines import Names, line_of, loop_label
 from fusionlab.hlo.diff.matching import Matching, ops_of
-from fusionlab.hlo.diff.numbering import CONTROL_FLOW, Digests, is_literal
+from fusionlab.hlo.diff.numbering import Digests, is_literal
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, Moved, OpLine, Rewired
 from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
@@ -73,7 +73,7 @@ class _Diff:
         self.diff = ModuleDiff(hunks, len(same))
 
     def _reads_another(self, node: Node, other: Node) -> bool:
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             return False
         pairs = zip(node.operands, other.operands, strict=True)
         return any(not self._match.same(value, read) for value, read in pairs)
@@ -165,6 +165,6 @@ def _loops(region: Region, owner: Node | None = None) -> Iterator[tuple[Node, No
     for node in region.nodes:
         if owner is not None:
             yield node, owner
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             for inner in node.regions:
                 yield from _loops(inner, node)

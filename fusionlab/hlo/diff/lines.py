@@ -6,7 +6,8 @@ import itertools
 import re
 from collections.abc import Callable
 
-from fusionlab.hlo.diff.numbering import CONTROL_FLOW, WHILE, computing_attributes, is_literal, literal
+from fusionlab.hlo import ops
+from fusionlab.hlo.diff.numbering import computing_attributes, is_literal, literal
 from fusionlab.hlo.diff.records import OpLine
 from fusionlab.hlo.flat import FlatFunction, Node, Value
 from fusionlab.hlo.loops import analyse
@@ -74,13 +75,13 @@ def line_of(node: Node, names: Names, origin: Callable[[Value], Value], loop: st
     """``node`` as it is shown; ``loop`` is the label of the loop around it."""
     inside = [inner for region in node.regions for inner in region.walk() if not is_literal(inner)]
     attributes = tuple(sorted((name, shortened(text, name)) for name, text in computing_attributes(node).items()))
-    applied = () if node.name in CONTROL_FLOW else tuple(inner.name.removeprefix("stablehlo.") for inner in inside)
+    applied = () if node.op.control_flow else tuple(inner.op.mnemonic for inner in inside)
     return OpLine(
         results=tuple(names[value] for value in node.results),
-        op=node.name.removeprefix("stablehlo."),
+        op=node.op.mnemonic,
         operands=tuple(names[origin(value)] for value in node.operands),
         attributes=tuple((name, text) for name, text in attributes if not re.fullmatch(_PLAIN.get(name, "(?!)"), text)),
-        applies=(f"{len(inside)} ops",) if node.name in CONTROL_FLOW else applied,
+        applies=(f"{len(inside)} ops",) if node.op.control_flow else applied,
         types=tuple(value.type_text for value in node.results),
         scope=node.scope,
         loop=loop,
@@ -90,8 +91,8 @@ def line_of(node: Node, names: Names, origin: Callable[[Value], Value], loop: st
 def loop_label(node: Node, names: Names) -> str:
     """``while %120 (30 trips)``: a loop by its first result."""
     first = names[node.results[0]] if node.results else ""
-    trips = analyse(node).trips if node.name == WHILE else None
-    return f"{node.name.removeprefix('stablehlo.')} {first}" + (f" ({trips} trips)" if trips is not None else "")
+    trips = analyse(node).trips if node.op is ops.WHILE else None
+    return f"{node.op.mnemonic} {first}" + (f" ({trips} trips)" if trips is not None else "")
 
 
 def shortened(text: str, name: str = "") -> str:
