@@ -19,7 +19,7 @@ from fusionlab.codegen.splice import import_lowered
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import TWIN, Node, Value
-from fusionlab.hlo.kernel_cost import STATED_FLOPS
+from fusionlab.hlo.optimised.kernel_cost import STATED_FLOPS
 
 
 def outline(
@@ -36,7 +36,7 @@ def outline(
     """Replace ``members`` (convex, in program order) by a call of ``kernel(*inputs) -> outputs``; gives its symbol.
 
     Members whose results are read by others stay, for these. ``flops`` of the kernel go with its call, where
-    ``fusionlab.hlo.kernel_cost`` finds them. Without a ``kernel`` the function holds the plain operations too.
+    ``hlo.optimised.kernel_cost`` finds them. Without a ``kernel`` the function holds the plain operations too.
     """
     module = members[0].module
     last = block.place[members[-1]]

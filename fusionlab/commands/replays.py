@@ -12,7 +12,7 @@ from fusionlab.commands.facts import Source, require_program
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.families import family
 from fusionlab.hlo.flat import Node, Region, flatten
-from fusionlab.hlo.loop_numbers import loop_number, with_numbered_loops, without_numbers
+from fusionlab.hlo.loops import loop_number, with_numbered_loops, without_numbers
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory, operations
 from fusionlab.passes.catalogue import PASSES, find_pass

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import networkx as nx
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
@@ -97,22 +98,17 @@ def blocks_to_change(function: Any, module: Any, first: int = 0) -> Iterator[Cal
 
 def run_in_loops(functions: Sequence[Any]) -> set[str]:
     """The names of those ``func.func`` that a loop runs, directly or through other functions."""
-    calls: dict[str, set[str]] = {}
+    calls: nx.DiGraph[str] = nx.DiGraph()
     looped: set[str] = set()
     for function in functions:
         name = str(function.name.value)
         for operation, in_loop in _walk(function.operation, False):
             if operation.name == "func.call":
                 callee = str(ir.FlatSymbolRefAttr(operation.attributes["callee"]).value)
-                calls.setdefault(name, set()).add(callee)
+                calls.add_edge(name, callee)
                 if in_loop:
                     looped.add(callee)
-    waiting = list(looped)
-    while waiting:
-        new = calls.get(waiting.pop(), set()) - looped
-        looped |= new
-        waiting += new
-    return looped
+    return looped.union(*(nx.descendants(calls, name) for name in looped))
 
 
 def _walk(operation: Any, in_loop: bool) -> Iterator[tuple[Any, bool]]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.element_types import INTEGERS, NUMPY, WIDE_FLOATS
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node, Region, Value, constant_array
+from fusionlab.hlo.flat import Node, Region, Value, constant_array, direction_of
 
 _MOST_ELEMENTS = 4096
 

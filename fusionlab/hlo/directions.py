@@ -10,8 +10,7 @@ import numpy as np
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.element_types import FLOATS
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node, Region, Value, constant_array
+from fusionlab.hlo.flat import Node, Region, Value, constant_array, direction_of
 from fusionlab.hlo.loops import Invariant, Loop
 
 

@@ -289,3 +289,13 @@ class _Flattener:
         returns = self._block(block, environment, nodes, (*callers, location_name(operation)), name)
         self.open.pop()
         return returns
+
+
+def keyword(attribute: Any) -> str:
+    """The keyword of an enum attribute: ``LT`` of ``#stablehlo<comparison_direction LT>``."""
+    return str(attribute).rsplit(" ", 1)[-1].rstrip(">")
+
+
+def direction_of(node: Node) -> str:
+    """What a ``compare`` asks: ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE``."""
+    return keyword(node.attributes["comparison_direction"])

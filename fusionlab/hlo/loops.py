@@ -3,18 +3,26 @@
 A carried value is *invariant* (returned unchanged), a *counter* (bumped by a constant), a *sum* (something
 independent of the other carried values is added to it), *stacked* (each trip writes its own slot) or *recurrent*
 (anything else: a true dependence from one trip to the next).
+
+Loops of one scope (two sums in one function) have one name stack, and a pass reports by name stack;
+``with_numbered_loops`` tells them apart. Names decide nothing: a program with numbered loops is rewritten like the
+original.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
+from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
+from fusionlab.hlo.contents import inner_operations
 from fusionlab.hlo.element_types import COMPLEX, FLOATS, INTEGERS, NUMPY
-from fusionlab.hlo.flat import Node, Region, Value, reads
+from fusionlab.hlo.flat import Node, Region, Value, location_name, reads
+from fusionlab.hlo.program import Program
 
 _MOST_TRIPS = 10_000
 
@@ -258,3 +266,29 @@ def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting)
         assert position is not None
         slots.append(int(np.clip(int(position), 0, argument.type.shape[axes[0]] - 1)))
     return Stacked(update, axes[0], tuple(slots)) if len(set(slots)) == len(slots) else None
+
+
+_NUMBER = re.compile(r"#loop(\d+)(?=/|$)")
+
+
+def with_numbered_loops(program: Program) -> Program:
+    """``program`` with ``#loop0``, ``#loop1``, ... at the end of the name of every ``stablehlo.while``."""
+    module = program.parse()
+    loops = [operation for operation in inner_operations(module.operation) if operation.name == ops.WHILE.name]
+    with module.context:
+        for number, operation in enumerate(loops):
+            place = operation.location
+            child = getattr(place, "child_loc", None) or place
+            operation.location = ir.Location.name(f"{location_name(operation)}#loop{number}", childLoc=child)
+    return Program.from_module(module, name=program.name, provenance=program.provenance, platform=program.platform)
+
+
+def loop_number(scope: str) -> int | None:
+    """The number of the innermost loop in a name stack; None when it names no numbered loop."""
+    numbers = _NUMBER.findall(scope)
+    return int(numbers[-1]) if numbers else None
+
+
+def without_numbers(scope: str) -> str:
+    """The name stack as it was."""
+    return _NUMBER.sub("", scope)

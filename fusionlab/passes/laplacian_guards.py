@@ -12,8 +12,7 @@ import numpy as np
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import least_of, number_of
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
+from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, direction_of, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.passes.sums_over_directions import is_float
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import unknown
 from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import attribute
 from fusionlab.measure.launch_rows import LaunchRow, launch_rows
 from fusionlab.report.boxes import Flow

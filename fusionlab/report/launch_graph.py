@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.hlo.optimized import Computation, HloModule
+from fusionlab.hlo.optimised.parser import Computation, HloModule
 from fusionlab.measure.launch_rows import LaunchRow, launch_rows
 from fusionlab.measure.traffic import reads_of
 

@@ -16,7 +16,7 @@ from fusionlab.commands.facts import make
 from fusionlab.commands.launches import launches
 from fusionlab.commands.replays import replays
 from fusionlab.errors import InputError
-from fusionlab.hlo.optimized import parse_optimized
+from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile, load_saved
 from fusionlab.measure.launch_rows import launch_rows, totals

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from tests.hlo.test_optimized import TEXT
 
 from fusionlab.errors import InputError
-from fusionlab.hlo import foreign
+from fusionlab.hlo.sandbox import client as foreign
 from fusionlab.hlo.saved import load_saved
 from tests.fuzzing import corpus
 from tests.fuzzing.reading import FINDING, READ, REFUSED, outcome
-from tests.hlo.test_optimized import TEXT
 
 CASES = Path(__file__).with_name("cases")
 SINE = """func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fusionlab.hlo.clusters import op_clusters
 from fusionlab.hlo.diff.lines import Names
 from fusionlab.hlo.diff.numbering import Digests
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, OpLine
-from fusionlab.hlo.op_units import op_clusters
 from fusionlab.hlo.program import Program
 from fusionlab.report.document.lines import Lines
 from fusionlab.report.scope_tree import Group, ScopeTree, scope_tree

@@ -1,9 +1,9 @@
 """The process in which MLIR reads what others bring: its parsers end the process, or never return, on some damage.
 
-    python -m fusionlab.hlo.reader
+    python -m fusionlab.hlo.sandbox.worker
 
 answers each module on stdin with its bytecode, as MLIR writes it after reading and verifying, or with what is wrong
-with it. ``hlo.foreign`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
+with it. ``client`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
-from fusionlab.hlo.accepted_modules import why_not_studied, why_refused
-from fusionlab.hlo.accepted_text import why_text_refused
 from fusionlab.hlo.ops import op_of
+from fusionlab.hlo.sandbox.validation import why_not_studied, why_refused, why_text_refused
 from fusionlab.own_process import limit_memory
 
 HEADER = struct.Struct("<BQ")
