@@ -8,7 +8,7 @@ from pathlib import Path
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
 from fusionlab.passes.contract import Pass
-from fusionlab.passes.own_passes import with_whole_path
+from fusionlab.passes.plugins import with_whole_path
 
 MODULE = "reduced.mlir"
 

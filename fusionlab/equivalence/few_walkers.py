@@ -105,7 +105,7 @@ class _Alike:
     def batched(self, node: Node) -> bool:
         """Linear algebra on matrices, or on vectors of them: no axis of these counts walkers."""
         first = node.operands[0]
-        inner = 1 if "permutation" in str(node.attributes.get("call_target_name")) else 2
+        inner = 1 if "permutation" in node.call_target else 2
         return len(first.type.shape) > inner and all(
             self.axes.get(value) == 0 for value in (*node.operands, *node.results) if value.type.shape
         )

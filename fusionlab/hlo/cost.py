@@ -83,7 +83,7 @@ def node_cost(node: Node, loop: Loop | None = None) -> Cost:
     except ValueError:  # a token, tuple or dynamic shape
         moved, flops = 0, None
     if flops is None:
-        return Cost(bytes=moved, unmodelled={_label(node): 1})
+        return Cost(bytes=moved, unmodelled={node.label: 1})
     return Cost(flops, flops if node.op.transcendental else 0, moved)
 
 
@@ -118,13 +118,13 @@ def _flops(node: Node) -> int | None:
         case "elements":
             return _elements(node.results[0].type) if any(type_ in FLOATS for type_ in types) else 0
         case "call":
-            return next((rule(node) for part, rule in _CALL_RULES.items() if part in _target(node)), None)
+            return next((rule(node) for part, rule in _CALL_RULES.items() if part in node.call_target), None)
         case rule:
             return _RULES[rule](node)
 
 
 def _bytes(node: Node) -> int:
-    if node.op.free or (node.op is ops.CUSTOM_CALL and _target(node) == "Sharding"):
+    if node.op.free or node.call_target == "Sharding":
         return 0
     results = sum(size_bytes(value.type) for value in node.results)
     if node.op.partial:
@@ -206,11 +206,3 @@ _CALL_RULES: dict[str, Callable[[Node], int]] = {
 
 def _elements(type_: TensorType) -> int:
     return math.prod(type_.shape)
-
-
-def _target(node: Node) -> str:
-    return str(node.attributes["call_target_name"].value)
-
-
-def _label(node: Node) -> str:
-    return f"custom call @{_target(node)}" if node.op is ops.CUSTOM_CALL else node.name

@@ -80,7 +80,7 @@ _FUSION_ORDER = (
 def family(node: Node) -> str:
     """The family of one operation of a Program."""
     if node.op is ops.CUSTOM_CALL:
-        return _family_of_target(str(node.attributes["call_target_name"].value))
+        return _family_of_target(node.call_target)
     return node.op.family
 
 

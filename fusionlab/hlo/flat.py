@@ -77,6 +77,17 @@ class Node:
         """Its row of the op table."""
         return op_of(self.name)
 
+    @property
+    def call_target(self) -> str:
+        """The target of a ``stablehlo.custom_call``; "" of other ops."""
+        target = self.attributes.get("call_target_name")
+        return "" if target is None else str(target.value)
+
+    @property
+    def label(self) -> str:
+        """The op in a message: ``custom call @target``, or its name."""
+        return f"custom call @{self.call_target}" if self.call_target else self.name
+
     @cached_property
     def scope(self) -> str:
         """The JAX name stack, call sites first: ``jit(f)/vmap()/while/body/jvp(stage_b)/dot_general``."""

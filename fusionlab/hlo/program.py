@@ -93,6 +93,11 @@ class Program:
         bytecode = Path(path).read_bytes()
         return Program(Path(path).stem, bytecode, platform_of(_parsed(bytecode)), str(path))
 
+    def rewritten(self, module: ir.Module) -> Program:
+        """``module``, an edit of this program; one of no platform may have one now."""
+        platform = None if self.platform == "any" else self.platform
+        return Program.from_module(module, name=self.name, provenance=self.provenance, platform=platform)
+
     def parse(self) -> ir.Module:
         """A fresh copy of the module in a fresh context (``module.context``)."""
         return _parsed(self.bytecode)

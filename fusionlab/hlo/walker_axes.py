@@ -244,7 +244,7 @@ def _branches(node: Node) -> Pairs:
 def _leading(node: Node) -> Pairs:
     """Batched linear algebra and library calls: leading axes of equal extent are batch axes, up to the last two."""
     first = node.operands[0]
-    batch = max(len(first.type.shape) - (1 if "permutation" in str(node.attributes.get("call_target_name")) else 2), 0)
+    batch = max(len(first.type.shape) - (1 if "permutation" in node.call_target else 2), 0)
     for value in (*node.operands[1:], *node.results):
         shape = value.type.shape
         for axis in range(min(batch, len(shape))):

@@ -27,7 +27,7 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, loop_marks, require_reduction, rewrite_loops
+from fusionlab.passes.rewriting import Refusal, Rewrite, Site, loop_marks, require_reduction, rewrite_loops
 
 CHUNK_MARK = "fusionlab_chunk"
 """Frontend attribute of a loop that this pass made, holding its chunk: such a loop is not batched again."""

@@ -32,8 +32,8 @@ from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.views import View
-from fusionlab.passes.block_rewrite import inline_in_blocks
 from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.rewriting import inline_in_blocks
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,10 @@ from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.views import View
-from fusionlab.passes.batched_contractions import batched_axes
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
-from fusionlab.passes.op_rewrite import changed
-from fusionlab.passes.own_kernels import no_kernels
+from fusionlab.passes.contract_in_fusions import batched_axes
+from fusionlab.passes.kernel_support import no_kernels
+from fusionlab.passes.rewriting import Refusal, changed, functions_of_others
 from fusionlab.passes.sums_of_products import Contraction, as_one, parts_of, sums_with
 
 

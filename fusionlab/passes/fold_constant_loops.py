@@ -31,7 +31,7 @@ from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, rewrite_loops
+from fusionlab.passes.rewriting import Refusal, Rewrite, Site, rewrite_loops
 
 _MOST_NODES = 10_000
 

@@ -29,7 +29,7 @@ from fusionlab.hlo.invariants import constants_of, invariant_nodes, only_makes_d
 from fusionlab.hlo.loops import Invariant, Loop
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, describe, loop_marks, rewrite_loops
+from fusionlab.passes.rewriting import Refusal, Rewrite, Site, loop_marks, rewrite_loops
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _decide(site: Site) -> Rewrite:
         raise Refusal("unprofitable", "nothing that a trip computes is invariant")
     opaque = [node for region in loop.node.regions for node in unsupported_nodes(region)]
     if opaque:
-        raise Refusal("unsupported", f"{describe(opaque[0])} in the loop cannot be raised")
+        raise Refusal("unsupported", f"{opaque[0].label} in the loop cannot be raised")
     return Rewrite(
         _hoisted_loop(site, hoisted),
         what=f"{len(hoisted)} invariant ops hoisted out of the loop",

@@ -26,7 +26,6 @@ from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Resu
 from fusionlab.passes.laplacian_entry import NotInParts, RewrittenEntry
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_search import Findings
-from fusionlab.passes.loop_rewrite import describe
 from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, sum_of_loop, sums_without_loop
 
@@ -115,7 +114,7 @@ class _Attempt:
     def _rewritten(self, question: DirectionSum) -> tuple[Program, Applied]:
         effect = next((node for node in self.flat.walk() if not node.regions and has_effect(node)), None)
         if effect is not None:
-            raise NoLaplacian(f"{describe(effect)} has an effect, which a rebuilt entry would not have")
+            raise NoLaplacian(f"{effect.label} has an effect, which a rebuilt entry would not have")
         program, by = self.program, self.by
         found = self.findings.find(question, program.digest)
         origins: dict[int, Node] = {}

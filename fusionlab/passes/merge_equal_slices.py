@@ -34,9 +34,9 @@ from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
-from fusionlab.passes.block_rewrite import Change, inline_in_blocks
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.lanes import ELEMENTWISE, Lanes, Part, invariant_arguments, part_of, seeds
+from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 
 @dataclass(frozen=True)

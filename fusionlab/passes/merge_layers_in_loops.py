@@ -32,9 +32,8 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import functions_of_others
-from fusionlab.passes.op_rewrite import changed
+from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.rewriting import changed, functions_of_others
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class MergeLayersInLoops(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Merge in every loop; see the module's docstring."""
-        platform = setting.platform if program.platform == "any" else program.platform
+        platform = setting.platform_of(program)
         module = program.parse()
         flat = flatten(module)
         loops = list(_loop_bodies(flat))
@@ -55,11 +54,9 @@ class MergeLayersInLoops(Pass):
             rewritten[layers[0].scope.rpartition("/")[0]] += len(layers)
             operands = [operations[0].operands[0], *(operation.operands[1] for operation in operations)]
             inline(operations, _merged(layers), operands, platform=platform)
-        refusals: list[Event] = []
-        if not rewritten:
-            reason = "no loop applies several layers to one value" if loops else "there is no loop in the program"
-            refusals.append(Declined(self.name, "unprofitable", reason, ""))
-        return changed(program, module, self, rewritten, "layers were merged with others of the same input", refusals)
+        what = "layers were merged with others of the same input"
+        otherwise = "no loop applies several layers to one value" if loops else "there is no loop in the program"
+        return changed(program, module, self, rewritten, what, otherwise=otherwise)
 
 
 def _loop_bodies(region: Region) -> Iterator[Region]:

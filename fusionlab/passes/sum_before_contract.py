@@ -32,9 +32,9 @@ from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
-from fusionlab.passes.block_rewrite import Change, inline_in_blocks
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.contract_before_broadcast import contracted_axis
+from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 
 @dataclass(frozen=True)

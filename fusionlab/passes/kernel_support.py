@@ -11,7 +11,7 @@ from fusionlab.passes.contract import Declined, Setting
 
 def no_kernels(pass_name: str, program: Program, module: ir.Module, setting: Setting) -> Declined | None:
     """Why ``program``, parsed as ``module``, can have no kernels for Triton; None if it can."""
-    platform = setting.platform if program.platform == "any" else program.platform
+    platform = setting.platform_of(program)
     reason = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
     if reason is None and is_sharded(module):
         reason = "the program is sharded: a kernel would need all of its operands on every device"
