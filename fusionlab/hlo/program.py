@@ -93,11 +93,6 @@ class Program:
         bytecode = Path(path).read_bytes()
         return Program(Path(path).stem, bytecode, platform_of(_parsed(bytecode)), str(path))
 
-    def rewritten(self, module: ir.Module) -> Program:
-        """``module``, an edit of this program; one of no platform may have one now."""
-        platform = None if self.platform == "any" else self.platform
-        return Program.from_module(module, name=self.name, provenance=self.provenance, platform=platform)
-
     def parse(self) -> ir.Module:
         """A fresh copy of the module in a fresh context (``module.context``)."""
         return _parsed(self.bytecode)
@@ -133,6 +128,12 @@ class Program:
     def ops(self) -> int:
         """Number of StableHLO and CHLO operations, in all functions and regions."""
         return operations_in(self.parse())
+
+
+def rewritten(program: Program, module: ir.Module) -> Program:
+    """``module``, an edit of ``program``, as a Program; one of no platform may have one now."""
+    platform = None if program.platform == "any" else program.platform
+    return Program.from_module(module, name=program.name, provenance=program.provenance, platform=platform)
 
 
 def bytecode_of(module: ir.Module) -> bytes:

@@ -112,9 +112,10 @@ class Setting:
     platform: str = "cpu"
     figures: Callable[[Program], Figures] | None = None
 
-    def platform_of(self, program: Program) -> str:
-        """What is put into ``program`` is lowered for this platform."""
-        return self.platform if program.platform == "any" else program.platform
+
+def platform_for(program: Program, setting: Setting) -> str:
+    """The platform that what is put into ``program`` is lowered for."""
+    return setting.platform if program.platform == "any" else program.platform
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.contract import Pass, Result, Setting, platform_for
 from fusionlab.passes.rewriting import changed, functions_of_others
 
 
@@ -44,7 +44,7 @@ class MergeLayersInLoops(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Merge in every loop; see the module's docstring."""
-        platform = setting.platform_of(program)
+        platform = platform_for(program, setting)
         module = program.parse()
         flat = flatten(module)
         loops = list(_loop_bodies(flat))

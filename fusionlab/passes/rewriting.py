@@ -25,8 +25,8 @@ from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, free_values, twins_of
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.ops import OpDef
-from fusionlab.hlo.program import Program, public_function, public_functions
-from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
+from fusionlab.hlo.program import Program, public_function, public_functions, rewritten
+from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, platform_for, verify
 
 _MOST_SWEEPS = 200
 
@@ -74,7 +74,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
 
     What is spliced into a program of platform ``any`` is lowered for the setting's platform.
     """
-    platform = setting.platform_of(program)
+    platform = platform_for(program, setting)
     applied: list[Event] = []
     made: set[str] = set()
     for _ in range(_MOST_SWEEPS):
@@ -90,7 +90,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
         made.add(symbol)
         verify(module, pass_name)
         drop_dead_functions(module)
-        program = program.rewritten(module)
+        program = rewritten(program, module)
     raise AssertionError(f"pass {pass_name} did not come to rest after {_MOST_SWEEPS} rewrites")
 
 
@@ -251,7 +251,7 @@ def rewrite_ops(
 
     ``what`` completes the event "3 ``what``". Operations of other public functions are left alone.
     """
-    platform = setting.platform_of(program)
+    platform = platform_for(program, setting)
     module = program.parse()
     flat = flatten(module)
     decide = make_decide(flat)
@@ -260,7 +260,7 @@ def rewrite_ops(
     for node in flat.walk():
         if node.op is op:
             found.setdefault(node.operation, []).append(node)
-    rewritten: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     refused: dict[tuple[Kind, str], list[str]] = {}
     decided: list[tuple[Any, str, OpRewrite]] = []  # all before the first is carried out, which erases what others read
     for operation, nodes in found.items():
@@ -273,37 +273,35 @@ def rewrite_ops(
         operands = list(operation.operands)
         inline([operation], rewrite.function, [operands[at] for at in rewrite.reads], platform=platform)
         drop_dead(operands)
-        rewritten[place] += 1
+        counts[place] += 1
     refusals = [
         Declined(pass_.name, kind, f"{len(places)} of {len(found)} {op.mnemonic}: {reason}", places[0])
         for (kind, reason), places in refused.items()
     ]
     otherwise = "" if found else f"there is no {op.mnemonic} in the program"
-    return changed(program, module, pass_, rewritten, what, refusals, otherwise)
+    return changed(program, module, pass_, counts, what, refusals, otherwise)
 
 
 def changed(
     program: Program,
     module: Any,
     pass_: Pass,
-    rewritten: Counter[str],
+    counts: Counter[str],
     what: str,
     refusals: Iterable[Event] = (),
     otherwise: str = "",
 ) -> Result:
-    """The epilogue of a walk over ``module``: ``rewritten`` counts what was done by place ("3 ``what``").
+    """The epilogue of a walk over ``module``: ``counts`` are how often it was done, by place ("3 ``what``").
 
     ``otherwise`` says why nothing was, where nothing was.
     """
-    events: list[Event] = [
-        Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in rewritten.items()
-    ]
+    events: list[Event] = [Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in counts.items()]
     events += refusals
-    if not rewritten:
+    if not counts:
         none = [Declined(pass_.name, "unprofitable", otherwise, "")] if otherwise else []
         return Result(program, (*events, *none))
     verify(module, pass_.name)
-    return Result(program.rewritten(module), tuple(events))
+    return Result(rewritten(program, module), tuple(events))
 
 
 def _agreed(rewrites: Sequence[OpRewrite], node: Node, shared: set[str]) -> OpRewrite:
@@ -332,23 +330,23 @@ def inline_in_blocks(
 
     ``what`` completes the event "3 ``what``"; ``there_is``, "there is no ... in the program".
     """
-    platform = setting.platform_of(program)
+    platform = platform_for(program, setting)
     module = program.parse()
     kept = functions_of_others(module)
-    rewritten: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for function in (op for op in module.body.operations if op.operation.name == "func.func"):
         if function.name.value in kept:
             continue
         for look in blocks_to_change(function, module):
             while (found := _first(look(), change)) is not None:
                 nodes, replacement, operands = found
-                rewritten[nodes[0].scope.rpartition("/")[0]] += 1
+                counts[nodes[0].scope.rpartition("/")[0]] += 1
                 gone = set(nodes)
                 read = [v.handle for node in nodes for v in node.operands if v.producer not in gone]
                 handles = [value.handle for value in operands]
                 inline([node.operation for node in nodes], replacement, handles, platform=platform)
                 drop_dead([*dict.fromkeys(read)])
-    return changed(program, module, pass_, rewritten, what, otherwise=f"there is no {there_is} in the program")
+    return changed(program, module, pass_, counts, what, otherwise=f"there is no {there_is} in the program")
 
 
 def _first(block: Block, change: Callable[[Block, Node], Change | None]) -> Change | None:
