@@ -24,7 +24,7 @@ from jax.experimental.pallas import triton
 
 from fusionlab.codegen.triton_tiles import padded, places
 from fusionlab.hlo.flat import Value
-from fusionlab.hlo.views import Axis, count
+from fusionlab.hlo.strided import Axis, count
 
 _TILE = 64
 _TERMS = 32

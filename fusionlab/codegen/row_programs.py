@@ -2,7 +2,7 @@
 
 A value ``[..., features]`` has as many rows as its leading axes have elements. A layer contracts the features with a
 matrix; elementwise ops keep rows and features; nothing mixes rows. What a row program reads from outside are views of
-arrays (``fusionlab.hlo.views``), matrices, and numbers.
+arrays (``fusionlab.hlo.strided``), matrices, and numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.element_types import WIDE_FLOATS
 from fusionlab.hlo.flat import Node, Value
-from fusionlab.hlo.views import View
+from fusionlab.hlo.strided import StridedView
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Layer:
     """One contraction: ``parts`` of its input, side by side, each with its first column; ``weights`` ``[K, N]``."""
 
     parts: tuple[tuple[Value, int], ...]
-    weights: View
+    weights: StridedView
     inputs: int
     outputs: int
 
@@ -43,7 +43,7 @@ class RowProgram:
     steps: list[Node] = field(default_factory=list)
     absorbed: list[Node] = field(default_factory=list)
     layers: dict[Node, Layer] = field(default_factory=dict)
-    loads: dict[Value, View] = field(default_factory=dict)
+    loads: dict[Value, StridedView] = field(default_factory=dict)
     numbers: dict[Value, float] = field(default_factory=dict)
 
     @property
@@ -100,9 +100,9 @@ def layer_of(node: Node, widest: int) -> Layer | None:
     if len(matrix.type.shape) != 2 or len(shape) < 2 or not all(is_number(v) for v in (*node.operands, *node.results)):
         return None
     (contracted,) = numbers.rhs_contracting_dimensions
-    view = View.of(matrix)
+    view = StridedView.of(matrix)
     if contracted == 1:
-        view = View(view.base, view.shape[::-1], view.strides[::-1], view.offset)
+        view = StridedView(view.base, view.shape[::-1], view.strides[::-1], view.offset)
     inputs, outputs = view.shape
     if outputs > widest or min(inputs, outputs) == 1:  # XLA makes a product and a sum of a matrix times a vector
         return None
@@ -169,7 +169,7 @@ def plan(
                 need(operand)
             program.absorbed.append(node)
         else:
-            program.loads[value] = View.of(value)
+            program.loads[value] = StridedView.of(value)
 
     for member in members:
         layer = layer_of(member, widest)
@@ -208,5 +208,5 @@ def _inputs(node: Node) -> list[Value]:
 
 def _is_cheap(node: Node) -> bool:
     """Whether to compute it again reads no more than to load it."""
-    read = {View.of(value).base for value in node.operands if number_of(value) is None}
+    read = {StridedView.of(value).base for value in node.operands if number_of(value) is None}
     return len(read) <= 1

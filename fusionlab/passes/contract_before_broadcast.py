@@ -31,7 +31,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.views import View
+from fusionlab.hlo.strided import StridedView
 from fusionlab.passes.contract import Pass, Result, Setting
 from fusionlab.passes.rewriting import inline_in_blocks
 
@@ -96,7 +96,7 @@ def contracted_axis(node: Node) -> int | None:
 
 def _shared_axes(part: Value) -> tuple[int, ...]:
     """The axes of rows along which ``part`` repeats itself."""
-    view = View.of(part)
+    view = StridedView.of(part)
     axes = range(len(view.shape) - 1)
     return tuple(axis for axis in axes if view.strides[axis] == 0 and view.shape[axis] > 1)
 

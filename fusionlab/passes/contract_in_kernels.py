@@ -38,7 +38,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.views import View
+from fusionlab.hlo.strided import StridedView
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.contract_in_fusions import batched_axes
 from fusionlab.passes.kernel_support import no_kernels
@@ -131,7 +131,7 @@ class ContractInKernels(Pass):
         axes = batched_axes(node)
         if isinstance(axes, Refusal):
             return axes
-        arrays = [*node.results, *(View.of(value).base for value in node.operands)]
+        arrays = [*node.results, *(StridedView.of(value).base for value in node.operands)]
         if not all(0 < math.prod(array.type.shape) < 1 << 31 for array in arrays):
             return Refusal("unsupported", "it has no elements, or 2^31 and more")
         if min(axes.extents) == 1:

@@ -16,7 +16,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value
-from fusionlab.hlo.views import Axis, View, count, row_major, run_on
+from fusionlab.hlo.strided import Axis, StridedView, count, row_major, run_on
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64
@@ -40,7 +40,7 @@ class Contraction:
     def of(node: Node, order: Sequence[int]) -> Contraction:
         """``order`` says which axis of the node's result each axis of the value is."""
         axes = Axes.of(node)
-        left, right = (View.of(value) for value in node.operands)
+        left, right = (StridedView.of(value) for value in node.operands)
         each: list[tuple[_Kind, tuple[int, int]]] = [
             ("batch", (left.strides[ours], right.strides[theirs])) for ours, theirs in axes.batch
         ]

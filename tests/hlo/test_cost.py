@@ -83,7 +83,14 @@ def test_unknown_is_listed_and_not_free():
     assert cost.unmodelled == {"stablehlo.while with unknown trips": 1}
     assert cost.flops >= 32 * 48  # one trip at least
     assert program_cost(as_program(jnp.fft.fft, X)).unmodelled.keys() & {"stablehlo.fft"}
-    assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, jnp.ones(3, "complex64"))).unmodelled
+
+
+def test_moving_complex_numbers_costs_no_flops_and_arithmetic_on_them_is_unmodelled():
+    z, i = jnp.ones((3, 2), "complex64"), jnp.array([2, 0])
+    moved = program_cost(as_program(lambda z, i: (z[i], jax.lax.dynamic_slice_in_dim(z, i[0], 1)), z, i))
+    assert moved.flops == 0
+    assert not moved.unmodelled
+    assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, z)).unmodelled
 
 
 def test_an_opaque_call_is_named():

@@ -122,3 +122,18 @@ def test_a_function_without_operations_can_be_looked_at(program_of_text):
     gc.collect()
     assert flat.arguments[0].type.shape == (4,)
     assert flat.returns == flat.arguments
+
+
+@pytest.mark.parametrize("dtype", ["ui8", "ui16", "ui64", "i8", "i64"])
+def test_integers_of_every_width_fold_in_their_own_arithmetic(program_of_text, dtype):
+    program = program_of_text(
+        f"func.func public @main() -> tensor<{dtype}> {{\n"
+        f"  %a = stablehlo.constant dense<3> : tensor<{dtype}>\n"
+        f"  %b = stablehlo.constant dense<120> : tensor<{dtype}>\n"
+        f"  %c = stablehlo.multiply %a, %b : tensor<{dtype}>\n"
+        f"  return %c : tensor<{dtype}>\n}}"
+    )
+    flat = flatten(program.parse())
+    found = fold(flat.returns[0])
+    assert found.dtype == {"ui": "u", "i": "i"}[dtype.rstrip("0123456789")] + str(int(dtype.lstrip("ui")) // 8)
+    assert found == 360 % 2 ** int(dtype.lstrip("ui")) - 256 * (dtype == "i8" and 360 % 256 > 127)

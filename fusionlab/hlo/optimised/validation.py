@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import accumulate
 
-from fusionlab.hlo.call_graph import cyclic, too_much
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.hlo.sandbox.validation import cyclic, too_much
 
 _FEWEST_OPERANDS = {
     "bitcast": 1, "cholesky": 1, "copy": 1, "dot": 2, "dynamic-slice": 1, "dynamic-update-slice": 2, "gather": 2,

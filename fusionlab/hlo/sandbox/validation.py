@@ -8,17 +8,32 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.call_graph import cyclic, too_much
+
+MOST_NESTED = 256
+"""Brackets within brackets. What JAX lowers nests about twenty deep."""
+
+# Possessive, so that a constant of 50 MB in one string costs no memory of alternatives to go back to.
+_UNREAD = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*+')
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"([{<")] = 1
+_STEPS[list(b")]}>")] = -1
+_PART = 1 << 20
 
 MOST_REGIONS = 64
 """Regions within regions; beyond it XLA or Python end the process. What JAX lowers has under ten."""
+
+MOST_CALLS = 200
+MOST_OPERATIONS = 5_000_000
+"""Calls within calls, operations once calls are inlined: beyond these, XLA or Python end the process. What JAX lowers
+has under ten of the first."""
 
 _DIALECTS = ("stablehlo", "chlo", "mhlo", "sdy")
 _OPERATIONS = ("builtin.module", "func.func", "func.call", "func.return")
@@ -102,17 +117,6 @@ def _depth(operation: Any) -> int:
     return depth
 
 
-MOST_NESTED = 256
-"""Brackets within brackets. What JAX lowers nests about twenty deep."""
-
-# Possessive, so that a constant of 50 MB in one string costs no memory of alternatives to go back to.
-_UNREAD = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*+')
-_STEPS = np.zeros(256, np.int8)
-_STEPS[list(b"([{<")] = 1
-_STEPS[list(b")]}>")] = -1
-_PART = 1 << 20
-
-
 def why_text_refused(content: bytes) -> str | None:
     """What is wrong with ``content`` as MLIR text, in words; None where the parser may see it. Linear in its size."""
     if (at := content.find(b"\0")) >= 0:
@@ -126,4 +130,28 @@ def why_text_refused(content: bytes) -> str | None:
         if int(depths.max()) > MOST_NESTED:
             return f"brackets nest deeper than {MOST_NESTED}"
         depth = int(depths[-1])
+    return None
+
+
+def cyclic(calls: Mapping[str, Mapping[str, int]]) -> str | None:
+    """A function that reaches itself by ``calls``, from each function how often it calls which."""
+    try:
+        TopologicalSorter(calls).prepare()
+    except CycleError as error:
+        return str(error.args[1][0])
+    return None
+
+
+def too_much(sizes: Mapping[str, int], calls: Mapping[str, Mapping[str, int]]) -> str | None:
+    """Where calls nest too deeply, or are too many operations once inlined (each of forty functions calling the next
+    one twice makes 2^40), in words; ``sizes`` are operations of each function, and ``calls`` have no cycle."""
+    inlined: dict[str, int] = {}
+    depths: dict[str, int] = {}
+    for name in TopologicalSorter(calls).static_order():
+        inlined[name] = sizes[name] + sum(count * inlined[callee] for callee, count in calls[name].items())
+        depths[name] = 1 + max((depths[callee] for callee in calls[name]), default=0)
+        if depths[name] > MOST_CALLS:
+            return f"calls nest deeper than {MOST_CALLS} in {name}"
+        if inlined[name] > MOST_OPERATIONS:
+            return f"{name} with its calls inlined has over {MOST_OPERATIONS:,} operations"
     return None
