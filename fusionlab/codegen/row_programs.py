@@ -97,7 +97,11 @@ def layer_of(node: Node, widest: int) -> Layer | None:
     shape = value.type.shape
     if list(numbers.lhs_batching_dimensions) or list(numbers.lhs_contracting_dimensions) != [len(shape) - 1]:
         return None
-    if len(matrix.type.shape) != 2 or len(shape) < 2 or not all(is_number(v) for v in (*node.operands, *node.results)):
+    if (
+        len(matrix.type.shape) != 2
+        or len(shape) < 2
+        or not all(v.dtype in WIDE_FLOATS for v in (*node.operands, *node.results))
+    ):
         return None
     (contracted,) = numbers.rhs_contracting_dimensions
     view = StridedView.of(matrix)
@@ -120,14 +124,6 @@ def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
     for part in node.operands:
         yield from _parts(part, first)
         first += features(part)
-
-
-def is_number(value: Value) -> bool:
-    """Whether it holds float32 or float64."""
-    try:
-        return value.type.dtype in WIDE_FLOATS
-    except ValueError:
-        return False
 
 
 def is_elementwise(node: Node, count: int) -> bool:

@@ -30,7 +30,10 @@ def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
     """
     marks = [_marks(function) for function in functions]
     places = [
-        [(position, _shape(value), found.get(value)) for position, value in enumerate(function.arguments)]
+        [
+            (position, value.type.shape if value.is_array else None, found.get(value))
+            for position, value in enumerate(function.arguments)
+        ]
         for function, found in zip(functions, marks, strict=True)
     ]
     if not all(marks) or any(other != places[0] for other in places):
@@ -56,7 +59,7 @@ def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
 
 def _marks(function: FlatFunction) -> Marks:
     """The axis of walkers of every value that has one; empty where walkers are not known to be treated alike."""
-    shapes = [_shape(value) for value in function.returns]
+    shapes = [value.type.shape if value.is_array else None for value in function.returns]
     if not shapes or not all(shapes) or len({shape[0] for shape in shapes if shape}) != 1:
         return {}
     marks = walker_axes(function, [(value, 0) for value in function.returns])
@@ -65,14 +68,6 @@ def _marks(function: FlatFunction) -> Marks:
         return {}
     alike = _Alike({value: min(axes) for value, axes in marks.items()})
     return marks if all(map(alike.keeps, function.walk())) else {}
-
-
-def _shape(value: Value) -> tuple[int, ...] | None:
-    """None for tokens, tuples and dynamic shapes."""
-    try:
-        return value.type.shape
-    except ValueError:
-        return None
 
 
 class _Alike:

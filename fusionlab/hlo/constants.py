@@ -106,12 +106,9 @@ def taken_branch(node: Node) -> Region | None:
 def _needed(value: Value) -> tuple[Value, ...] | None:
     """The values that ``value`` is computed from; None when it cannot be folded whatever they are."""
     node = value.producer
-    if node is None or len(node.results) != 1:
+    if node is None or len(node.results) != 1 or not value.is_array:
         return None
-    try:
-        type_ = value.type
-    except ValueError:
-        return None
+    type_ = value.type
     if int(np.prod(type_.shape)) > _MOST_ELEMENTS:
         return None
     if node.op is ops.CONSTANT:

@@ -44,12 +44,22 @@ class Value:
         return TensorType.of(self.handle.type)
 
     @property
-    def type_text(self) -> str:
-        """The same as text; MLIR's own of tokens, tuples and dynamic shapes."""
+    def is_array(self) -> bool:
+        """False for tokens, tuples and dynamic shapes."""
         try:
-            return str(self.type)
+            return bool(self.type)
         except ValueError:
-            return str(self.handle.type)
+            return False
+
+    @property
+    def dtype(self) -> str:
+        """Element type; "" of what is no array."""
+        return self.type.dtype if self.is_array else ""
+
+    @property
+    def type_text(self) -> str:
+        """The type as text; MLIR's own of what is no array."""
+        return str(self.type if self.is_array else self.handle.type)
 
     def __repr__(self) -> str:
         return f"%{self.id}"

@@ -140,11 +140,12 @@ def wrapped(number: int, dtype: str) -> np.ndarray:
 def _counter(node: Node, index: int, constants: dict[Value, np.ndarray]) -> Counter | None:
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
-    try:
-        scalar_integer = argument.type.shape == () and argument.type.dtype in INTEGERS
-    except ValueError:
-        return None
-    if not scalar_integer or back.producer is None or back.producer.op not in (ops.ADD, ops.SUBTRACT):
+    if (
+        argument.dtype not in INTEGERS
+        or argument.type.shape
+        or back.producer is None
+        or back.producer.op not in (ops.ADD, ops.SUBTRACT)
+    ):
         return None
     left, right = back.producer.operands
     down = back.producer.op is ops.SUBTRACT
@@ -188,7 +189,7 @@ def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) ->
     argument, back = body.arguments[index], body.returns[index]
     if back not in dependent:
         return Recurrent("its value is replaced in every trip (only the last trip's survives)")
-    if not _is_tensor(argument):
+    if not argument.is_array:
         return Recurrent("it is not a tensor")
     if argument.type.dtype in (*FLOATS, *COMPLEX):
         terms = _terms(argument, back, dependent)
@@ -198,13 +199,6 @@ def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) ->
     if stacked is not None:
         return stacked
     return Recurrent("its next value depends on carried values in another way than adding to it")
-
-
-def _is_tensor(value: Value) -> bool:
-    try:
-        return bool(value.type)
-    except ValueError:  # a token or a tuple
-        return False
 
 
 def _terms(argument: Value, back: Value, dependent: set[Value]) -> list[tuple[int, Value]] | None:

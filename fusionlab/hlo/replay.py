@@ -104,7 +104,7 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
     varying = reached(body, counters)
     accumulated = [value for role in loop.roles for value in _accumulated(role)]
     seeds, other_slices = find_seeds(body, varying, origins)
-    floats = [value for value in accumulated if _dtype(value) in FLOATS]
+    floats = [value for value in accumulated if value.dtype in FLOATS]
     seed = next((s for s in seeds if not reached(body, s.node.results).isdisjoint(floats)), None)
     residuals, shared = _read_unchanged(loop, function)
     return Replay(
@@ -172,18 +172,11 @@ def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tu
 def _computes(node: Node) -> bool:
     if family(node) not in _ARITHMETIC or node.op in _NO_ARITHMETIC:
         return False
-    return any(_dtype(value) in FLOATS for value in node.results)
+    return any(value.dtype in FLOATS for value in node.results)
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return shape[:axis] + shape[axis + 1 :]
-
-
-def _dtype(value: Value) -> str:
-    try:
-        return value.type.dtype
-    except ValueError:
-        return ""
 
 
 def _sizes(values: Iterable[Value]) -> int:

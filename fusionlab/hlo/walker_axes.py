@@ -54,7 +54,7 @@ def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Nod
     links: dict[Axis, list[Axis]] = {}
     reshapes: dict[Value, list[Node]] = {}
     for node in region.walk():
-        if any(not _is_array(value) for value in (*node.operands, *node.results)):
+        if not all(value.is_array for value in (*node.operands, *node.results)):
             continue
         if node.op.axes == "reshape":
             for value in (*node.operands, *node.results):
@@ -64,13 +64,6 @@ def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Nod
             links.setdefault(first, []).append(second)
             links.setdefault(second, []).append(first)
     return links, reshapes
-
-
-def _is_array(value: Value) -> bool:
-    try:
-        return value.type is not None
-    except ValueError:
-        return False
 
 
 Pairs = Iterator[tuple[Axis, Axis]]
@@ -254,7 +247,7 @@ def _leading(node: Node) -> Pairs:
 
 def _identical(value: Value, others: Iterable[Value]) -> Pairs:
     for other in others:
-        if _is_array(value) and _is_array(other):
+        if value.is_array and other.is_array:
             for axis in range(len(value.type.shape)):
                 yield (value, axis), (other, axis)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.directions import identity_extent
+from fusionlab.hlo.element_types import WIDE_FLOATS
 from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.program import TensorType
@@ -127,7 +128,4 @@ def sums_without_loop(flat: FlatFunction) -> Iterator[DirectionSum]:
 
 def is_float(value: Value) -> bool:
     """Whether it is an array of f32 or f64."""
-    try:
-        return value.type.dtype in ("f32", "f64")
-    except ValueError:
-        return False
+    return value.dtype in WIDE_FLOATS
