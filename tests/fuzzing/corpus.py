@@ -18,7 +18,6 @@ import numpy as np
 from jax._src.export._export import _module_to_bytecode
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from tests.hlo.test_optimized import TEXT
 
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
@@ -26,6 +25,7 @@ from fusionlab.hlo.program import Program
 from tests.codegen.raising_cases import CASES
 from tests.foreign.test_foreign_programs import DONATED, FORMS, SECOND, TUPLE
 from tests.fuzzing.mutations import mutated_bytes, mutated_text
+from tests.hlo.optimised.test_parser import TEXT
 from tests.passes import loop_functions
 
 _MOST_BYTES = 24_000
