@@ -41,8 +41,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.strided import StridedView
 from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.contract_in_fusions import batched_axes
-from fusionlab.passes.kernel_support import no_kernels
-from fusionlab.passes.rewriting import Refusal, changed, functions_of_others
+from fusionlab.passes.rewriting import Refusal, changed, functions_of_others, no_kernels
 from fusionlab.passes.sums_of_products import Contraction, as_one, parts_of, sums_with
 
 

@@ -5,7 +5,7 @@
 - ``inline_in_blocks``: look at a block, replace a few of its ops, look again.
 
 ``changed`` is the epilogue of the last two and of passes that walk by themselves: events by place, and a module that
-verifies.
+verifies. ``no_kernels`` says why a program can have no kernels of a pass's own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.codegen.splice import drop_dead_functions, splice
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
+from fusionlab.hlo.contents import is_sharded
 from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, free_values, twins_of
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.ops import OpDef
@@ -302,6 +303,15 @@ def changed(
         return Result(program, (*events, *none))
     verify(module, pass_.name)
     return Result(rewritten(program, module), tuple(events))
+
+
+def no_kernels(pass_name: str, program: Program, module: ir.Module, setting: Setting) -> Declined | None:
+    """Why ``program``, parsed as ``module``, can have no kernels for Triton; None if it can."""
+    platform = platform_for(program, setting)
+    reason = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
+    if reason is None and is_sharded(module):
+        reason = "the program is sharded: a kernel would need all of its operands on every device"
+    return None if reason is None else Declined(pass_name, "unsupported", reason, "")
 
 
 def _agreed(rewrites: Sequence[OpRewrite], node: Node, shared: set[str]) -> OpRewrite:
