@@ -3,7 +3,7 @@
     %y = dot_general %x, %w; %z = tanh %y   -->   %z = call @kernel(%x, %w)      @kernel { twin = @kernel_twin }
 
 ``@kernel`` holds the kernel; ``@kernel_twin`` the operations that it replaces, as they were. Whoever wants to know what
-the program computes reads the twin (``fusionlab.hlo.flat``): analyses, the equivalence check, other passes.
+the program computes reads the twin (``fusionlab.hlo.view``): analyses, the equivalence check, other passes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from fusionlab.codegen.raising import Raising, raise_nodes
 from fusionlab.codegen.splice import import_lowered
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import TWIN, Node, Value
 from fusionlab.hlo.optimised.kernel_cost import STATED_FLOPS
+from fusionlab.hlo.view import TWIN, Node, Value
 
 
 def outline(

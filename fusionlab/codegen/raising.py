@@ -21,8 +21,8 @@ from fusionlab.codegen.raising_rules.rule import JaxRefusal, RaiseError, Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.element_types import NUMPY
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, constant_array, free_values, reads, view_of
 
 __all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
 
@@ -159,9 +159,9 @@ def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence
     return kept[::-1]
 
 
-def raise_program(program: Program | FlatFunction, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:
+def raise_program(program: Program | FunctionView, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:
     """The whole public function as a JAX callable (flat arguments to a tuple of flat results)."""
-    flat = flatten(program.parse()) if isinstance(program, Program) else program
+    flat = view_of(program.parse()) if isinstance(program, Program) else program
     return raise_nodes(flat.nodes, flat.arguments, flat.returns, raising)
 
 

@@ -24,8 +24,8 @@ from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.codegen.row_programs import Layer, RowProgram, features
 from fusionlab.codegen.triton_tiles import FEWEST, padded, places
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.strided import StridedView
+from fusionlab.hlo.view import Node, Value
 
 _ELEMENTS = 4096
 """Of the widest value of a block: with 128 threads, 32 registers each."""

@@ -16,8 +16,8 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.element_types import WIDE_FLOATS
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.strided import StridedView
+from fusionlab.hlo.view import Node, Value
 
 
 @dataclass(frozen=True)

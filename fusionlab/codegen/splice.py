@@ -20,9 +20,9 @@ from jaxlib.mlir.dialects import func
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.sunk_constants import sink_constants
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import Node, location_name
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import TensorType, bytecode_of
+from fusionlab.hlo.view import Node, location_name
 
 _MARK = re.compile(r"@<(\d+)>@")
 

@@ -25,7 +25,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import software
 from fusionlab.measure.records import read_records
 from fusionlab.output import Own, require_own_folder, write_folder
-from fusionlab.passes.contract import told_faults
+from fusionlab.passes.interface import told_faults
 from fusionlab.report.document.commands import ORIGINAL, commands, rewritten_file
 from fusionlab.report.document.measured import measured_document
 from fusionlab.report.document.whole import Studied, study_document

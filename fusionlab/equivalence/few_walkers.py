@@ -17,13 +17,13 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
 from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
 
 WALKERS = 2
 
 
-def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
+def narrow(functions: Sequence[FunctionView], walkers: int = WALKERS) -> bool:
     """Resize the views, in place, to ``walkers`` walkers; False, and nothing is changed, where one of them may not be.
 
     All of them must have their walkers in the same axes of the same arguments. The module behind a view stays as it is.
@@ -57,7 +57,7 @@ def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
     return True
 
 
-def _marks(function: FlatFunction) -> Marks:
+def _marks(function: FunctionView) -> Marks:
     """The axis of walkers of every value that has one; empty where walkers are not known to be treated alike."""
     shapes = [value.type.shape if value.is_array else None for value in function.returns]
     if not shapes or not all(shapes) or len({shape[0] for shape in shapes if shape}) != 1:

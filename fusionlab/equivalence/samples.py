@@ -17,8 +17,8 @@ from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.element_types import WIDE_FLOATS
-from fusionlab.hlo.flat import constant_array, flatten
 from fusionlab.hlo.program import Program, TensorType
+from fusionlab.hlo.view import constant_array, view_of
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
@@ -168,7 +168,7 @@ def _near_one(array: np.ndarray, nuclei: int) -> np.ndarray:
 
 def _nuclei(program: Program) -> Sequence[Sequence[float]]:
     """Positions of nuclei (bohr) as a program lowered from a model has them; empty where it has none."""
-    for node in flatten(program.parse()).walk():
+    for node in view_of(program.parse()).walk():
         if node.op is ops.CONSTANT:
             type_ = node.results[0].type
             if len(type_.shape) == 2 and type_.shape[0] > 0 and type_.shape[1] == 3 and type_.dtype in WIDE_FLOATS:

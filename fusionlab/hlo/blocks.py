@@ -11,7 +11,7 @@ import networkx as nx
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import TERMINATORS, Node, Value, location_name
+from fusionlab.hlo.view import TERMINATORS, Node, Value, location_name
 
 
 @dataclass(eq=False)

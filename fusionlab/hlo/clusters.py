@@ -22,10 +22,10 @@ from networkx.utils import UnionFind
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, Region, flatten, free_values
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import Attribution, attribute_nodes
+from fusionlab.hlo.view import Node, Region, free_values, view_of
 
 ELIGIBLE = ("elementwise", "layout")
 SOURCES = ("constant",)
@@ -199,7 +199,7 @@ _CONVERSIONS = (
 
 def op_clusters(program: Program) -> list[Cluster]:
     """The clusters of the StableHLO of ``program``, in every region; those that save most bytes first."""
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     attributions = attribute_nodes(flat)
     found: list[Cluster] = []
     pending: list[tuple[Region, str, int]] = [(flat, "main", 1)]

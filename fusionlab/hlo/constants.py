@@ -9,7 +9,7 @@ import numpy as np
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.element_types import INTEGERS, NUMPY, WIDE_FLOATS
-from fusionlab.hlo.flat import Node, Region, Value, constant_array, direction_of
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
 
 _MOST_ELEMENTS = 4096
 

@@ -28,9 +28,9 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.element_types import FLOATS, NUMPY
-from fusionlab.hlo.flat import Node, Region, Value, flatten
 from fusionlab.hlo.loops import Loop, analyse
 from fusionlab.hlo.program import Program, TensorType
+from fusionlab.hlo.view import Node, Region, Value, view_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Cost:
 
 def program_cost(program: Program | Region) -> Cost:
     """The cost of running ``program`` (or the nodes of a region) once, loops multiplied by their trips."""
-    region = flatten(program.parse()) if isinstance(program, Program) else program
+    region = view_of(program.parse()) if isinstance(program, Program) else program
     return sum((node_cost(node) for node in region.nodes), Cost())
 
 

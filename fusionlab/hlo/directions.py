@@ -10,8 +10,8 @@ import numpy as np
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.element_types import FLOATS
-from fusionlab.hlo.flat import Node, Region, Value, constant_array, direction_of
 from fusionlab.hlo.loops import Invariant, Loop
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 FAMILIES = (
     "elementwise",

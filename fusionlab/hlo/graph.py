@@ -16,14 +16,14 @@ import networkx as nx
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import Cost, array_bytes, node_cost
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, flatten, free_values
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import Attribution, attribute_nodes
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, view_of
 
 _REGION_NAMES = {ops.WHILE: ("condition", "body"), ops.IF: ("true", "false")}
 
 
-def graph(program: Program | FlatFunction, region: Region | None = None) -> nx.DiGraph:
+def graph(program: Program | FunctionView, region: Region | None = None) -> nx.DiGraph:
     """The graph of ``program``, or of what ``region`` (one of its regions, for example a loop body) contains.
 
     Node attributes: ``kind`` (``op``, ``argument``, ``return``), ``name`` (``stablehlo.add``), ``type`` (result types,
@@ -36,7 +36,7 @@ def graph(program: Program | FlatFunction, region: Region | None = None) -> nx.D
 
     With ``region``, values from outside of it appear as nodes of kind ``captured``.
     """
-    flat = flatten(program.parse()) if isinstance(program, Program) else program
+    flat = view_of(program.parse()) if isinstance(program, Program) else program
     builder = _Builder(attribute_nodes(flat))
     builder.add_region(flat, flat.name, "", region)
     return builder.graph

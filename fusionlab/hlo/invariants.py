@@ -11,8 +11,8 @@ from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.contents import inner_operations
-from fusionlab.hlo.flat import Node, Value, free_values, reads
 from fusionlab.hlo.loops import Invariant, Loop
+from fusionlab.hlo.view import Node, Value, free_values, reads
 
 
 def invariant_nodes(loop: Loop) -> list[Node]:

@@ -21,8 +21,8 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.contents import inner_operations
 from fusionlab.hlo.element_types import COMPLEX, FLOATS, INTEGERS, NUMPY
-from fusionlab.hlo.flat import Node, Region, Value, location_name, reads
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, Region, Value, location_name, reads
 
 _MOST_TRIPS = 10_000
 

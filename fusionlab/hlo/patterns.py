@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.element_types import FLOATS
-from fusionlab.hlo.flat import Value
+from fusionlab.hlo.view import Value
 
 
 @dataclass(frozen=True)

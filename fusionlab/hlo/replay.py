@@ -17,9 +17,9 @@ from fusionlab.hlo.cost import size_bytes
 from fusionlab.hlo.directions import Seed, find_seeds, origins_of
 from fusionlab.hlo.element_types import FLOATS
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, Region, Value, free_values
 from fusionlab.hlo.invariants import invariant_nodes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops
+from fusionlab.hlo.view import Node, Region, Value, free_values
 
 _ARITHMETIC = ("elementwise", "gemm", "reduction", "triangular-solve", "factorisation")
 _NO_ARITHMETIC = (ops.CONVERT, ops.SELECT, ops.COMPARE)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Hashable, Iterator
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value
 from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.view import FunctionView, Node, Region, Value
 
 
 class ValueNumbers(dict[Value, int]):
@@ -79,7 +79,7 @@ class ValueNumbers(dict[Value, int]):
         )
 
 
-def merge_equal(flat: FlatFunction) -> None:
+def merge_equal(flat: FunctionView) -> None:
     """Let every reader of a value of ``flat`` read the first one of its number; the others' nodes are dropped.
 
     It edits the view, not the module; what regions compute stays where it is. What is computed from nothing but
@@ -107,7 +107,7 @@ def merge_equal(flat: FlatFunction) -> None:
         region.returns = merged(region.returns)
 
 
-def _from_constants(flat: FlatFunction) -> set[Value]:
+def _from_constants(flat: FunctionView) -> set[Value]:
     """Results of the ops of ``flat`` that read nothing but constants; not those of loops and branches."""
     found: set[Value] = set()
     for node in flat.nodes:

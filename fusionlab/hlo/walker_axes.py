@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.hlo.flat import Node, Region, Value
+from fusionlab.hlo.view import Node, Region, Value
 
 Axis = tuple[Value, int]
 Marks = dict[Value, set[int]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fusionlab.errors import unknown
 
 if TYPE_CHECKING:
-    from fusionlab.passes.contract import Pass
+    from fusionlab.passes.interface import Pass
 
 PASSES: dict[str, tuple[str, str]] = {
     "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),

@@ -29,10 +29,10 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.strided import StridedView
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import inline_in_blocks
 
 

@@ -32,9 +32,9 @@ from jax import lax
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.contractions import Axes
-from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import OpRewrite, Refusal, rewrite_ops
 
 

@@ -36,11 +36,11 @@ from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
-from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.strided import StridedView
-from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value, view_of
 from fusionlab.passes.contract_in_fusions import batched_axes
+from fusionlab.passes.interface import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.rewriting import Refusal, changed, functions_of_others, no_kernels
 from fusionlab.passes.sums_of_products import Contraction, as_one, parts_of, sums_with
 
@@ -57,7 +57,7 @@ class ContractInKernels(Pass):
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every contraction that qualifies, wherever it stands."""
         module = program.parse()
-        if not any(node.op is ops.DOT_GENERAL for node in flatten(module).walk()):
+        if not any(node.op is ops.DOT_GENERAL for node in view_of(module).walk()):
             reason = "there is no dot_general in the program"
             return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
         if (barrier := no_kernels(self.name, program, module, setting)) is not None:

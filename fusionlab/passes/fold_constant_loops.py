@@ -27,10 +27,10 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.cost import size_bytes
-from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import Refusal, Rewrite, Site, rewrite_loops
 
 _MOST_NODES = 10_000

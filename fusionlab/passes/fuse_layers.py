@@ -33,7 +33,7 @@ from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.codegen.row_programs import layer_of
 from fusionlab.hlo.blocks import blocks_of, blocks_to_change, run_in_loops
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Declined, Pass, Result, Setting
+from fusionlab.passes.interface import Declined, Pass, Result, Setting
 from fusionlab.passes.rewriting import changed, functions_of_others, no_kernels
 from fusionlab.passes.row_clusters import Limits, find_cluster
 

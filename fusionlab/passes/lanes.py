@@ -16,9 +16,9 @@ from jaxlib.mlir import ir
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.element_types import WIDE_FLOATS
-from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.loops import Invariant, find_loops
 from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.view import Node, Value, view_of
 
 _VIEWS = frozenset({ops.CONVERT, *(op for op in ops.OPS.values() if op.strided)})
 ELEMENTWISE = frozenset({ops.COSINE, ops.POWER, ops.SINE, *(op for op in ops.OPS.values() if op.triton)})
@@ -208,7 +208,7 @@ def invariant_arguments(module: Any) -> set[Any]:
     """
     same: set[Any] = set()
     varying: set[Any] = set()
-    for loop in find_loops(flatten(module)):
+    for loop in find_loops(view_of(module)):
         fixed = {loop.body.arguments[at] for at in loop.indices(Invariant)}
         made = {a for a in loop.body.arguments if a not in fixed} | {v for n in loop.body.walk() for v in n.results}
         for node in loop.body.walk():

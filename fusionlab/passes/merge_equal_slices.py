@@ -31,10 +31,10 @@ from jax import lax
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.lanes import ELEMENTWISE, Lanes, Part, invariant_arguments, part_of, seeds
 from fusionlab.passes.rewriting import Change, inline_in_blocks
 

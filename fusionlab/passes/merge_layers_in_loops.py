@@ -30,9 +30,9 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.codegen.inline import inline
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting, platform_for
+from fusionlab.hlo.view import Node, Region, view_of
+from fusionlab.passes.interface import Pass, Result, Setting, platform_for
 from fusionlab.passes.rewriting import changed, functions_of_others
 
 
@@ -46,7 +46,7 @@ class MergeLayersInLoops(Pass):
         """Merge in every loop; see the module's docstring."""
         platform = platform_for(program, setting)
         module = program.parse()
-        flat = flatten(module)
+        flat = view_of(module)
         loops = list(_loop_bodies(flat))
         rewritten: Counter[str] = Counter()
         for layers in _chosen(loops, functions_of_others(module)):

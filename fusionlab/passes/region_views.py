@@ -11,8 +11,8 @@ from typing import Any
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
 from fusionlab.hlo.invariants import constant_values
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values
 
 
 def enclosing_regions(function: Region, node: Node) -> list[Region]:
@@ -26,7 +26,7 @@ def enclosing_regions(function: Region, node: Node) -> list[Region]:
     raise ValueError(f"{node} is not in the function")
 
 
-def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunction:
+def view_of_region(flat: FunctionView, regions: Sequence[Region]) -> FunctionView:
     """The innermost of ``regions`` as a function of its arguments and of what it captures.
 
     What is constant around it is constant in it: its nodes are part of the view, and what loops carry unchanged of it
@@ -52,7 +52,7 @@ def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunctio
         for inner in node.regions:
             inner.returns = tuple(instead.get(value, value) for value in inner.returns)
     captured = [value for value in free_values(outer) if value not in known]
-    return FlatFunction(
+    return FunctionView(
         arguments=(*outer.arguments, *captured),
         nodes=[*constants, *outer.nodes],
         returns=outer.returns,

@@ -23,11 +23,11 @@ from fusionlab.codegen.splice import drop_dead_functions, splice
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.contents import is_sharded
-from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, free_values, twins_of
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.ops import OpDef
 from fusionlab.hlo.program import Program, public_function, public_functions, rewritten
-from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, platform_for, verify
+from fusionlab.hlo.view import FunctionView, Node, Value, free_values, twins_of, view_of
+from fusionlab.passes.interface import Applied, Declined, Event, Kind, Pass, Result, Setting, platform_for, verify
 
 _MOST_SWEEPS = 200
 
@@ -99,7 +99,7 @@ def _sweep(
     module: ir.Module, platform: str, pass_name: str, decide: Decision
 ) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
     """Rewrite the first loop that allows it, and give the symbol put in its place; refusals with their functions."""
-    flat = flatten(module)
+    flat = view_of(module)
     shared = functions_of_others(module)
     declined = []
     seen: dict[Any, Loop] = {}
@@ -138,7 +138,7 @@ def functions_of_others(module: ir.Module) -> set[str]:
     entry's view), and kernels with their twins."""
     entry = public_function(module)
     others = [f for f in public_functions(module) if f != entry]
-    reached = {node.function for other in others for node in flatten(module, other.name.value).walk()}
+    reached = {node.function for other in others for node in view_of(module, other.name.value).walk()}
     return reached | {other.name.value for other in others} | twins_of(module)
 
 
@@ -243,7 +243,7 @@ def rewrite_ops(
     program: Program,
     pass_: Pass,
     op: OpDef,
-    make_decide: Callable[[FlatFunction], Decide],
+    make_decide: Callable[[FunctionView], Decide],
     setting: Setting,
     *,
     what: str,
@@ -254,7 +254,7 @@ def rewrite_ops(
     """
     platform = platform_for(program, setting)
     module = program.parse()
-    flat = flatten(module)
+    flat = view_of(module)
     decide = make_decide(flat)
     shared = functions_of_others(module)
     found: dict[Any, list[Node]] = {}

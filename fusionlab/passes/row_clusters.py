@@ -15,7 +15,7 @@ from fusionlab.codegen.row_programs import (
 )
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
 _FUSED_BY_XLA = {op for op in ops.OPS.values() if op.triton or op.strided} | {
     ops.CONCATENATE, ops.CONVERT, ops.GATHER, ops.PAD, ops.POWER, ops.REDUCE, ops.REVERSE

@@ -30,9 +30,9 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import Decide, OpRewrite, Refusal, rewrite_ops
 
 
@@ -48,7 +48,7 @@ class ScatterToGather(Pass):
         """Rewrite every scatter that qualifies, wherever it stands."""
         return rewrite_ops(program, self, ops.SCATTER, self._decide_with, setting, what="scatters became gathers")
 
-    def _decide_with(self, flat: FlatFunction) -> Decide:
+    def _decide_with(self, flat: FunctionView) -> Decide:
         carried = _Carried.of(flat)
         return lambda node: self._decide(node, carried)
 
@@ -170,7 +170,7 @@ class _Carried:
     integers: Mapping[Value, np.ndarray]
 
     @staticmethod
-    def of(flat: FlatFunction) -> _Carried:
+    def of(flat: FunctionView) -> _Carried:
         """For all loops of ``flat``, outer ones first."""
         origin: dict[Value, Value] = {}
         integers: dict[Value, np.ndarray] = {}

@@ -30,10 +30,10 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.constants import number_of
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value
 from fusionlab.passes.contract_before_broadcast import contracted_axis
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 

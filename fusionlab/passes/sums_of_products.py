@@ -15,8 +15,8 @@ from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.contractions import Axes
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.strided import Axis, StridedView, count, row_major, run_on
+from fusionlab.hlo.view import Node, Value
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64

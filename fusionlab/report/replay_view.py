@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import networkx as nx
 
 from fusionlab.hlo.cost import Cost, node_cost, program_cost
-from fusionlab.hlo.flat import FlatFunction, Node, flatten
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.loops import Invariant
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
+from fusionlab.hlo.view import FunctionView, Node, view_of
 from fusionlab.report.arrows import GRAPH_ATTRIBUTES, arrow_lines, pen_width, pin, place, polyline
 from fusionlab.report.boxes import Panel, flows, panels
 from fusionlab.report.dot import bytes_text, flops_text, quoted
@@ -35,7 +35,7 @@ def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) 
     Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gives a small picture of
     its stages and says in words why there is nothing to replay.
     """
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     loops = inventory(flat)
     replays = [replay for replay in loops if not replay.blockers]
     if not replays:
@@ -47,7 +47,7 @@ def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) 
 
 class _Picture:
     def __init__(
-        self, name: str, flat: FlatFunction, replay: Replay, replays: int, most_boxes: int, *, expand: bool
+        self, name: str, flat: FunctionView, replay: Replay, replays: int, most_boxes: int, *, expand: bool
     ) -> None:
         self.name, self.replay, self.replays = name, replay, replays
         self.trip = program_cost(replay.loop.body)

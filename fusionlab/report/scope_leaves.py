@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fusionlab.hlo.flat import FlatFunction
 from fusionlab.hlo.graph import graph, nodes_by_id
 from fusionlab.hlo.replay import Replay, inventory
+from fusionlab.hlo.view import FunctionView
 from fusionlab.report.boxes import BOX_FAMILIES, adopt_constants, named_scopes
 from fusionlab.report.drawing import Row
 from fusionlab.report.parts import with_parts
@@ -41,7 +41,7 @@ class ScopeLeaf:
 class ScopeLeaves:
     """The leaves of a program, ``depth`` scopes down, and where they stand among its loops."""
 
-    def __init__(self, flat: FlatFunction, depth: int, *, expand: bool) -> None:
+    def __init__(self, flat: FunctionView, depth: int, *, expand: bool) -> None:
         self.depth = depth
         self.view = graph(flat)
         self.replays = _loops(flat)
@@ -162,7 +162,7 @@ class ScopeLeaves:
         return tuple(sorted(rows, key=lambda row: (-row.bytes, row.family)))
 
 
-def _loops(flat: FlatFunction) -> dict[str, Replay]:
+def _loops(flat: FunctionView) -> dict[str, Replay]:
     """Node id of every loop to what the inventory says of it."""
     known = {replay.loop.node: replay for replay in inventory(flat)}
     return {name: known[node] for name, node in nodes_by_id(flat, flat.name).items() if node in known}

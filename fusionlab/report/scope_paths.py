@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from fusionlab.hlo.flat import Node
 from fusionlab.hlo.stages import Attribution
+from fusionlab.hlo.view import Node
 from fusionlab.report.boxes import scope_path
 from fusionlab.report.parts import parts_of_stage
 

@@ -19,9 +19,9 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.diff.numbering import is_literal
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, reads
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.stages import Attribution, attribute_nodes
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, reads
 from fusionlab.report.scope_paths import Path, Step, scope_steps, with_parts, with_repeats
 
 
@@ -89,7 +89,7 @@ class ScopeTree:
     flows: tuple[Flow, ...]
 
 
-def scope_tree(flat: FlatFunction) -> ScopeTree:
+def scope_tree(flat: FunctionView) -> ScopeTree:
     """The tree of a whole program, private calls inlined."""
     builder = _Builder(flat)
     builder.region(flat, (), 1)
@@ -97,7 +97,7 @@ def scope_tree(flat: FlatFunction) -> ScopeTree:
 
 
 class _Builder:
-    def __init__(self, flat: FlatFunction) -> None:
+    def __init__(self, flat: FunctionView) -> None:
         self._flat = flat
         self._attributions = attribute_nodes(flat)
         self._paths: dict[Node, Path] = {}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from fusionlab.hlo.flat import FlatFunction, flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import FunctionView, view_of
 from fusionlab.report.boxes import Flow
 from fusionlab.report.dot import bytes_text, flops_text
 from fusionlab.report.drawing import Block, Drawing, Group
@@ -25,12 +25,12 @@ def scope_drawing(program: Program, depth: int = 2, *, expand: bool = False) -> 
 
     ``expand`` draws what repeats one by one.
     """
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     return _View(program.name, flat, depth, expand).drawing()
 
 
 class _View:
-    def __init__(self, name: str, flat: FlatFunction, depth: int, expand: bool) -> None:
+    def __init__(self, name: str, flat: FunctionView, depth: int, expand: bool) -> None:
         self.name = name
         self.found = ScopeLeaves(flat, depth, expand=expand)
         self.view, self.replays, self.leaves = self.found.view, self.found.replays, self.found.leaves

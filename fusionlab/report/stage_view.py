@@ -6,9 +6,9 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from fusionlab.hlo.flat import FlatFunction
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.replay import Replay
+from fusionlab.hlo.view import FunctionView
 from fusionlab.report.arrows import GRAPH_ATTRIBUTES, arrow_lines, pin, place
 from fusionlab.report.boxes import Panel, adopt_constants, collect, flows
 from fusionlab.report.dot import bytes_text, flops_text
@@ -19,7 +19,7 @@ _SHOWN_REASONS = 3
 _SMALLEST_FLOW = 0.02
 
 
-def stage_dot(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> str:
+def stage_dot(name: str, flat: FunctionView, loops: Sequence[Replay]) -> str:
     """DOT text: a panel per phase, stage and role of ``flat``'s top level (a loop is one operation of it).
 
     ``loops`` is the inventory of ``flat``; the title says in words what keeps each loop from being a replay.
@@ -27,7 +27,7 @@ def stage_dot(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> str:
     return "\n".join(["digraph stages {", *(f"  {line}" for line in _lines(name, flat, loops)), "}", ""])
 
 
-def _lines(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> Iterator[str]:
+def _lines(name: str, flat: FunctionView, loops: Sequence[Replay]) -> Iterator[str]:
     view = graph(flat)
     top = {node: facts for node, facts in view.nodes(data=True) if facts["kind"] == "op" and not facts["parent"]}
     owners = {node: _scope(facts) for node, facts in top.items()}

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fusionlab.measure.footprint import Footprint
-from fusionlab.passes.contract import Applied, Event
+from fusionlab.passes.interface import Applied, Event
 from fusionlab.report.column_groups import column_groups
 from fusionlab.study import Outcome
 

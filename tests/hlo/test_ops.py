@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import chlo, stablehlo
 from fusionlab.codegen.raising import RULES, raise_program
 from fusionlab.hlo import cost, ops, walker_axes
 from fusionlab.hlo.families import FAMILIES
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,7 +84,7 @@ def raised(name, arity):
             module = ir.Module.parse(f"func.func public @main({arguments}) -> tensor<f64> {{ {body} }}")
         except ir.MLIRError:
             return None
-    return raise_program(flatten(module))
+    return raise_program(view_of(module))
 
 
 def test_derivatives_are_as_the_table_says():

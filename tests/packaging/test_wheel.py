@@ -96,4 +96,4 @@ def test_a_type_checker_sees_the_types(environment):
     (environment / "mypy.ini").write_text(f"[mypy]\nfollow_imports = silent\n{skipped}")
     python = environment / "venv/bin/python"
     said = run(sys.executable, "-m", "mypy", "--python-executable", python, "user.py", cwd=environment)
-    assert 'Revealed type is "tuple[fusionlab.passes.contract.Pass, ...]"' in said.replace("builtins.", "")
+    assert 'Revealed type is "tuple[fusionlab.passes.interface.Pass, ...]"' in said.replace("builtins.", "")

@@ -9,7 +9,7 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.passes import plugins
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, run_pipeline
 
 HEAD = """

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.lowering import lower
+from fusionlab.hlo.view import view_of
 from fusionlab.report.graph_files import model_explorer, node_data, of_all_trips
 from workloads import catalogue
 
@@ -19,7 +19,7 @@ def program():
 
 @pytest.fixture(scope="module")
 def operations(program):
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     return of_all_trips(graph(flat), flat)
 
 

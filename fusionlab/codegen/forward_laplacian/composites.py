@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.hlo.flat import Node, Value, direction_of
 from fusionlab.hlo.patterns import Op, match, number, op
+from fusionlab.hlo.view import Node, Value, direction_of
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from fusionlab.codegen.forward_laplacian.known import Environment
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.element_types import FLOATS
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.view import Node, Value, reads
 
 _DIFFERENTIABLE = (*FLOATS, "complex")
 

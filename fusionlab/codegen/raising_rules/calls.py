@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def call_target(node: Node) -> str:

@@ -16,7 +16,7 @@ from fusionlab.codegen.raising_rules.rule import Rule, in_jax
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import evaluate
 from fusionlab.hlo.element_types import FLOATS
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.view import Node, Value, reads
 
 _MOST_ELEMENTS = 65_536
 _MOST_FLOATS = 4_096

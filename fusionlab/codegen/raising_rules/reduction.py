@@ -11,7 +11,7 @@ from jax import lax
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax, integers
 from fusionlab.hlo import ops
 from fusionlab.hlo.element_types import FLOATS
-from fusionlab.hlo.flat import Node, Region, Value, constant_array, direction_of, keyword
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, keyword
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lax.add,

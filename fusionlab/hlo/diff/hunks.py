@@ -11,8 +11,8 @@ from fusionlab.hlo.diff.lines import Names, line_of, loop_label
 from fusionlab.hlo.diff.matching import Matching, ops_of
 from fusionlab.hlo.diff.numbering import Digests, is_literal
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, Moved, OpLine, Rewired
-from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, Region, view_of
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
 def compare_programs(programs: Sequence[Program]) -> Compared:
     """What changed from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
     modules = [program.parse() for program in programs]
-    before = Digests(flatten(modules[0]))
+    before = Digests(view_of(modules[0]))
     names = Names(before.flat)
     diffs, views = [], [before]
     for program, last, module in zip(programs[1:], programs, modules[1:], strict=False):
-        after = before if program.bytecode == last.bytecode else Digests(flatten(module))
+        after = before if program.bytecode == last.bytecode else Digests(view_of(module))
         diffs.append(_Diff(before, after, names).diff)
         before = after
         views.append(after)

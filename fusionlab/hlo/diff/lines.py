@@ -9,8 +9,8 @@ from collections.abc import Callable
 from fusionlab.hlo import ops
 from fusionlab.hlo.diff.numbering import computing_attributes, is_literal, literal
 from fusionlab.hlo.diff.records import OpLine
-from fusionlab.hlo.flat import FlatFunction, Node, Value
 from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.view import FunctionView, Node, Value
 
 _LONGEST_VALUE = 60
 _LONGEST_CONSTANT = 30
@@ -44,7 +44,7 @@ _PLAIN: dict[str, str] = {
 class Names:
     """One name for each value, through all the programs that are compared."""
 
-    def __init__(self, first: FlatFunction) -> None:
+    def __init__(self, first: FunctionView) -> None:
         self._names = {value: f"%arg{value.index}" for value in first.arguments}
         self._next = itertools.count()
         highest = 0
@@ -54,7 +54,7 @@ class Names:
                 highest = max(highest, value.id)
         self._next = itertools.count(highest + 1)
 
-    def adopt(self, pairs: dict[Value, Value], after: FlatFunction) -> None:
+    def adopt(self, pairs: dict[Value, Value], after: FunctionView) -> None:
         """Values of ``after`` get the names of those that they are paired with, the others new ones."""
         for value, other in pairs.items():
             self._names[other] = self._names[value]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.diff.numbering import Digests, is_literal, literal
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value
+from fusionlab.hlo.view import FunctionView, Node, Region, Value
 
 _MOST_ROUNDS = 8
 
@@ -195,7 +195,7 @@ class Matching:
         pairs = zip(node.operands, other.operands, strict=False)
         return any(self.stands_for(value) is self.origin(read) for value, read in pairs)
 
-    def _find_moved(self, before: FlatFunction, after: FlatFunction) -> None:
+    def _find_moved(self, before: FunctionView, after: FunctionView) -> None:
         """Pair what is left anywhere: what was computed here is now computed there."""
         old = [node for node in ops_of(before) if self._may_move(node)]
         new = [node for node in ops_of(after) if self._may_move(node)]

@@ -14,9 +14,9 @@ import re
 from collections import Counter
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, flatten
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 
 _NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmentSizes")
 
@@ -33,7 +33,7 @@ class Digests:
     loop carries unchanged to what it was given.
     """
 
-    def __init__(self, flat: FlatFunction) -> None:
+    def __init__(self, flat: FunctionView) -> None:
         self.flat = flat
         self.values: dict[Value, str] = {}
         self.ops: dict[Node, str] = {}
@@ -95,7 +95,7 @@ def content_digest(program: Program) -> str:
 
     Ops whose results nothing reads count only if they have an effect.
     """
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     digests = Digests(flat)
     effects = [digests.ops[node] for node in flat.nodes if has_effect(node)]
     arguments = [digests.values[value] for value in flat.arguments]

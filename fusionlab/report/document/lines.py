@@ -8,7 +8,7 @@ from typing import Any
 from fusionlab.hlo.diff.lines import Names, line_of
 from fusionlab.hlo.diff.numbering import Digests
 from fusionlab.hlo.diff.records import OpLine
-from fusionlab.hlo.flat import Node, source_of
+from fusionlab.hlo.view import Node, source_of
 
 
 class Lines:

@@ -142,16 +142,16 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 @dataclass(eq=False)
-class FlatFunction(Region):
+class FunctionView(Region):
     """The view of one function. ``module`` is held for the arguments' handles, as each Node holds it for its own."""
 
     name: str = ""
     module: Any = None
 
 
-def flatten(module: ir.Module, function: str | None = None) -> FlatFunction:
+def view_of(module: ir.Module, function: str | None = None) -> FunctionView:
     """View ``function`` (by default the public one) of ``module``; InputError when calls recurse."""
-    return _Flattener(module).flatten(function)
+    return _Inliner(module).view(function)
 
 
 def twins_of(module: ir.Module) -> set[str]:
@@ -242,18 +242,18 @@ def _element(attribute: Any) -> Any:
     return np.array(attribute)
 
 
-class _Flattener:
+class _Inliner:
     def __init__(self, module: ir.Module) -> None:
         self.module = module
         self.functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
         self.open: list[str] = []
         self.next_id = 0
 
-    def flatten(self, name: str | None) -> FlatFunction:
+    def view(self, name: str | None) -> FunctionView:
         function = self.functions[name] if name is not None else public_function(self.module)
         block = function.body.blocks[0]
         environment: dict[Any, Value] = {}
-        flat = FlatFunction(self._arguments(block, environment), name=function.name.value, module=self.module)
+        flat = FunctionView(self._arguments(block, environment), name=function.name.value, module=self.module)
         flat.returns = self._block(block, environment, flat.nodes, (), function.name.value)
         return flat
 
