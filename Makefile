@@ -56,7 +56,7 @@ fuzz: .venv/.test-installed
 # What touches interfaces that JAX, XLA and click may change: lowering, MLIR's bindings and the rules of raising (cases
 # of every op and of every pass), compiling and what XLA writes of it, Pallas, the profiler, JAX's primitives, and the
 # command line. What our algorithms compute does not depend on the versions once these hold.
-VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/test_optimized.py \
+VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/optimised/test_parser.py \
   tests/codegen/test_raising.py tests/codegen/test_compile.py tests/codegen/test_row_kernels.py \
   tests/measure/test_ledger.py tests/measure/test_thunks.py tests/measure/test_profiler.py \
   tests/passes/test_cases.py tests/optimizing/test_calls.py tests/testing tests/test_quiet_start.py \

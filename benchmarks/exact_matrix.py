@@ -34,11 +34,11 @@ from fusionlab.equivalence.exact.identity import compare_exactly  # noqa: E402
 from fusionlab.equivalence.exact.isolated import compare_files  # noqa: E402
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
 from fusionlab.equivalence.few_walkers import WALKERS  # noqa: E402
-from fusionlab.hlo.flat import flatten  # noqa: E402
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
+from fusionlab.hlo.view import view_of  # noqa: E402
 from fusionlab.passes.catalogue import PASSES, PIPELINES  # noqa: E402
-from fusionlab.passes.contract import Result, Setting, told_faults  # noqa: E402
+from fusionlab.passes.interface import Result, Setting, told_faults  # noqa: E402
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline  # noqa: E402
 from workloads.catalogue import ANSATZE, PROGRAMS, build  # noqa: E402
 
@@ -105,7 +105,7 @@ def full_size_row(name: str, size: str = "full", limit_s: float = 1500.0) -> Ite
 def one_draw_s(program: Program) -> float:
     """Process seconds of one evaluation at one point, with what reading the program takes."""
     started = time.process_time()
-    function = flatten(program.parse())
+    function = view_of(program.parse())
     evaluator = Evaluator(PrimeField(primes(1)[0], range(1)), RULES)
     evaluator.outputs(function, drawn_arguments(function, evaluator))
     return round(time.process_time() - started, 2)

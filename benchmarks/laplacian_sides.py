@@ -27,7 +27,7 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Applied, Result
+from fusionlab.passes.interface import Applied, Result
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
 from fusionlab.study import Circumstances, check, compiled, lower, measure, rewrite
 from fusionlab.workload import Workload

@@ -21,7 +21,7 @@ MEGABYTES = (0.6, 1.25, 2.5, 5.0, 10.0)
 def main(arguments: list[str]) -> None:
     """Print one line per size: megabytes, instructions, seconds to parse, megabytes per second, whether stable."""
     quiet_start.load_jax()
-    from fusionlab.hlo.optimized import parse_optimized
+    from fusionlab.hlo.optimised.parser import parse_optimized
 
     text = Path(arguments[0]).read_text() if arguments else _compiled()
     print("     MB  instructions  parse s   MB/s  print-parse-print is a fixed point")

@@ -11,7 +11,7 @@ from rows import Row
 
 from fusionlab.hlo.program import Program
 from fusionlab.passes.collapse_replay import CollapseReplay
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 

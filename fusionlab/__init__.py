@@ -9,7 +9,7 @@ if _TYPE_CHECKING:
     from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
     from fusionlab.hlo.program import Program
     from fusionlab.optimizing.optimize import optimize
-    from fusionlab.passes.contract import Applied, Declined, Pass, Result, Setting
+    from fusionlab.passes.interface import Applied, Declined, Pass, Result, Setting
     from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 __version__ = "0.1.0"
@@ -31,16 +31,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Applied": "fusionlab.passes.contract",
+    "Applied": "fusionlab.passes.interface",
     "CompileError": "fusionlab.errors",
-    "Declined": "fusionlab.passes.contract",
+    "Declined": "fusionlab.passes.interface",
     "InputError": "fusionlab.errors",
     "NotEquivalentError": "fusionlab.errors",
     "NotOptimizedWarning": "fusionlab.errors",
-    "Pass": "fusionlab.passes.contract",
+    "Pass": "fusionlab.passes.interface",
     "Program": "fusionlab.hlo.program",
-    "Result": "fusionlab.passes.contract",
-    "Setting": "fusionlab.passes.contract",
+    "Result": "fusionlab.passes.interface",
+    "Setting": "fusionlab.passes.interface",
     "optimize": "fusionlab.optimizing.optimize",
     "parse_pipeline": "fusionlab.passes.pipeline",
     "run_pipeline": "fusionlab.passes.pipeline",

@@ -45,7 +45,7 @@ FIRST = (
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/test_laplacian_ties.py",
     "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/test_raising.py",
     "passes/test_laplacians_of_functions.py", "passes/test_laplacian_guards.py", "search/test_best.py",
-    "passes/test_contract.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
+    "passes/test_interface.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip
 """The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""
 

@@ -6,8 +6,8 @@ from fusionlab import study
 from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.targets import load_target
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.sparsify_directions import SparsifyDirections
@@ -58,7 +58,7 @@ def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet
     result, _ = study.rewrite(original, (SparsifyDirections(),), given)
     (event,) = result.applied
     assert event.what.startswith("30 trips are the Laplacian of")
-    assert find_loops(flatten(result.program.parse())) == []
+    assert find_loops(view_of(result.program.parse())) == []
     found = study.measure(paulinet, result.program, given)
     assert found.dynamic_launches <= 200
     assert found.temp_bytes <= 850 * 2**20
@@ -68,7 +68,7 @@ def test_batched_it_is_a_handful(paulinet, original, batched, given):
     found = study.measure(paulinet, batched.program, given)
     assert found.dynamic_launches <= 370
     assert found.dynamic_launches == found.static_launches
-    assert find_loops(flatten(batched.program.parse())) == []
+    assert find_loops(view_of(batched.program.parse())) == []
     hoisted, event = batched.applied
     assert hoisted.pass_name == "hoist-loop-invariants"
     assert event.what.startswith("30 trips batched at once")
@@ -83,7 +83,7 @@ def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
     assert 1 < chunk < 30
     assert f"in chunks of {chunk}" in event.what
     assert "budget of 2GiB" in event.what
-    (loop,) = find_loops(flatten(bounded.program.parse()))
+    (loop,) = find_loops(view_of(bounded.program.parse()))
     assert loop.trips * chunk == 30
     assert 370 < found.dynamic_launches < 5_800 / 4  # what is outside the loop is launched once, whatever the chunk
 

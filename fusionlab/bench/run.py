@@ -24,7 +24,7 @@ from fusionlab.measure.environment import environment, jax_device
 from fusionlab.measure.nvml import open_nvml
 from fusionlab.measure.peers import Peer
 from fusionlab.measure.records import FORMAT
-from fusionlab.passes.contract import Pass
+from fusionlab.passes.interface import Pass
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.study import Circumstances
 from fusionlab.workload import Workload

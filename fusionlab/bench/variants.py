@@ -22,7 +22,7 @@ from fusionlab.equivalence.verdict_store import VerdictStore
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.measure.peers import PEERS, Peer
-from fusionlab.passes.contract import Pass, Result
+from fusionlab.passes.interface import Pass, Result
 from fusionlab.passes.pipeline import print_pipeline, resolved_pipeline
 from fusionlab.study import Circumstances, check, lower, rewrite, rewrite_small
 from fusionlab.workload import Workload

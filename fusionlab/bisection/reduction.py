@@ -14,10 +14,10 @@ import numpy as np
 from fusionlab.bisection.steps import Judge, Step
 from fusionlab.codegen.raising import RaiseError, Raising, RaisingFault, live_nodes, raise_nodes
 from fusionlab.errors import CompileError, InputError
-from fusionlab.hlo.flat import FlatFunction, Value, flatten, reads
 from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Setting, VerificationError
+from fusionlab.hlo.view import FunctionView, Value, reads, view_of
+from fusionlab.passes.interface import Setting, VerificationError
 
 MOST_TRIALS = 24
 _PARTS = (0.9, 0.75, 0.5, 0.25, 0.1)
@@ -63,7 +63,7 @@ def reduce_program(step: Step, setting: Setting, judge: Judge, *, most_trials: i
 
 
 def _of_fewer_results(program: Program) -> Iterator[Program | None]:
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     if len(flat.returns) > 1:
         for value in dict.fromkeys(flat.returns):
             yield _sliced(program, flat, flat.arguments, [value])
@@ -71,7 +71,7 @@ def _of_fewer_results(program: Program) -> Iterator[Program | None]:
 
 def _of_inner_results(program: Program) -> Iterator[Program | None]:
     """Results of loops, and of what comes right after them, in place of the program's."""
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     for node in flat.nodes:
         if node.name == "stablehlo.while":
             for value in node.results:
@@ -80,7 +80,7 @@ def _of_inner_results(program: Program) -> Iterator[Program | None]:
 
 
 def _cut(program: Program) -> Iterator[Program | None]:
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     for part in _PARTS:
         at = int(part * len(flat.nodes))
         above = {value for node in flat.nodes[:at] for value in node.results} | set(flat.arguments)
@@ -91,7 +91,7 @@ def _cut(program: Program) -> Iterator[Program | None]:
         yield _sliced(program, flat, inputs, flat.returns)
 
 
-def _in_order(flat: FlatFunction) -> list[Value]:
+def _in_order(flat: FunctionView) -> list[Value]:
     return [*flat.arguments, *(value for node in flat.nodes for value in node.results)]
 
 
@@ -102,7 +102,7 @@ def _is_float(value: Value) -> bool:
         return False
 
 
-def _sliced(program: Program, flat: FlatFunction, inputs: Sequence[Value], outputs: Sequence[Value]) -> Program | None:
+def _sliced(program: Program, flat: FunctionView, inputs: Sequence[Value], outputs: Sequence[Value]) -> Program | None:
     """The part of ``program`` from ``inputs`` to ``outputs`` as a program; None where it cannot be lowered."""
     try:
         live = live_nodes(flat.nodes, inputs, outputs)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Applied, Declined, Pass, Setting, applications, faults
+from fusionlab.passes.interface import Applied, Declined, Pass, Setting, applications, faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 
 Judge = Callable[[Program, Program], Verdict]

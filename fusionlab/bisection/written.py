@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable, write_whole
-from fusionlab.passes.contract import Pass
-from fusionlab.passes.own_passes import with_whole_path
+from fusionlab.passes.interface import Pass
+from fusionlab.passes.plugins import with_whole_path
 
 MODULE = "reduced.mlir"
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fusionlab.equivalence.check import check_programs
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 

@@ -23,8 +23,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from fusionlab.codegen.triton_tiles import padded, places
-from fusionlab.hlo.flat import Value
-from fusionlab.hlo.views import Axis, count
+from fusionlab.hlo.strided import Axis, count
+from fusionlab.hlo.view import Value
 
 _TILE = 64
 _TERMS = 32

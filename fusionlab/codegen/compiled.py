@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import InputError
-from fusionlab.hlo.optimized import HloModule, parse_optimized
+from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
 
 if TYPE_CHECKING:
     from fusionlab.codegen.executable import Executable

@@ -9,22 +9,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from fusionlab.hlo.element_types import NUMPY
 from fusionlab.hlo.program import TensorType
-
-_NUMPY = {
-    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
-    "ui8": "uint8", "ui16": "uint16", "ui32": "uint32", "ui64": "uint64",
-    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
-    "complex<f32>": "complex64", "complex<f64>": "complex128",
-}  # fmt: skip
 
 
 def numpy_dtype(type_: TensorType) -> np.dtype[Any]:
     """The NumPy dtype of an MLIR element type; ValueError for one that NumPy and ml_dtypes do not have."""
-    if type_.dtype not in _NUMPY:
+    if type_.dtype not in NUMPY:
         raise ValueError(f"no array of element type {type_.dtype} can be made here")
-    name = _NUMPY[type_.dtype]
-    return np.dtype(jax.numpy.bfloat16 if name == "bfloat16" else name)
+    return NUMPY[type_.dtype]
 
 
 @dataclass(frozen=True, eq=False)

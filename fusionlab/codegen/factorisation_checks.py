@@ -16,8 +16,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.contents import inner_operations
-from fusionlab.hlo.enumerations import keyword
+from fusionlab.hlo.view import keyword
 
 _GETRF = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
@@ -27,7 +28,7 @@ def drop_factorisation_checks(module: ir.Module) -> int:
     found = [
         operation
         for operation in inner_operations(module.operation)
-        if operation.name == "stablehlo.select" and _is_check(*operation.operands)
+        if operation.name == ops.SELECT.name and _is_check(*operation.operands)
     ]
     for operation in found:
         operation.results[0].replace_all_uses_with(operation.operands[1])
@@ -37,25 +38,25 @@ def drop_factorisation_checks(module: ir.Module) -> int:
 def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
     """Whether ``select(chosen, factors, other)`` is that of LU factors where ``info`` is not negative, else NaN."""
     lu = factors.owner
-    if not _is(lu, "stablehlo.custom_call") or factors != lu.results[0]:
+    if not _is(lu, ops.CUSTOM_CALL) or factors != lu.results[0]:
         return False
     if ir.StringAttr(lu.attributes["call_target_name"]).value not in _GETRF:
         return False
     compare = _source(chosen).owner
-    if not _is(compare, "stablehlo.compare") or keyword(compare.attributes["comparison_direction"]) != "GE":
+    if not _is(compare, ops.COMPARE) or keyword(compare.attributes["comparison_direction"]) != "GE":
         return False
     info, bound = compare.operands
     nan = _splat(other)
     return bool(info == lu.results[2] and _splat(bound) == 0 and nan is not None and math.isnan(nan))
 
 
-def _is(operation: Any, name: str) -> bool:
-    return not isinstance(operation, ir.Block) and bool(operation.name == name)
+def _is(operation: Any, op: ops.OpDef) -> bool:
+    return not isinstance(operation, ir.Block) and bool(operation.name == op.name)
 
 
 def _source(value: Any) -> Any:
     """What ``value`` is broadcast from."""
-    while _is(value.owner, "stablehlo.broadcast_in_dim"):
+    while _is(value.owner, ops.BROADCAST_IN_DIM):
         value = value.owner.operands[0]
     return value
 
@@ -63,7 +64,7 @@ def _source(value: Any) -> Any:
 def _splat(value: Any) -> float | None:
     """The one number of a constant, broadcast or not; None for anything else."""
     constant = _source(value).owner
-    if not _is(constant, "stablehlo.constant") or not ir.DenseElementsAttr(constant.attributes["value"]).is_splat:
+    if not _is(constant, ops.CONSTANT) or not ir.DenseElementsAttr(constant.attributes["value"]).is_splat:
         return None
     found = ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value()
     return float(found.value)

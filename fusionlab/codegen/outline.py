@@ -3,7 +3,7 @@
     %y = dot_general %x, %w; %z = tanh %y   -->   %z = call @kernel(%x, %w)      @kernel { twin = @kernel_twin }
 
 ``@kernel`` holds the kernel; ``@kernel_twin`` the operations that it replaces, as they were. Whoever wants to know what
-the program computes reads the twin (``fusionlab.hlo.flat``): analyses, the equivalence check, other passes.
+the program computes reads the twin (``fusionlab.hlo.view``): analyses, the equivalence check, other passes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising, raise_nodes
 from fusionlab.codegen.splice import import_lowered
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import TWIN, Node, Value
-from fusionlab.hlo.kernel_cost import STATED_FLOPS
+from fusionlab.hlo.optimised.kernel_cost import STATED_FLOPS
+from fusionlab.hlo.view import TWIN, Node, Value
 
 
 def outline(
@@ -35,7 +36,7 @@ def outline(
     """Replace ``members`` (convex, in program order) by a call of ``kernel(*inputs) -> outputs``; gives its symbol.
 
     Members whose results are read by others stay, for these. ``flops`` of the kernel go with its call, where
-    ``fusionlab.hlo.kernel_cost`` finds them. Without a ``kernel`` the function holds the plain operations too.
+    ``hlo.optimised.kernel_cost`` finds them. Without a ``kernel`` the function holds the plain operations too.
     """
     module = members[0].module
     last = block.place[members[-1]]
@@ -49,7 +50,7 @@ def outline(
         twin_symbol = import_lowered(module.operation, twin, types, results, f"{name}_twin", platform, marks)
         function = ir.SymbolTable(module.operation)[symbol]
         for call in (op.operation for op in function.operation.regions[0].blocks[0].operations):
-            if call.name == "stablehlo.custom_call":
+            if call.name == ops.CUSTOM_CALL.name:
                 stated = ir.DictAttr.get({STATED_FLOPS: ir.StringAttr.get(str(flops))})
                 call.attributes["mhlo.frontend_attributes"] = stated
         function.operation.attributes[TWIN] = ir.FlatSymbolRefAttr.get(twin_symbol)

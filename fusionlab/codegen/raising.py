@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
 from fusionlab.codegen.raising_rules.folding import folded
 from fusionlab.codegen.raising_rules.rule import JaxRefusal, RaiseError, RaisingFault, Rule
+from fusionlab.hlo import ops
 from fusionlab.hlo.contents import SHARDINGS
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
+from fusionlab.hlo.element_types import NUMPY
 from fusionlab.hlo.program import Program, TensorType
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, constant_array, free_values, reads, view_of
 
 __all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
 
@@ -35,27 +36,6 @@ RULES: dict[str, Rule] = {
     **control.RULES,
     **calls.RULES,
 }
-
-_DTYPES: dict[str, Any] = {
-    "i1": np.bool_,
-    "i8": np.int8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "ui8": np.uint8,
-    "ui16": np.uint16,
-    "ui32": np.uint32,
-    "ui64": np.uint64,
-    "f16": np.float16,
-    "bf16": jnp.bfloat16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "complex<f32>": np.complex64,
-    "complex<f64>": np.complex128,
-}
-
-_WAITING = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
-"""What would run until a limit of time: nobody feeds it or takes what it gives."""
 
 _SINGLE = {"float16": "float32", "bfloat16": "float32", "float64": "float32", "complex128": "complex64"}
 _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
@@ -90,15 +70,15 @@ class Raising:
 
     def dtype(self, type_: TensorType) -> Any:
         """The NumPy dtype that values of ``type_`` have in the raised program; RaiseError for an unknown one."""
-        if type_.dtype not in _DTYPES:
+        if type_.dtype not in NUMPY:
             raise RaiseError(f"element type {type_.dtype} has no JAX counterpart")
-        dtype = np.dtype(_DTYPES[type_.dtype])
+        dtype = NUMPY[type_.dtype]
         other = _WIDER if self.widen else _SINGLE if self.single else {}
         return np.dtype(other.get(dtype.name, dtype))
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """Trace or run one operation on the arrays that ``environment`` holds for its operands."""
-        if node.name == "stablehlo.constant":
+        if node.op is ops.CONSTANT:
             array = np.asarray(constant_array(node), dtype=self.dtype(node.results[0].type))
             shape = self.shape(node.results[0])
             return [array if array.shape == shape else array[tuple(map(slice, shape))]]
@@ -179,15 +159,15 @@ def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence
     return kept[::-1]
 
 
-def raise_program(program: Program | FlatFunction, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:
+def raise_program(program: Program | FunctionView, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:
     """The whole public function as a JAX callable (flat arguments to a tuple of flat results)."""
-    flat = flatten(program.parse()) if isinstance(program, Program) else program
+    flat = view_of(program.parse()) if isinstance(program, Program) else program
     return raise_nodes(flat.nodes, flat.arguments, flat.returns, raising)
 
 
 def unsupported_nodes(region: Region) -> list[Node]:
     """Nodes of ``region`` (nested ones too) for which there is no raising rule."""
-    return [n for n in region.walk() if n.name != "stablehlo.constant" and not _supported(n)]
+    return [n for n in region.walk() if n.op is not ops.CONSTANT and not _supported(n)]
 
 
 def require_known_calls(program: Program) -> None:
@@ -198,9 +178,9 @@ def require_known_calls(program: Program) -> None:
     waiting: list[str] = []
 
     def look(operation: Any) -> Any:
-        if operation.name in _WAITING:
+        if ops.op_of(operation.name).waits:  # until a limit of time
             waiting.append(operation.name)
-        if operation.name == "stablehlo.custom_call":
+        if operation.name == ops.CUSTOM_CALL.name:
             found.append(str(operation.attributes["call_target_name"].value))
         return ir.WalkResult.ADVANCE
 
@@ -212,6 +192,6 @@ def require_known_calls(program: Program) -> None:
 
 
 def _supported(node: Node) -> bool:
-    if node.name == "stablehlo.custom_call":
+    if node.op is ops.CUSTOM_CALL:
         return calls.call_target(node) in calls.TARGETS
     return node.name in RULES

@@ -15,8 +15,8 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.factorisation_checks import drop_factorisation_checks
 from fusionlab.codegen.splice import import_lowered
-from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import public_function
+from fusionlab.hlo.view import Node
 
 
 def rebuild(

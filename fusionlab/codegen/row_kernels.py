@@ -23,8 +23,9 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
 from fusionlab.codegen.row_programs import Layer, RowProgram, features
 from fusionlab.codegen.triton_tiles import FEWEST, padded, places
-from fusionlab.hlo.flat import Node, Value
-from fusionlab.hlo.views import View
+from fusionlab.hlo import ops
+from fusionlab.hlo.strided import StridedView
+from fusionlab.hlo.view import Node, Value
 
 _ELEMENTS = 4096
 """Of the widest value of a block: with 128 threads, 32 registers each."""
@@ -127,7 +128,7 @@ class _Body:
         weights = _weights(self.refs, self.program.layers[node], first, columns)
         return triton.dot(values, weights, precision=strictest_precision(node))
 
-    def _load(self, view: View, columns: _Columns) -> Any:
+    def _load(self, view: StridedView, columns: _Columns) -> Any:
         """``columns`` of the rows of ``view``; zeros where there is nothing."""
         (at_row,) = places(view.rows, self.rows, 1)
         at = at_row[:, None] + (columns.indices * view.strides[-1])[None, :] + view.offset
@@ -153,7 +154,7 @@ class _Columns:
 
 def _applied(node: Node, operands: list[Any]) -> Any:
     """An elementwise op, or a reshape of rows alone, on blocks."""
-    if node.name == "stablehlo.reshape":
+    if node.op is ops.RESHAPE:
         return operands[0]
     (result,) = Raising().node(node, dict(zip(node.operands, operands, strict=True)))
     return result

@@ -2,7 +2,7 @@
 
 A value ``[..., features]`` has as many rows as its leading axes have elements. A layer contracts the features with a
 matrix; elementwise ops keep rows and features; nothing mixes rows. What a row program reads from outside are views of
-arrays (``fusionlab.hlo.views``), matrices, and numbers.
+arrays (``fusionlab.hlo.strided``), matrices, and numbers.
 """
 
 from __future__ import annotations
@@ -13,48 +13,11 @@ from dataclasses import dataclass, field
 
 from jaxlib.mlir.dialects import stablehlo
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
-from fusionlab.hlo.flat import Node, Value
-from fusionlab.hlo.views import View
-
-ELEMENTWISE = frozenset(
-    {
-        "stablehlo.abs",
-        "stablehlo.add",
-        "stablehlo.and",
-        "stablehlo.compare",
-        "stablehlo.divide",
-        "stablehlo.exponential",
-        "stablehlo.exponential_minus_one",
-        "stablehlo.log",
-        "stablehlo.log_plus_one",
-        "stablehlo.logistic",
-        "stablehlo.maximum",
-        "stablehlo.minimum",
-        "stablehlo.multiply",
-        "stablehlo.negate",
-        "stablehlo.not",
-        "stablehlo.or",
-        "stablehlo.rsqrt",
-        "stablehlo.select",
-        "stablehlo.sqrt",
-        "stablehlo.subtract",
-        "stablehlo.tanh",
-    }
-)
-"""Ops that the kernel can hold: those that Pallas lowers for Triton."""
-
-_COSTLY = frozenset(
-    {
-        "stablehlo.divide",
-        "stablehlo.exponential",
-        "stablehlo.exponential_minus_one",
-        "stablehlo.log",
-        "stablehlo.log_plus_one",
-        "stablehlo.logistic",
-        "stablehlo.tanh",
-    }
-)
+from fusionlab.hlo.element_types import WIDE_FLOATS
+from fusionlab.hlo.strided import StridedView
+from fusionlab.hlo.view import Node, Value
 
 
 @dataclass(frozen=True)
@@ -62,7 +25,7 @@ class Layer:
     """One contraction: ``parts`` of its input, side by side, each with its first column; ``weights`` ``[K, N]``."""
 
     parts: tuple[tuple[Value, int], ...]
-    weights: View
+    weights: StridedView
     inputs: int
     outputs: int
 
@@ -80,7 +43,7 @@ class RowProgram:
     steps: list[Node] = field(default_factory=list)
     absorbed: list[Node] = field(default_factory=list)
     layers: dict[Node, Layer] = field(default_factory=dict)
-    loads: dict[Value, View] = field(default_factory=dict)
+    loads: dict[Value, StridedView] = field(default_factory=dict)
     numbers: dict[Value, float] = field(default_factory=dict)
 
     @property
@@ -109,7 +72,7 @@ class RowProgram:
         """Floating-point operations: two per term of a layer, one per element of everything else."""
         total = 0
         for step in (*self.steps, *self.absorbed):
-            terms = 2 * self.layers[step].inputs if step in self.layers else step.name in ELEMENTWISE
+            terms = 2 * self.layers[step].inputs if step in self.layers else step.op.triton
             total += self.rows * features(step.results[0]) * int(terms)
         return total
 
@@ -127,19 +90,23 @@ def rows(value: Value) -> int:
 
 def layer_of(node: Node, widest: int) -> Layer | None:
     """``node`` as a layer of at most ``widest`` features on either side; None for any other op."""
-    if node.name != "stablehlo.dot_general" or "algorithm" in node.attributes:
+    if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return None
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
     value, matrix = node.operands
     shape = value.type.shape
     if list(numbers.lhs_batching_dimensions) or list(numbers.lhs_contracting_dimensions) != [len(shape) - 1]:
         return None
-    if len(matrix.type.shape) != 2 or len(shape) < 2 or not all(is_number(v) for v in (*node.operands, *node.results)):
+    if (
+        len(matrix.type.shape) != 2
+        or len(shape) < 2
+        or not all(v.dtype in WIDE_FLOATS for v in (*node.operands, *node.results))
+    ):
         return None
     (contracted,) = numbers.rhs_contracting_dimensions
-    view = View.of(matrix)
+    view = StridedView.of(matrix)
     if contracted == 1:
-        view = View(view.base, view.shape[::-1], view.strides[::-1], view.offset)
+        view = StridedView(view.base, view.shape[::-1], view.strides[::-1], view.offset)
     inputs, outputs = view.shape
     if outputs > widest or min(inputs, outputs) == 1:  # XLA makes a product and a sum of a matrix times a vector
         return None
@@ -151,7 +118,7 @@ def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
     """What is put side by side to make ``value``, with where it starts."""
     node = value.producer
     last = len(value.type.shape) - 1
-    if node is None or node.name != "stablehlo.concatenate" or int(node.attributes["dimension"]) != last:
+    if node is None or node.op is not ops.CONCATENATE or int(node.attributes["dimension"]) != last:
         yield value, first
         return
     for part in node.operands:
@@ -159,21 +126,13 @@ def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
         first += features(part)
 
 
-def is_number(value: Value) -> bool:
-    """Whether it holds float32 or float64."""
-    try:
-        return value.type.dtype in ("f32", "f64")
-    except ValueError:
-        return False
-
-
 def is_elementwise(node: Node, count: int) -> bool:
     """Whether ``node`` keeps the rows, of which there are ``count``: elementwise, or a reshape of rows alone."""
     (*_, result) = node.results or (None,)
-    if result is None or node.name not in (*ELEMENTWISE, "stablehlo.reshape"):
+    if result is None or not (node.op.triton or node.op is ops.RESHAPE):
         return False
     values = (*node.operands, result)
-    if any(value.type.dtype not in ("f32", "f64", "i1") or len(value.type.shape) < 2 for value in values):
+    if any(value.type.dtype not in (*WIDE_FLOATS, "i1") or len(value.type.shape) < 2 for value in values):
         return False
     return all(rows(value) == count and features(value) == features(result) for value in values)
 
@@ -206,7 +165,7 @@ def plan(
                 need(operand)
             program.absorbed.append(node)
         else:
-            program.loads[value] = View.of(value)
+            program.loads[value] = StridedView.of(value)
 
     for member in members:
         layer = layer_of(member, widest)
@@ -231,19 +190,19 @@ def _absorbed(members: Collection[Node], users: Mapping[Value, Sequence[Node]], 
         if number_of(value) is not None:
             continue
         own = all(user in inside or user in absorbed for user in users.get(value, ()))
-        if own or (node.name not in _COSTLY and _is_cheap(node)):
+        if own or (not node.op.costly and _is_cheap(node)):
             absorbed.add(node)
             waiting += node.operands
     return absorbed
 
 
 def _inputs(node: Node) -> list[Value]:
-    if node.name != "stablehlo.dot_general":
+    if node.op is not ops.DOT_GENERAL:
         return list(node.operands)
     return [part for part, _ in _parts(node.operands[0])]
 
 
 def _is_cheap(node: Node) -> bool:
     """Whether to compute it again reads no more than to load it."""
-    read = {View.of(value).base for value in node.operands if number_of(value) is None}
+    read = {StridedView.of(value).base for value in node.operands if number_of(value) is None}
     return len(read) <= 1

@@ -19,9 +19,10 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.sunk_constants import sink_constants
-from fusionlab.hlo.flat import Node, location_name
+from fusionlab.hlo import ops
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import TensorType, bytecode_of
+from fusionlab.hlo.view import Node, location_name
 
 _MARK = re.compile(r"@<(\d+)>@")
 
@@ -133,7 +134,7 @@ def _relocate(operation: Any, origins: Mapping[int, Node], outer: str) -> None:
         last = name.rpartition("/")[2]
         if marks and int(marks[-1]) in origins:
             node = origins[int(marks[-1])]
-            loop = node.name == "stablehlo.while"
+            loop = node.op is ops.WHILE
             scope = (node.scope if loop else node.scope.rpartition("/")[0]).removeprefix(outer).strip("/")
             child = getattr(node.operation.location, "child_loc", None)
             inner.location = ir.Location.name(

@@ -12,8 +12,8 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising import Raising, raise_nodes
-from fusionlab.hlo.flat import Value
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum, wrapped
+from fusionlab.hlo.view import Value
 
 
 @dataclass(frozen=True)

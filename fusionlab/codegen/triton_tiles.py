@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from fusionlab.hlo.views import Axis
+from fusionlab.hlo.strided import Axis
 
 FEWEST = 16
 """Its matrix products have no shorter axis."""

@@ -18,7 +18,7 @@ from fusionlab.hlo.diff.hunks import diff_programs
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import content_as_saved
 from fusionlab.output import require_plain_file, require_writable, write_whole
-from fusionlab.passes.contract import Pass, told_faults
+from fusionlab.passes.interface import Pass, told_faults
 from fusionlab.passes.pipeline import parse_pipeline
 from fusionlab.reading import read_file
 from fusionlab.report.tables.diff import print_diffs

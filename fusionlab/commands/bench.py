@@ -19,7 +19,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
 from fusionlab.measure.records import write_record
 from fusionlab.output import require_writable
-from fusionlab.passes.contract import Pass
+from fusionlab.passes.interface import Pass
 from fusionlab.report.tables.records import print_run
 from fusionlab.study import Circumstances
 from fusionlab.workload import Workload

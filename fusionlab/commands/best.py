@@ -11,7 +11,7 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import SEARCHED
-from fusionlab.passes.contract import Pass, Setting
+from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.pipeline import parse_pipeline
 from fusionlab.report.tables.programs import print_search
 from fusionlab.search.best import Found, Goal, search

@@ -22,7 +22,7 @@ from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.output import require_writable
-from fusionlab.passes.contract import Declined, Pass, Setting, faults, told_faults
+from fusionlab.passes.interface import Declined, Pass, Setting, faults, told_faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
 from fusionlab.study import Circumstances, check_pair_exactly, lower, rewrite
 from fusionlab.workload import Workload

@@ -21,7 +21,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.decision import event_of_json
-from fusionlab.passes.contract import Event, Pass, told_faults
+from fusionlab.passes.interface import Event, Pass, told_faults
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.report.tables.programs import print_verdict
 from fusionlab.study import Circumstances, check_exactly, check_pair_exactly, judge, lower, rewrite

@@ -11,8 +11,7 @@ from rich.console import Console
 
 from fusionlab.commands.facts import Source, make
 from fusionlab.errors import InputError
-from fusionlab.hlo.clusters import Cluster
-from fusionlab.hlo.op_units import op_clusters
+from fusionlab.hlo.clusters import Cluster, op_clusters
 from fusionlab.measure.launch_clusters import launch_clusters
 from fusionlab.measure.launch_rows import launch_rows, totals
 from fusionlab.report.tables import milliseconds, print_rows

@@ -11,9 +11,9 @@ from rich.console import Console
 from fusionlab.commands.explain_kernel import explain_kernel, xla_times
 from fusionlab.commands.facts import Source, make
 from fusionlab.errors import InputError
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile
+from fusionlab.hlo.view import view_of
 from fusionlab.measure.launch_rows import launch_rows
 from fusionlab.measure.refusal_causes import by_cause, launches_refused, xla_estimates
 from fusionlab.measure.refusals import Refusal, Refusals, refusals
@@ -62,7 +62,7 @@ def _ops_by_scope(program: Program | None) -> dict[str, str]:
     """JAX name stack to the StableHLO op lowered under it (the last one: what the primitive's result is)."""
     if program is None:
         return {}
-    return {node.scope: node.name for node in flatten(program.parse()).walk()}
+    return {node.scope: node.name for node in view_of(program.parse()).walk()}
 
 
 def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:

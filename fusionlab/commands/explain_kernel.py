@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fusionlab.commands.facts import Made
 from fusionlab.errors import unknown
-from fusionlab.hlo.optimized import HloModule
+from fusionlab.hlo.optimised.parser import HloModule
 from fusionlab.hlo.stages import attribute
 from fusionlab.measure.launch_rows import LaunchRow
 from fusionlab.measure.origins import members

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import InputError
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.graph import graph as op_graph
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.output import require_writable, write_whole
-from fusionlab.passes.contract import Pass
+from fusionlab.passes.interface import Pass
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.report.pictures.dataflow import dataflow_drawing, dataflow_graph
 from fusionlab.report.pictures.dot import drawing_dot
@@ -134,7 +134,7 @@ def _export(
     if path.suffix == ".graphml":
         return _write({path: graphml(next(iter(graphs.values())))})
     if "operations" in graphs:
-        graphs["operations"] = of_all_trips(graphs["operations"], flatten(program.parse()))
+        graphs["operations"] = of_all_trips(graphs["operations"], view_of(program.parse()))
     texts = {path: model_explorer(program.name, graphs).encode()}
     texts |= {path.with_suffix(f".{name}.json"): content.encode() for name, content in node_data(graphs).items()}
     return _write(texts)

@@ -14,7 +14,7 @@ from fusionlab.hlo.contents import parts_by_hand
 from fusionlab.hlo.program import Program
 from fusionlab.output import write_whole
 from fusionlab.passes.catalogue import SEARCHED
-from fusionlab.passes.contract import Declined
+from fusionlab.passes.interface import Declined
 from fusionlab.reading import read_file
 from fusionlab.report.tables.programs import print_events
 from fusionlab.study import UNCHANGED

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fusionlab.errors import unknown
-from fusionlab.passes import own_passes
+from fusionlab.passes import plugins
 from fusionlab.passes.catalogue import PASSES, PIPELINES, SEARCHED, find_pass
 from fusionlab.search.space import moves
 
@@ -25,8 +25,8 @@ def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
 
     Of passes that are not of the catalogue (a file's, an installed package's) only the one that is named is imported.
     """
-    points = own_passes.installed()
-    if name is not None and (own_passes.is_reference(name) or (name in points and name not in PASSES)):
+    points = plugins.installed()
+    if name is not None and (plugins.is_reference(name) or (name in points and name not in PASSES)):
         return [_of_ones_own(name, console)]
     if name is not None and name not in (*PASSES, *PIPELINES, SEARCHED):
         raise unknown("pass", name, [*PASSES, *PIPELINES, SEARCHED, *points])
@@ -60,7 +60,7 @@ def passes(name: str | None, console: Console) -> list[dict[str, Any]]:
 def _of_ones_own(name: str, console: Console) -> dict[str, Any]:
     """Print the documentation of a pass that is not of the catalogue; its code is imported."""
     class_ = find_pass(name)
-    text = own_passes.documentation(class_)
+    text = plugins.documentation(class_)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     options = {field.name: str(field.default) for field in dataclasses.fields(class_)}  # type: ignore[arg-type]
     return {"name": name, "does": text.partition("\n")[0], "options": options}

@@ -11,12 +11,12 @@ from rich.console import Console
 from fusionlab.commands.facts import Source, require_program
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, Region, flatten
-from fusionlab.hlo.loop_numbers import loop_number, with_numbered_loops, without_numbers
+from fusionlab.hlo.loops import loop_number, with_numbered_loops, without_numbers
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory, operations
+from fusionlab.hlo.view import Node, Region, view_of
 from fusionlab.passes.catalogue import PASSES, find_pass
-from fusionlab.passes.contract import Applied, Setting
+from fusionlab.passes.interface import Applied, Setting
 from fusionlab.study import Circumstances, lower
 
 REWRITES = ("hoist-loop-invariants", "batch-replay", "transpose-replay", "collapse-replay", "sparsify-directions")
@@ -32,7 +32,7 @@ def replays(source: Source, rewrites: bool, given: Circumstances, console: Conso
     """
     program = with_numbered_loops(lower(require_program(source, "replays"), given))
     given.progress(f"inventory: {program.ops:,} ops")
-    loops = inventory(flatten(program.parse()))
+    loops = inventory(view_of(program.parse()))
     events = _events(program, given) if rewrites and any(not loop.blockers for loop in loops) else []
     documents = [_document(loop, events) for loop in loops]
     for document in documents:

@@ -25,7 +25,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import software
 from fusionlab.measure.records import read_records
 from fusionlab.output import Own, require_own_folder, write_folder
-from fusionlab.passes.contract import told_faults
+from fusionlab.passes.interface import told_faults
 from fusionlab.report.document import ORIGINAL, Studied, commands, measured_document, rewritten_file, study_document
 from fusionlab.report.page import page
 from fusionlab.report.pictures.files import rendered_svg

@@ -15,21 +15,25 @@ from dataclasses import replace
 
 from jaxlib.mlir.dialects import stablehlo
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
 from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
 
 WALKERS = 2
 
 
-def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
+def narrow(functions: Sequence[FunctionView], walkers: int = WALKERS) -> bool:
     """Resize the views, in place, to ``walkers`` walkers; False, and nothing is changed, where one of them may not be.
 
     All of them must have their walkers in the same axes of the same arguments. The module behind a view stays as it is.
     """
     marks = [_marks(function) for function in functions]
     places = [
-        [(position, _shape(value), found.get(value)) for position, value in enumerate(function.arguments)]
+        [
+            (position, value.type.shape if value.is_array else None, found.get(value))
+            for position, value in enumerate(function.arguments)
+        ]
         for function, found in zip(functions, marks, strict=True)
     ]
     if not all(marks) or any(other != places[0] for other in places):
@@ -40,12 +44,12 @@ def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
     for function, found in zip(functions, marks, strict=True):
         shapes = resized_shapes(found, many, walkers)
         for node in function.walk():
-            if node.name in _SIZES and node.operands[0] in found:
+            if node.op in _SIZES and node.operands[0] in found:
                 whole, few = node.operands[0].type.shape, shapes[node.operands[0]]
                 sizes = _integers(node, "slice_sizes")
                 resized = [now if size == all_ else size for size, all_, now in zip(sizes, whole, few, strict=True)]
                 node.attributes = {**node.attributes, "slice_sizes": resized}
-            if node.name == "stablehlo.constant" and node.results[0] in found and not _is_splat(node):
+            if node.op is ops.CONSTANT and node.results[0] in found and not _is_splat(node):
                 shape = shapes[node.results[0]]
                 node.attributes = {**node.attributes, "value": constant_array(node)[tuple(map(slice, shape))]}
         for value, shape in shapes.items():
@@ -53,9 +57,9 @@ def narrow(functions: Sequence[FlatFunction], walkers: int = WALKERS) -> bool:
     return True
 
 
-def _marks(function: FlatFunction) -> Marks:
+def _marks(function: FunctionView) -> Marks:
     """The axis of walkers of every value that has one; empty where walkers are not known to be treated alike."""
-    shapes = [_shape(value) for value in function.returns]
+    shapes = [value.type.shape if value.is_array else None for value in function.returns]
     if not shapes or not all(shapes) or len({shape[0] for shape in shapes if shape}) != 1:
         return {}
     marks = walker_axes(function, [(value, 0) for value in function.returns])
@@ -64,14 +68,6 @@ def _marks(function: FlatFunction) -> Marks:
         return {}
     alike = _Alike({value: min(axes) for value, axes in marks.items()})
     return marks if all(map(alike.keeps, function.walk())) else {}
-
-
-def _shape(value: Value) -> tuple[int, ...] | None:
-    """None for tokens, tuples and dynamic shapes."""
-    try:
-        return value.type.shape
-    except ValueError:
-        return None
 
 
 class _Alike:
@@ -84,14 +80,14 @@ class _Alike:
         """True where nothing of ``node`` counts walkers, and where it computes each walker from the same walker."""
         if not any(value in self.axes for value in (*node.operands, *node.results)):
             return True
-        if node.name in _CONTROL:  # what they carry and choose from is one value with what they return
+        if node.op.control_flow:  # what they carry and choose from is one value with what they return
             return True
-        if node.name == "stablehlo.optimization_barrier":
+        if node.op is ops.OPTIMIZATION_BARRIER:
             pairs = zip(node.operands, node.results, strict=True)
             return all(self.axes.get(operand) == self.axes.get(result) for operand, result in pairs)
         if any(value in self.axes for value in node.operands) and not all(value in self.axes for value in node.results):
             return False
-        rule = _RULES.get(node.name)
+        rule = _RULES.get(node.op)
         if rule is not None:
             return rule(self, node)
         return family(node) == "elementwise" and self.in_one_place(node.operands, node)
@@ -104,7 +100,7 @@ class _Alike:
     def batched(self, node: Node) -> bool:
         """Linear algebra on matrices, or on vectors of them: no axis of these counts walkers."""
         first = node.operands[0]
-        inner = 1 if "permutation" in str(node.attributes.get("call_target_name")) else 2
+        inner = 1 if "permutation" in node.call_target else 2
         return len(first.type.shape) > inner and all(
             self.axes.get(value) == 0 for value in (*node.operands, *node.results) if value.type.shape
         )
@@ -219,25 +215,24 @@ def _call(alike: _Alike, node: Node) -> bool:
     return family(node) in ("factorisation", "triangular-solve") and alike.batched(node)
 
 
-_SIZES = ("stablehlo.dynamic_slice", "stablehlo.gather")
-_CONTROL = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
-_RULES: dict[str, Callable[[_Alike, Node], bool]] = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.concatenate": _not_along("dimension"),
-    "stablehlo.constant": _constant,
-    "stablehlo.custom_call": _call,
-    "stablehlo.dot_general": _dot_general,
-    "stablehlo.dynamic_slice": _sliced,
-    "stablehlo.dynamic_update_slice": _updated,
-    "stablehlo.gather": _gather,
-    "stablehlo.iota": _iota,
-    "stablehlo.pad": _pad,
-    "stablehlo.reduce": _reduce,
-    "stablehlo.reshape": _moved,
-    "stablehlo.reverse": _not_along("dimensions"),
-    "stablehlo.scatter": _scatter,
-    "stablehlo.slice": _sliced,
-    "stablehlo.sort": _not_along("dimension"),
-    "stablehlo.transpose": _moved,
-    "stablehlo.triangular_solve": _call,
+_SIZES = (ops.DYNAMIC_SLICE, ops.GATHER)
+_RULES: dict[ops.OpDef, Callable[[_Alike, Node], bool]] = {
+    ops.BROADCAST_IN_DIM: _broadcast,
+    ops.CONCATENATE: _not_along("dimension"),
+    ops.CONSTANT: _constant,
+    ops.CUSTOM_CALL: _call,
+    ops.DOT_GENERAL: _dot_general,
+    ops.DYNAMIC_SLICE: _sliced,
+    ops.DYNAMIC_UPDATE_SLICE: _updated,
+    ops.GATHER: _gather,
+    ops.IOTA: _iota,
+    ops.PAD: _pad,
+    ops.REDUCE: _reduce,
+    ops.RESHAPE: _moved,
+    ops.REVERSE: _not_along("dimensions"),
+    ops.SCATTER: _scatter,
+    ops.SLICE: _sliced,
+    ops.SORT: _not_along("dimension"),
+    ops.TRANSPOSE: _moved,
+    ops.TRIANGULAR_SOLVE: _call,
 }

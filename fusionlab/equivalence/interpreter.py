@@ -20,9 +20,10 @@ from fusionlab.equivalence.output_errors import errors_of
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.tolerances import tolerance_of
 from fusionlab.equivalence.verdict import OracleAgreement
+from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.own_process import ProcessFailed, run_module
 
 NAME = "StableHLO reference interpreter"
@@ -40,8 +41,8 @@ def ask_interpreter(
 
     Not asked, with the reason, where the program calls libraries or is too large.
     """
-    flat = flatten(program.parse())
-    called = next((node for node in flat.walk() if node.name == "stablehlo.custom_call"), None)
+    flat = view_of(program.parse())
+    called = next((node for node in flat.walk() if node.op is ops.CUSTOM_CALL), None)
     if called is not None:
         target = called.attributes["call_target_name"].value
         return OracleAgreement(NAME, None, reason=f"it does not know custom call @{target}")

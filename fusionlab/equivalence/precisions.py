@@ -5,10 +5,11 @@ from __future__ import annotations
 from jax import lax
 
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 
-_CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
+_CONTRACTIONS = (ops.DOT_GENERAL, ops.DOT, ops.CONVOLUTION)
 
 
 def why_less_precise(original: Program, rewritten: Program) -> str | None:
@@ -26,6 +27,6 @@ def why_less_precise(original: Program, rewritten: Program) -> str | None:
 
 def _least(program: Program) -> tuple[lax.Precision, str | None]:
     """The lowest precision of the contractions of ``program``, and the scope of the first that has it."""
-    contractions = [node for node in flatten(program.parse()).walk() if node.name in _CONTRACTIONS]
+    contractions = [node for node in view_of(program.parse()).walk() if node.op in _CONTRACTIONS]
     found = [(laxest_precision(node), node.scope) for node in contractions]
     return min(found, key=lambda one: one[0].value, default=(lax.Precision.HIGHEST, None))

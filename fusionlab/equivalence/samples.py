@@ -15,8 +15,10 @@ from fusionlab.equivalence.edge_walkers import FAR, NEAR, edge_walkers
 from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
-from fusionlab.hlo.flat import constant_array, flatten
+from fusionlab.hlo import ops
+from fusionlab.hlo.element_types import WIDE_FLOATS
 from fusionlab.hlo.program import Program, TensorType
+from fusionlab.hlo.view import constant_array, view_of
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
@@ -166,10 +168,10 @@ def _near_one(array: np.ndarray, nuclei: int) -> np.ndarray:
 
 def _nuclei(program: Program) -> Sequence[Sequence[float]]:
     """Positions of nuclei (bohr) as a program lowered from a model has them; empty where it has none."""
-    for node in flatten(program.parse()).walk():
-        if node.name == "stablehlo.constant":
+    for node in view_of(program.parse()).walk():
+        if node.op is ops.CONSTANT:
             type_ = node.results[0].type
-            if len(type_.shape) == 2 and type_.shape[0] > 0 and type_.shape[1] == 3 and type_.dtype in ("f32", "f64"):
+            if len(type_.shape) == 2 and type_.shape[0] > 0 and type_.shape[1] == 3 and type_.dtype in WIDE_FLOATS:
                 return [tuple(map(float, row)) for row in constant_array(node)]
     return ()
 
@@ -212,7 +214,7 @@ def walkers_argument(inputs: Sequence[TensorType]) -> int | None:
         (type_.shape[0], -index)
         for index, type_ in enumerate(inputs)
         if len(type_.shape) == 3 and type_.shape[0] > 0 and type_.shape[1] > 0 and type_.shape[2] == 3
-        if type_.dtype in ("f32", "f64")
+        if type_.dtype in WIDE_FLOATS
     ]
     return -max(found)[1] if found else None
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import networkx as nx
 from jaxlib.mlir import ir
 
-from fusionlab.hlo.flat import Node, Value, location_name
-
-_TERMINATORS = ("stablehlo.return", "func.return")
+from fusionlab.hlo import ops
+from fusionlab.hlo.view import TERMINATORS, Node, Value, location_name
 
 
 @dataclass(eq=False)
@@ -98,22 +98,17 @@ def blocks_to_change(function: Any, module: Any, first: int = 0) -> Iterator[Cal
 
 def run_in_loops(functions: Sequence[Any]) -> set[str]:
     """The names of those ``func.func`` that a loop runs, directly or through other functions."""
-    calls: dict[str, set[str]] = {}
+    calls: nx.DiGraph[str] = nx.DiGraph()
     looped: set[str] = set()
     for function in functions:
         name = str(function.name.value)
         for operation, in_loop in _walk(function.operation, False):
             if operation.name == "func.call":
                 callee = str(ir.FlatSymbolRefAttr(operation.attributes["callee"]).value)
-                calls.setdefault(name, set()).add(callee)
+                calls.add_edge(name, callee)
                 if in_loop:
                     looped.add(callee)
-    waiting = list(looped)
-    while waiting:
-        new = calls.get(waiting.pop(), set()) - looped
-        looped |= new
-        waiting += new
-    return looped
+    return looped.union(*(nx.descendants(calls, name) for name in looped))
 
 
 def _walk(operation: Any, in_loop: bool) -> Iterator[tuple[Any, bool]]:
@@ -122,7 +117,7 @@ def _walk(operation: Any, in_loop: bool) -> Iterator[tuple[Any, bool]]:
             for wrapped in block.operations:
                 inner = wrapped.operation
                 yield inner, in_loop
-                yield from _walk(inner, in_loop or inner.name == "stablehlo.while")
+                yield from _walk(inner, in_loop or inner.name == ops.WHILE.name)
 
 
 def _mlir_blocks(function: Any) -> Iterator[Any]:
@@ -133,7 +128,7 @@ def _mlir_blocks(function: Any) -> Iterator[Any]:
 def _nested(block: Any) -> Iterator[Any]:
     yield block
     for wrapped in block.operations:
-        if wrapped.operation.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+        if ops.op_of(wrapped.operation.name).control_flow:
             for region in wrapped.operation.regions:
                 for inner in region.blocks:
                     yield from _nested(inner)
@@ -150,7 +145,7 @@ def _view(block: Any, function: str, module: Any) -> Block:
     for wrapped in block.operations:
         operation = wrapped.operation
         operands = tuple(value_of(handle) for handle in operation.operands)
-        if operation.name in _TERMINATORS:
+        if operation.name in TERMINATORS:
             return Block(nodes, operands, reads)
         callers = (location_name(operation),) if operation.name == "func.call" else ()
         node = Node(len(nodes), operation, operation.name, operands, callers, function, module)

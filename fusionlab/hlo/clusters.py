@@ -17,6 +17,16 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from networkx.utils import UnionFind
+
+from fusionlab.hlo import ops
+from fusionlab.hlo.cost import array_bytes, node_cost
+from fusionlab.hlo.families import family
+from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.stages import Attribution, attribute_nodes
+from fusionlab.hlo.view import Node, Region, free_values, view_of
+
 ELIGIBLE = ("elementwise", "layout")
 SOURCES = ("constant",)
 """Families that are no work and no barrier."""
@@ -119,14 +129,7 @@ def find_clusters(
 
 def _groups(units: Sequence[Unit], producer: Mapping[Hashable, int]) -> list[list[int]]:
     levels: list[int] = []
-    parent = list(range(len(units)))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
+    joined = UnionFind(i for i, unit in enumerate(units) if unit.family in ELIGIBLE)
     for i, unit in enumerate(units):
         makers = [producer[value] for value in unit.reads if value in producer and producer[value] < i]
         makers = [j for j in makers if units[j].family not in SOURCES]
@@ -135,12 +138,8 @@ def _groups(units: Sequence[Unit], producer: Mapping[Hashable, int]) -> list[lis
         if is_member:
             for j in makers:
                 if units[j].family in ELIGIBLE and levels[j] == levels[i] and units[j].region == unit.region:
-                    parent[root(j)] = root(i)
-    groups: dict[int, list[int]] = {}
-    for i, unit in enumerate(units):
-        if unit.family in ELIGIBLE:
-            groups.setdefault(root(i), []).append(i)
-    return list(groups.values())
+                    joined.union(j, i)
+    return [sorted(group) for group in joined.to_sets()]
 
 
 def _cluster(
@@ -191,3 +190,51 @@ def _at_boundary(
     around = [producer[value] for value in unit.reads if value in producer]
     around += [i for value in unit.writes for i in consumers.get(value, ())]
     return any(units[i].stage and unit.stage and units[i].stage != unit.stage for i in around)
+
+
+_CONVERSIONS = (
+    ops.BROADCAST_IN_DIM, ops.CONCATENATE, ops.GATHER, ops.PAD, ops.REVERSE, ops.SLICE, ops.TRANSPOSE
+)  # fmt: skip
+
+
+def op_clusters(program: Program) -> list[Cluster]:
+    """The clusters of the StableHLO of ``program``, in every region; those that save most bytes first."""
+    flat = view_of(program.parse())
+    attributions = attribute_nodes(flat)
+    found: list[Cluster] = []
+    pending: list[tuple[Region, str, int]] = [(flat, "main", 1)]
+    while pending:
+        region, path, runs = pending.pop()
+        units = [_unit(node, attributions[node], path, runs) for node in region.nodes]
+        values = [value for node in region.nodes for value in (*node.operands, *node.results)]
+        sizes: dict[Hashable, int] = {value: array_bytes(value) for value in values}
+        found += find_clusters(units, sizes, escaping=region.returns)
+        for node in region.nodes:
+            if node.op.control_flow:
+                trips = analyse(node).trips if node.op is ops.WHILE else 1
+                inner = runs * (1 if trips is None else trips)
+                pending += [(body, f"{path}/{node.scope}", inner) for body in node.regions]
+    return sorted(found, key=lambda one: (-one.saved_bytes, one.units))
+
+
+def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
+    is_loop = node.op.control_flow
+    cost = None if is_loop else node_cost(node)
+    captured = [value for inner in node.regions for value in free_values(inner)]
+    results = sum(map(array_bytes, node.results))
+    reads: dict[Hashable, int] = {value: array_bytes(value) for value in (*node.operands, *captured)}
+    if node.op.partial and node.operands:
+        reads[node.operands[0]] = results
+    return Unit(
+        name=f"{node.op.mnemonic} %{node.id}",
+        family="control" if is_loop else family(node),
+        stage=attribution.stage,
+        region=region,
+        runs=runs,
+        flops=cost.flops if cost else 0,
+        bytes=cost.bytes if cost else 0,
+        us=None,
+        converts_layout=node.op in _CONVERSIONS,
+        reads=reads,
+        writes={value: array_bytes(value) for value in node.results},
+    )

@@ -7,23 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node, Region, Value, constant_array
-
-FLOATS = ("f16", "bf16", "f32", "f64")
+from fusionlab.hlo import ops
+from fusionlab.hlo.element_types import INTEGERS, NUMPY, WIDE_FLOATS
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
 
 _MOST_ELEMENTS = 4096
 
-_FOLD: dict[str, Callable[..., Any]] = {
-    "stablehlo.add": np.add,
-    "stablehlo.subtract": np.subtract,
-    "stablehlo.multiply": np.multiply,
-    "stablehlo.negate": np.negative,
-    "stablehlo.maximum": np.maximum,
-    "stablehlo.minimum": np.minimum,
-    "stablehlo.and": np.bitwise_and,
-    "stablehlo.or": np.bitwise_or,
-    "stablehlo.not": np.bitwise_not,
+_FOLD: dict[ops.OpDef, Callable[..., Any]] = {
+    ops.ADD: np.add,
+    ops.SUBTRACT: np.subtract,
+    ops.MULTIPLY: np.multiply,
+    ops.NEGATE: np.negative,
+    ops.MAXIMUM: np.maximum,
+    ops.MINIMUM: np.minimum,
+    ops.AND: np.bitwise_and,
+    ops.OR: np.bitwise_or,
+    ops.NOT: np.bitwise_not,
 }
 _COMPARE: dict[str, Callable[..., Any]] = {
     "LT": np.less,
@@ -34,7 +33,6 @@ _COMPARE: dict[str, Callable[..., Any]] = {
     "NE": np.not_equal,
 }
 _LEAST = {"maximum": -np.inf, "minimum": np.inf}
-_NUMPY = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8", "ui32": "uint32"}
 
 
 def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.ndarray | None:
@@ -64,23 +62,23 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
 
 def filling(value: Value) -> np.ndarray | None:
     """The array of a constant, before it was repeated; None for what is not one."""
-    return _constant_behind(value, ("stablehlo.broadcast_in_dim",))
+    return _constant_behind(value, (ops.BROADCAST_IN_DIM,))
 
 
-def number_of(value: Value, dtypes: Collection[str] = ("f32", "f64")) -> float | None:
+def number_of(value: Value, dtypes: Collection[str] = WIDE_FLOATS) -> float | None:
     """The one number that every element of ``value`` is, if it is a constant of one of ``dtypes``."""
-    array = _constant_behind(value, ("stablehlo.broadcast_in_dim", "stablehlo.reshape"))
+    array = _constant_behind(value, (ops.BROADCAST_IN_DIM, ops.RESHAPE))
     if array is None or value.type.dtype not in dtypes:
         return None
     same = array.size and bool(np.all(array == array.flat[0]))
     return float(array.flat[0]) if same else None
 
 
-def _constant_behind(value: Value, moves: tuple[str, ...]) -> np.ndarray | None:
+def _constant_behind(value: Value, moves: tuple[ops.OpDef, ...]) -> np.ndarray | None:
     """The array of the constant that ``value`` is after ``moves`` alone."""
-    while (node := value.producer) is not None and node.name in moves:
+    while (node := value.producer) is not None and node.op in moves:
         value = node.operands[0]
-    return constant_array(node) if node is not None and node.name == "stablehlo.constant" else None
+    return constant_array(node) if node is not None and node.op is ops.CONSTANT else None
 
 
 def least_of(name: str, value: Value) -> bool:
@@ -94,7 +92,7 @@ def taken_branch(node: Node) -> Region | None:
 
     JAX lowers what depends on the platform to such a case of two. An index out of range takes the last region.
     """
-    if node.name != "stablehlo.case":
+    if node.op is not ops.CASE:
         return None
     value = node.operands[0]
     while value.producer is not None and (region := taken_branch(value.producer)) is not None:
@@ -108,56 +106,53 @@ def taken_branch(node: Node) -> Region | None:
 def _needed(value: Value) -> tuple[Value, ...] | None:
     """The values that ``value`` is computed from; None when it cannot be folded whatever they are."""
     node = value.producer
-    if node is None or len(node.results) != 1:
+    if node is None or len(node.results) != 1 or not value.is_array:
         return None
-    try:
-        type_ = value.type
-    except ValueError:
-        return None
+    type_ = value.type
     if int(np.prod(type_.shape)) > _MOST_ELEMENTS:
         return None
-    if node.name == "stablehlo.constant":
+    if node.op is ops.CONSTANT:
         return ()
-    return node.operands if type_.dtype in _NUMPY else None
+    return node.operands if type_.dtype in ("i1", *INTEGERS) else None
 
 
 def _folded(value: Value, operands: list[np.ndarray]) -> np.ndarray | None:
     node = value.producer
     assert node is not None
-    if node.name == "stablehlo.constant":
+    if node.op is ops.CONSTANT:
         return constant_array(node)
     with np.errstate(over="ignore"):
         evaluated = evaluate(node, operands)
-    return None if evaluated is None else np.asarray(evaluated).astype(_NUMPY[value.type.dtype])
+    return None if evaluated is None else np.asarray(evaluated).astype(NUMPY[value.type.dtype])
 
 
 def evaluate(node: Node, operands: list[Any]) -> Any:
     """One small integer op on NumPy arrays, None for an op that is not known here."""
     type_ = node.results[0].type
-    match node.name:
-        case "stablehlo.convert":
+    match node.op:
+        case ops.CONVERT:
             return operands[0]
-        case "stablehlo.reshape":
+        case ops.RESHAPE:
             return np.reshape(operands[0], type_.shape)
-        case "stablehlo.broadcast_in_dim":
+        case ops.BROADCAST_IN_DIM:
             dimensions = [int(d) for d in node.attributes["broadcast_dimensions"]]
             shape = [1] * len(type_.shape)
             for axis, dimension in enumerate(dimensions):
                 shape[dimension] = operands[0].shape[axis]
             return np.broadcast_to(np.reshape(operands[0], shape), type_.shape)
-        case "stablehlo.concatenate":
+        case ops.CONCATENATE:
             return np.concatenate(operands, node.attributes["dimension"].value)
-        case "stablehlo.iota":
+        case ops.IOTA:
             axis = node.attributes["iota_dimension"].value
             shape = [1] * len(type_.shape)
             shape[axis] = type_.shape[axis]
             return np.broadcast_to(np.arange(type_.shape[axis]).reshape(shape), type_.shape)
-        case "stablehlo.remainder":  # by zero it is whatever the platform makes of it
+        case ops.REMAINDER:  # by zero it is whatever the platform makes of it
             return np.fmod(*operands) if np.all(operands[1]) else None
-        case "stablehlo.select":
+        case ops.SELECT:
             return np.where(operands[0], operands[1], operands[2])
-        case "stablehlo.compare":
+        case ops.COMPARE:
             return _COMPARE[direction_of(node)](operands[0], operands[1])
         case _:
-            function = _FOLD.get(node.name)
+            function = _FOLD.get(node.op)
             return None if function is None else function(*operands)

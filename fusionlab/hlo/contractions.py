@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 _NUMBER_BYTES = 4
 

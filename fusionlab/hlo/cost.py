@@ -26,25 +26,11 @@ from dataclasses import dataclass, field
 
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, Region, Value, flatten
+from fusionlab.hlo import ops
+from fusionlab.hlo.element_types import FLOATS, NUMPY
 from fusionlab.hlo.loops import Loop, analyse
 from fusionlab.hlo.program import Program, TensorType
-
-_TRANSCENDENTALS = {
-    "stablehlo": (
-        "atan2 cbrt cosine exponential exponential_minus_one log log_plus_one logistic power rsqrt sine sqrt tan tanh"
-    ),
-    "chlo": ("acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma polygamma sinh zeta"),
-}
-TRANSCENDENTALS = frozenset(f"{dialect}.{op}" for dialect, ops in _TRANSCENDENTALS.items() for op in ops.split())
-"""Ops that a GPU evaluates by a special function unit or a polynomial."""
-
-_FLOATS = frozenset(("f16", "bf16", "f32", "f64"))
-_COMPLEX_BITS = {"complex<f32>": 64, "complex<f64>": 128}
-_VIEWS = ("reshape", "bitcast_convert", "constant", "optimization_barrier", "tuple", "get_tuple_element", "after_all")
-_READS_RESULT = ("slice", "dynamic_slice", "gather")
-_NO_FLOPS = ("layout", "constant", "sort")
+from fusionlab.hlo.view import Node, Region, Value, view_of
 
 
 @dataclass(frozen=True)
@@ -77,19 +63,19 @@ class Cost:
 
 def program_cost(program: Program | Region) -> Cost:
     """The cost of running ``program`` (or the nodes of a region) once, loops multiplied by their trips."""
-    region = flatten(program.parse()) if isinstance(program, Program) else program
+    region = view_of(program.parse()) if isinstance(program, Program) else program
     return sum((node_cost(node) for node in region.nodes), Cost())
 
 
 def node_cost(node: Node, loop: Loop | None = None) -> Cost:
     """The cost of one operation with its regions; ``loop`` saves analysing a ``stablehlo.while`` again."""
-    if node.name == "stablehlo.while":
+    if node.op is ops.WHILE:
         loop = loop or analyse(node)
         once = program_cost(node.regions[0]) + program_cost(node.regions[1])
         if loop.trips is None:
-            return once + Cost(unmodelled={"stablehlo.while with unknown trips": 1})
+            return once + Cost(unmodelled={f"{node.name} with unknown trips": 1})
         return once.times(loop.trips)
-    if node.name in ("stablehlo.case", "stablehlo.if"):
+    if node.op.control_flow:
         return max((program_cost(region) for region in node.regions), key=lambda cost: (cost.flops, cost.bytes))
     try:
         moved = _bytes(node)
@@ -97,19 +83,18 @@ def node_cost(node: Node, loop: Loop | None = None) -> Cost:
     except ValueError:  # a token, tuple or dynamic shape
         moved, flops = 0, None
     if flops is None:
-        return Cost(bytes=moved, unmodelled={_label(node): 1})
-    return Cost(flops, flops if node.name in TRANSCENDENTALS else 0, moved)
+        return Cost(bytes=moved, unmodelled={node.label: 1})
+    return Cost(flops, flops if node.op.transcendental else 0, moved)
 
 
 def size_bytes(type_: TensorType) -> int:
     """Bytes that a value of ``type_`` takes in memory (a boolean takes one)."""
-    bits = _COMPLEX_BITS.get(type_.dtype)
-    if bits is None:
-        number = re.search(r"\d+", type_.dtype)
-        if number is None:
-            raise ValueError(f"element type {type_.dtype} has no size")
-        bits = max(8, int(number[0]))
-    return math.prod(type_.shape) * bits // 8
+    if type_.dtype in NUMPY:
+        return math.prod(type_.shape) * NUMPY[type_.dtype].itemsize
+    number = re.search(r"\d+", type_.dtype)
+    if number is None:
+        raise ValueError(f"element type {type_.dtype} has no size")
+    return math.prod(type_.shape) * max(8, int(number[0])) // 8
 
 
 def array_bytes(value: Value) -> int:
@@ -122,29 +107,31 @@ def array_bytes(value: Value) -> int:
 
 def _flops(node: Node) -> int | None:
     """FLOPs of an op without control flow, or None when there is no rule for it."""
-    kind = "layout" if node.name.removeprefix("stablehlo.") in _VIEWS else family(node)
-    if any(value.type.dtype.startswith("complex") for value in (*node.operands, *node.results)):
-        return 0 if kind in _NO_FLOPS else None
-    if node.name in _RULES:
-        return _RULES[node.name](node)
-    if node.name == "stablehlo.custom_call":
-        return next((rule(node) for part, rule in _CALL_RULES.items() if part in _target(node)), None)
-    if kind == "elementwise" and node.name != "stablehlo.map":
-        floating = any(value.type.dtype in _FLOATS for value in (*node.operands, *node.results))
-        return _elements(node.results[0].type) if floating else 0
-    return 0 if kind in _NO_FLOPS else None
+    types = [value.type.dtype for value in (*node.operands, *node.results)]
+    if node.op.flops != "none" and any(type_.startswith("complex") for type_ in types):
+        return None
+    match node.op.flops:
+        case "":
+            return None
+        case "none":
+            return 0
+        case "elements":
+            return _elements(node.results[0].type) if any(type_ in FLOATS for type_ in types) else 0
+        case "call":
+            return next((rule(node) for part, rule in _CALL_RULES.items() if part in node.call_target), None)
+        case rule:
+            return _RULES[rule](node)
 
 
 def _bytes(node: Node) -> int:
-    op = node.name.removeprefix("stablehlo.")
-    if op in _VIEWS or (node.name == "stablehlo.custom_call" and _target(node) == "Sharding"):
+    if node.op.free or node.call_target == "Sharding":
         return 0
     results = sum(size_bytes(value.type) for value in node.results)
-    if op in _READS_RESULT:
+    if node.op.partial:
         return 2 * results + sum(size_bytes(value.type) for value in node.operands[1:])
-    if op == "dynamic_update_slice":
+    if node.op is ops.DYNAMIC_UPDATE_SLICE:
         return 2 * size_bytes(node.operands[1].type)
-    if op == "scatter":
+    if node.op is ops.SCATTER:
         inputs = len(node.results)
         indices, *updates = node.operands[inputs:]
         return size_bytes(indices.type) + 3 * sum(size_bytes(value.type) for value in updates)
@@ -197,17 +184,14 @@ def _free(node: Node) -> int:
 
 
 _RULES: dict[str, Callable[[Node], int]] = {
-    "stablehlo.cholesky": _cholesky,
-    "stablehlo.dot_general": _dot_general,
-    "stablehlo.dynamic_slice": _free,
-    "stablehlo.dynamic_update_slice": _free,
-    "stablehlo.gather": _free,
-    "stablehlo.reduce": _reduce,
-    "stablehlo.reduce_window": _reduce_window,
-    "stablehlo.rng_bit_generator": _free,
-    "stablehlo.scatter": _scatter,
-    "stablehlo.triangular_solve": _triangular_solve,
+    "cholesky": _cholesky,
+    "dot_general": _dot_general,
+    "reduce": _reduce,
+    "reduce_window": _reduce_window,
+    "scatter": _scatter,
+    "triangular_solve": _triangular_solve,
 }
+"""``flops`` of ``hlo.ops`` to its rule."""
 
 _CALL_RULES: dict[str, Callable[[Node], int]] = {
     "getrf": _getrf,
@@ -222,11 +206,3 @@ _CALL_RULES: dict[str, Callable[[Node], int]] = {
 
 def _elements(type_: TensorType) -> int:
     return math.prod(type_.shape)
-
-
-def _target(node: Node) -> str:
-    return str(node.attributes["call_target_name"].value)
-
-
-def _label(node: Node) -> str:
-    return f"custom call @{_target(node)}" if node.name == "stablehlo.custom_call" else node.name

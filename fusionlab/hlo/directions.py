@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node, Region, Value, constant_array
+from fusionlab.hlo import ops
+from fusionlab.hlo.element_types import FLOATS
 from fusionlab.hlo.loops import Invariant, Loop
-
-FLOATS = ("f16", "bf16", "f32", "f64")
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]
     """
     seeds, others = [], []
     for node in body.nodes:
-        if node.name in ("stablehlo.dynamic_slice", "stablehlo.gather"):
+        if node.op in (ops.DYNAMIC_SLICE, ops.GATHER):
             table, *at = node.operands
             if table in varying or varying.isdisjoint(at) or table.type.dtype not in FLOATS:
                 continue
@@ -41,7 +40,7 @@ def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]
                 others.append(node)
             else:
                 seeds.append(seed)
-        elif node.name == "stablehlo.compare" and direction_of(node) == "EQ":
+        elif node.op is ops.COMPARE and direction_of(node) == "EQ":
             seeds += _comparisons_with_iota(node, varying, origins)
     return seeds, others
 
@@ -52,8 +51,7 @@ def _row_of_identity(node: Node, origins: Mapping[Value, Value]) -> Seed | None:
         return None
     rows = math.prod(node.results[0].type.shape) // extent
     which = "row k" if rows == 1 else f"{rows} rows"
-    op = node.name.removeprefix("stablehlo.")
-    return Seed(node, extent, rows, f"{which} of the {extent} x {extent} identity ({op} at the counter)")
+    return Seed(node, extent, rows, f"{which} of the {extent} x {extent} identity ({node.op.mnemonic} at the counter)")
 
 
 def _comparisons_with_iota(node: Node, varying: Set[Value], origins: Mapping[Value, Value]) -> Iterator[Seed]:
@@ -67,16 +65,16 @@ def _comparisons_with_iota(node: Node, varying: Set[Value], origins: Mapping[Val
 
 def identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
     """n when ``value`` holds the n x n identity, else 0."""
-    value = _peeled(value, origins, ("stablehlo.convert", "stablehlo.reshape"))
+    value = _peeled(value, origins, (ops.CONVERT, ops.RESHAPE))
     node, shape = value.producer, value.type.shape
     if node is None or len(shape) != 2 or shape[0] != shape[1]:
         return 0
-    if node.name == "stablehlo.constant":
+    if node.op is ops.CONSTANT:
         return shape[0] if np.array_equal(constant_array(node), np.eye(shape[0])) else 0
-    if node.name == "stablehlo.select":
+    if node.op is ops.SELECT:
         one, zero = (_splat(operand, origins) for operand in node.operands[1:])
         return identity_extent(node.operands[0], origins) if (one, zero) == (1.0, 0.0) else 0
-    if node.name != "stablehlo.compare" or direction_of(node) != "EQ":
+    if node.op is not ops.COMPARE or direction_of(node) != "EQ":
         return 0
     axes = {_iota_axis(operand, origins) for operand in node.operands}
     return shape[0] if axes == {0, 1} else 0
@@ -84,17 +82,17 @@ def identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
 
 def _iota_axis(value: Value, origins: Mapping[Value, Value]) -> int | None:
     """The axis along which ``value`` counts 0, 1, 2, ..., or None."""
-    value = _peeled(value, origins, ("stablehlo.convert",))
+    value = _peeled(value, origins, (ops.CONVERT,))
     node = value.producer
     if node is None:
         return None
-    if node.name == "stablehlo.iota":
+    if node.op is ops.IOTA:
         return int(node.attributes["iota_dimension"].value)
-    if node.name == "stablehlo.add":
+    if node.op is ops.ADD:
         for this, other in (node.operands, node.operands[::-1]):
             if _splat(other, origins) == 0:
                 return _iota_axis(this, origins)
-    if node.name == "stablehlo.broadcast_in_dim":
+    if node.op is ops.BROADCAST_IN_DIM:
         axis = _iota_axis(node.operands[0], origins)
         return None if axis is None else int(node.attributes["broadcast_dimensions"][axis])
     return None
@@ -102,19 +100,19 @@ def _iota_axis(value: Value, origins: Mapping[Value, Value]) -> int | None:
 
 def _splat(value: Value, origins: Mapping[Value, Value]) -> float | None:
     """The number that every element of ``value`` is, if that is known."""
-    value = _peeled(value, origins, ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"))
-    if value.producer is None or value.producer.name != "stablehlo.constant":
+    value = _peeled(value, origins, (ops.CONVERT, ops.RESHAPE, ops.BROADCAST_IN_DIM))
+    if value.producer is None or value.producer.op is not ops.CONSTANT:
         return None
     array = constant_array(value.producer)
     return float(array.flat[0]) if array.size and (array == array.flat[0]).all() else None
 
 
-def _peeled(value: Value, origins: Mapping[Value, Value], names: tuple[str, ...]) -> Value:
-    """``value`` before ops called ``names`` and before the loops that carry it unchanged."""
+def _peeled(value: Value, origins: Mapping[Value, Value], through: tuple[ops.OpDef, ...]) -> Value:
+    """``value`` before ops of ``through`` and before the loops that carry it unchanged."""
     while True:
         if value in origins:
             value = origins[value]
-        elif value.producer is not None and value.producer.name in names:
+        elif value.producer is not None and value.producer.op in through:
             value = value.producer.operands[0]
         else:
             return value

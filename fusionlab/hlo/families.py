@@ -1,4 +1,4 @@
-"""Families of operations and kernels: literal tables from StableHLO ops, HLO opcodes and custom-call targets.
+"""Families of operations and kernels: those of StableHLO ops (``hlo.ops``), HLO opcodes and custom-call targets.
 
 The families are those of the characterisation's kernel tables (GEMM, TRSM, fused elementwise, transpose and other
 layout, reduction, attention), with what else these programs contain. A name that is in no table is ``unknown``.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo import ops
+from fusionlab.hlo.view import Node
 
 FAMILIES = (
     "elementwise",
@@ -29,43 +30,6 @@ FAMILIES = (
     "unknown",
 )
 
-_OPS: dict[str, str] = {
-    "elementwise": (
-        "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential "
-        "exponential_minus_one floor imag is_finite log log_plus_one logistic map maximum minimum multiply negate not "
-        "or popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left "
-        "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor "
-        "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf is_neg_inf is_pos_inf "
-        "lgamma mulhi next_after polygamma sinh square zeta"
-    ),
-    "gemm": "convolution dot dot_general dynamic_conv einsum ragged_dot unary_einsum",
-    "reduction": "reduce reduce_window select_and_scatter",
-    "layout": (
-        "bitcast_convert broadcast broadcast_in_dim concatenate dynamic_broadcast_in_dim dynamic_pad dynamic_reshape "
-        "pad real_dynamic_slice reshape reverse slice transpose"
-    ),
-    "gather-scatter": "dynamic_gather dynamic_slice dynamic_update_slice gather scatter torch_index_select",
-    "triangular-solve": "triangular_solve",
-    "factorisation": "cholesky",
-    "sort": "sort top_k",
-    "rng": "rng rng_bit_generator",
-    "fft": "fft",
-    "collective": (
-        "all_gather all_reduce all_to_all collective_broadcast collective_permute collective_reduce reduce_scatter"
-    ),
-    "constant": "constant constant_like create_token dynamic_iota get_dimension_size iota partition_id replica_id",
-    "control": "after_all case get_tuple_element if optimization_barrier scan tuple while",
-    "custom": "composite custom_call",
-}
-
-OP_FAMILIES: dict[str, str] = {
-    f"{dialect}{op}": family_
-    for family_, ops in _OPS.items()
-    for op in ops.split()
-    for dialect in ("stablehlo.", "chlo.", *(("chlo.broadcast_",) if family_ == "elementwise" else ()))
-}
-"""StableHLO and CHLO op name to family."""
-
 TARGET_FAMILIES: tuple[tuple[str, str], ...] = (
     (r"(?i).*(fmha|flash|attention|mhsea).*", "attention"),
     (r"__cublas\$triangularSolve|.*trsm.*", "triangular-solve"),
@@ -82,7 +46,7 @@ TARGET_FAMILIES: tuple[tuple[str, str], ...] = (
 """Custom-call target (a whole match) to family; the first row that matches wins."""
 
 _HLO_OPCODES: dict[str, str] = {
-    **{name.partition(".")[2].replace("_", "-"): family_ for name, family_ in OP_FAMILIES.items()},
+    **{op.name.partition(".")[2].replace("_", "-"): op.family for op in ops.OPS.values() if op.family != "unknown"},
     "bitcast": "layout",
     "copy": "layout",
     "copy-start": "layout",
@@ -90,12 +54,7 @@ _HLO_OPCODES: dict[str, str] = {
     "conditional": "control",
     "call": "control",
     "parameter": "control",
-    "exponential-minus-one": "elementwise",
-    "log-plus-one": "elementwise",
-    "erf": "elementwise",
     "rng-get-and-update-state": "rng",
-    "infeed": "control",
-    "outfeed": "control",
 }
 """HLO opcode (hyphens) to family."""
 
@@ -120,9 +79,9 @@ _FUSION_ORDER = (
 
 def family(node: Node) -> str:
     """The family of one operation of a Program."""
-    if node.name == "stablehlo.custom_call":
-        return _family_of_target(str(node.attributes["call_target_name"].value))
-    return OP_FAMILIES.get(node.name, "unknown")
+    if node.op is ops.CUSTOM_CALL:
+        return _family_of_target(node.call_target)
+    return node.op.family
 
 
 def family_of_kernel(name: str, opcode: str, custom_call_target: str = "") -> str:

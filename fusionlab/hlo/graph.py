@@ -13,17 +13,17 @@ from collections.abc import Iterator
 
 import networkx as nx
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.cost import Cost, array_bytes, node_cost
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, flatten, free_values
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.replay import CONTROL_FLOW
 from fusionlab.hlo.stages import Attribution, attribute_nodes
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, view_of
 
-_REGION_NAMES = {"stablehlo.while": ("condition", "body"), "stablehlo.if": ("true", "false")}
+_REGION_NAMES = {ops.WHILE: ("condition", "body"), ops.IF: ("true", "false")}
 
 
-def graph(program: Program | FlatFunction, region: Region | None = None) -> nx.DiGraph:
+def graph(program: Program | FunctionView, region: Region | None = None) -> nx.DiGraph:
     """The graph of ``program``, or of what ``region`` (one of its regions, for example a loop body) contains.
 
     Node attributes: ``kind`` (``op``, ``argument``, ``return``), ``name`` (``stablehlo.add``), ``type`` (result types,
@@ -36,7 +36,7 @@ def graph(program: Program | FlatFunction, region: Region | None = None) -> nx.D
 
     With ``region``, values from outside of it appear as nodes of kind ``captured``.
     """
-    flat = flatten(program.parse()) if isinstance(program, Program) else program
+    flat = view_of(program.parse()) if isinstance(program, Program) else program
     builder = _Builder(attribute_nodes(flat))
     builder.add_region(flat, flat.name, "", region)
     return builder.graph
@@ -48,7 +48,7 @@ def nodes_by_id(region: Region, path: str) -> dict[str, Node]:
     for position, node in enumerate(region.nodes):
         own = f"{path}/{position}"
         found[own] = node
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             for name, inner in zip(_region_names(node), node.regions, strict=True):
                 found |= nodes_by_id(inner, f"{own}/{name}")
     return found
@@ -67,7 +67,7 @@ class _Builder:
         if draw:
             self._nodes(region, path, parent)
         for position, node in enumerate(region.nodes):
-            if node.name in CONTROL_FLOW:
+            if node.op.control_flow:
                 for name, inner in zip(_region_names(node), node.regions, strict=True):
                     own = f"{path}/{position}"
                     self.add_region(inner, f"{own}/{name}", own if draw else "", None if draw else wanted)
@@ -114,13 +114,13 @@ class _Builder:
 
 def _reads(node: Node) -> tuple[Value, ...]:
     """What an op reads, with what its combiner or its regions capture from outside."""
-    if node.name in CONTROL_FLOW:
+    if node.op.control_flow:
         return node.operands  # captures are edges to the ops inside that read them
     return (*node.operands, *(value for region in node.regions for value in free_values(region)))
 
 
 def _region_names(node: Node) -> Iterator[str]:
-    names = _REGION_NAMES.get(node.name, ())
+    names = _REGION_NAMES.get(node.op, ())
     for i in range(len(node.regions)):
         yield names[i] if i < len(names) else f"region.{i}"
 

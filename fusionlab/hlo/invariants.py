@@ -9,17 +9,10 @@ from collections.abc import Collection, Mapping
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.contents import inner_operations
-from fusionlab.hlo.flat import Node, Value, free_values, reads
 from fusionlab.hlo.loops import Invariant, Loop
-
-VIEWS = frozenset(
-    f"stablehlo.{name}" for name in ("constant", "iota", "broadcast_in_dim", "reshape", "convert", "transpose", "slice")
-)
-
-_SOURCES = ("stablehlo.constant", "stablehlo.iota")
-_CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
-_EFFECTS = ("stablehlo.rng", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
+from fusionlab.hlo.view import Node, Value, free_values, reads
 
 
 def invariant_nodes(loop: Loop) -> list[Node]:
@@ -48,7 +41,7 @@ def invariant_nodes(loop: Loop) -> list[Node]:
 
 def only_makes_data(node: Node, constants: set[Value]) -> bool:
     """Views, and anything computed from ``constants`` alone (XLA folds it, or makes it inside a fusion)."""
-    return node.name in VIEWS or constants.issuperset(node.results)
+    return _makes_data(node) or constants.issuperset(node.results)
 
 
 def constants_of(loop: Loop) -> set[Value]:
@@ -61,7 +54,11 @@ def constants_of(loop: Loop) -> set[Value]:
 
 def _views_constants(value: Value) -> bool:
     node = value.producer
-    return node is not None and node.name in VIEWS and all(map(_views_constants, node.operands))
+    return node is not None and _makes_data(node) and all(map(_views_constants, node.operands))
+
+
+def _makes_data(node: Node) -> bool:
+    return node.op.source or node.op.strided or node.op is ops.CONVERT
 
 
 def constant_values(nodes: list[Node], given: Collection[Value] = ()) -> set[Value]:
@@ -69,30 +66,30 @@ def constant_values(nodes: list[Node], given: Collection[Value] = ()) -> set[Val
     found = set(given)
     for node in nodes:
         read = reads(node)
-        if node.name in _SOURCES or (read and found.issuperset(read)):
+        if node.op.source or (read and found.issuperset(read)):
             found.update(node.results)
     return found
 
 
 def has_effect(node: Node) -> bool:
     """Whether running ``node`` does more than give its results."""
-    if node.name in _CONTROL_FLOW:
+    if node.op.control_flow:
         return any(has_effect(inner) for region in node.regions for inner in region.walk())
-    if node.name == "stablehlo.custom_call" and "has_side_effect" in node.attributes:
+    if node.op is ops.CUSTOM_CALL and "has_side_effect" in node.attributes:
         return bool(node.attributes["has_side_effect"].value)
-    return node.name in _EFFECTS
+    return node.op.effect
 
 
 def has_effect_inside(operation: ir.Operation, functions: Mapping[str, ir.Operation]) -> bool:
     """The same of an operation with all that it runs; ``functions`` are those that can be called, by name."""
     for one in (operation, *inner_operations(operation)):
         attributes = one.attributes
-        if one.name == "stablehlo.custom_call" and "has_side_effect" in attributes:
+        if one.name == ops.CUSTOM_CALL.name and "has_side_effect" in attributes:
             if attributes["has_side_effect"].value:
                 return True
         elif one.name == "func.call":
             if has_effect_inside(functions[attributes["callee"].value], functions):
                 return True
-        elif one.name in _EFFECTS:
+        elif ops.op_of(one.name).effect:
             return True
     return False

@@ -3,19 +3,28 @@
 A carried value is *invariant* (returned unchanged), a *counter* (bumped by a constant), a *sum* (something
 independent of the other carried values is added to it), *stacked* (each trip writes its own slot) or *recurrent*
 (anything else: a true dependence from one trip to the next).
+
+Loops of one scope (two sums in one function) have one name stack, and a pass reports by name stack;
+``with_numbered_loops`` tells them apart. Names decide nothing: a program with numbered loops is rewritten like the
+original.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
+from jaxlib.mlir import ir
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import Node, Region, Value, reads
+from fusionlab.hlo.contents import inner_operations
+from fusionlab.hlo.element_types import COMPLEX, FLOATS, INTEGERS, NUMPY
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, Region, Value, location_name, reads
 
 _MOST_TRIPS = 10_000
-_SUMMABLE = ("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>")
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ class Loop:
 
 def find_loops(region: Region) -> list[Loop]:
     """Every ``stablehlo.while`` below ``region``, outer ones first, with its facts."""
-    return [analyse(node) for node in region.walk() if node.name == "stablehlo.while"]
+    return [analyse(node) for node in region.walk() if node.op is ops.WHILE]
 
 
 def analyse(node: Node) -> Loop:
@@ -131,19 +140,20 @@ def wrapped(number: int, dtype: str) -> np.ndarray:
 def _counter(node: Node, index: int, constants: dict[Value, np.ndarray]) -> Counter | None:
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
-    try:
-        scalar_integer = argument.type.shape == () and argument.type.dtype in _INTEGERS
-    except ValueError:
-        return None
-    if not scalar_integer or back.producer is None or back.producer.name not in ("stablehlo.add", "stablehlo.subtract"):
+    if (
+        argument.dtype not in INTEGERS
+        or argument.type.shape
+        or back.producer is None
+        or back.producer.op not in (ops.ADD, ops.SUBTRACT)
+    ):
         return None
     left, right = back.producer.operands
-    down = back.producer.name == "stablehlo.subtract"
+    down = back.producer.op is ops.SUBTRACT
     step = fold(right if left is argument else left, constants)
     start = fold(node.operands[index])
     if argument not in ((left,) if down else (left, right)) or step is None or start is None:
         return None
-    return Counter(int(start), -int(step) if down else int(step), _INTEGERS[argument.type.dtype])
+    return Counter(int(start), -int(step) if down else int(step), NUMPY[argument.type.dtype].name)
 
 
 def _trips(node: Node, counters: dict[int, Counter], constants: dict[int, np.ndarray]) -> tuple[int | None, str]:
@@ -165,18 +175,6 @@ def _trips(node: Node, counters: dict[int, Counter], constants: dict[int, np.nda
     return None, f"more than {_MOST_TRIPS} trips"
 
 
-_INTEGERS = {
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "ui8": "uint8",
-    "ui16": "uint16",
-    "ui32": "uint32",
-    "ui64": "uint64",
-}
-
-
 def _dependent(body: Region, sources: set[Value]) -> set[Value]:
     """Values of ``body`` that depend on ``sources``."""
     reached = set(sources)
@@ -191,9 +189,9 @@ def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) ->
     argument, back = body.arguments[index], body.returns[index]
     if back not in dependent:
         return Recurrent("its value is replaced in every trip (only the last trip's survives)")
-    if not _is_tensor(argument):
+    if not argument.is_array:
         return Recurrent("it is not a tensor")
-    if argument.type.dtype in _SUMMABLE:
+    if argument.type.dtype in (*FLOATS, *COMPLEX):
         terms = _terms(argument, back, dependent)
         if terms is not None:
             return _sum_role(body, index, argument, terms)
@@ -203,28 +201,21 @@ def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) ->
     return Recurrent("its next value depends on carried values in another way than adding to it")
 
 
-def _is_tensor(value: Value) -> bool:
-    try:
-        return bool(value.type)
-    except ValueError:  # a token or a tuple
-        return False
-
-
 def _terms(argument: Value, back: Value, dependent: set[Value]) -> list[tuple[int, Value]] | None:
     """Peel additions off ``back`` until ``argument`` is left; None if that does not succeed."""
     terms: list[tuple[int, Value]] = []
     while back is not argument:
         producer = back.producer
-        if producer is not None and producer.name == "stablehlo.convert" and producer.operands[0].type == back.type:
+        if producer is not None and producer.op is ops.CONVERT and producer.operands[0].type == back.type:
             back = producer.operands[0]
             continue
-        if producer is None or producer.name not in ("stablehlo.add", "stablehlo.subtract"):
+        if producer is None or producer.op not in (ops.ADD, ops.SUBTRACT):
             return None
         left, right = producer.operands
         if right not in dependent:
-            terms.append((1 if producer.name == "stablehlo.add" else -1, right))
+            terms.append((1 if producer.op is ops.ADD else -1, right))
             back = left
-        elif left not in dependent and producer.name == "stablehlo.add":
+        elif left not in dependent and producer.op is ops.ADD:
             terms.append((1, left))
             back = right
         else:
@@ -250,7 +241,7 @@ def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting)
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
     producer = back.producer
-    if producer is None or producer.name != "stablehlo.dynamic_update_slice" or counting.trips is None:
+    if producer is None or producer.op is not ops.DYNAMIC_UPDATE_SLICE or counting.trips is None:
         return None
     target, update, *starts = producer.operands
     if target is not argument or update in dependent or _uses(body, argument) > 1:
@@ -269,3 +260,29 @@ def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting)
         assert position is not None
         slots.append(int(np.clip(int(position), 0, argument.type.shape[axes[0]] - 1)))
     return Stacked(update, axes[0], tuple(slots)) if len(set(slots)) == len(slots) else None
+
+
+_NUMBER = re.compile(r"#loop(\d+)(?=/|$)")
+
+
+def with_numbered_loops(program: Program) -> Program:
+    """``program`` with ``#loop0``, ``#loop1``, ... at the end of the name of every ``stablehlo.while``."""
+    module = program.parse()
+    loops = [operation for operation in inner_operations(module.operation) if operation.name == ops.WHILE.name]
+    with module.context:
+        for number, operation in enumerate(loops):
+            place = operation.location
+            child = getattr(place, "child_loc", None) or place
+            operation.location = ir.Location.name(f"{location_name(operation)}#loop{number}", childLoc=child)
+    return Program.from_module(module, name=program.name, provenance=program.provenance, platform=program.platform)
+
+
+def loop_number(scope: str) -> int | None:
+    """The number of the innermost loop in a name stack; None when it names no numbered loop."""
+    numbers = _NUMBER.findall(scope)
+    return int(numbers[-1]) if numbers else None
+
+
+def without_numbers(scope: str) -> str:
+    """The name stack as it was."""
+    return _NUMBER.sub("", scope)

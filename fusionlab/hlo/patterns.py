@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusionlab.hlo.constants import FLOATS, number_of
-from fusionlab.hlo.flat import Value
-
-COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.view import Value
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,9 @@ def match(pattern: Pattern, value: Value, bound: Bound | None = None) -> Bound |
     if not isinstance(pattern, Op):
         return bound if number_of(value, FLOATS) == pattern else None
     node = value.producer
-    if node is None or node.name != f"stablehlo.{pattern.name}" or len(node.operands) != len(pattern.operands):
+    if node is None or node.op.mnemonic != pattern.name or len(node.operands) != len(pattern.operands):
         return None
-    orders = [node.operands, node.operands[::-1]] if pattern.name in COMMUTATIVE else [node.operands]
+    orders = [node.operands, node.operands[::-1]] if node.op.commutative else [node.operands]
     return next(filter(lambda one: one is not None, (_all(pattern.operands, each, bound) for each in orders)), None)
 
 

@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, NotStudied
 from fusionlab.hlo.contents import is_dynamic, is_impossible, operations_in, platform_of, types_in
-from fusionlab.hlo.foreign import Foreign, Unreadable, read_apart
+from fusionlab.hlo.sandbox.client import Foreign, Unreadable, read_apart
 from fusionlab.reading import read_file
 
 _ONLY_STATIC = "only tensors of static shape can be studied"
@@ -128,6 +128,12 @@ class Program:
     def ops(self) -> int:
         """Number of StableHLO and CHLO operations, in all functions and regions."""
         return operations_in(self.parse())
+
+
+def rewritten(program: Program, module: ir.Module) -> Program:
+    """``module``, an edit of ``program``, as a Program; one of no platform may have one now."""
+    platform = None if program.platform == "any" else program.platform
+    return Program.from_module(module, name=program.name, provenance=program.provenance, platform=platform)
 
 
 def bytecode_of(module: ir.Module) -> bytes:

@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.cost import size_bytes
-from fusionlab.hlo.directions import FLOATS, Seed, find_seeds, origins_of
+from fusionlab.hlo.directions import Seed, find_seeds, origins_of
+from fusionlab.hlo.element_types import FLOATS
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Node, Region, Value, free_values
 from fusionlab.hlo.invariants import invariant_nodes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops
+from fusionlab.hlo.view import Node, Region, Value, free_values
 
 _ARITHMETIC = ("elementwise", "gemm", "reduction", "triangular-solve", "factorisation")
-_NO_ARITHMETIC = ("stablehlo.convert", "stablehlo.select", "stablehlo.compare")
-CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+_NO_ARITHMETIC = (ops.CONVERT, ops.SELECT, ops.COMPARE)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def operations(region: Region) -> Iterator[Node]:
     """Every op of ``region`` and of loops and branches in it; what a reduce, sort or scatter applies is part of it."""
     for node in region.nodes:
         yield node
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             for inner in node.regions:
                 yield from operations(inner)
 
@@ -103,7 +104,7 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
     varying = reached(body, counters)
     accumulated = [value for role in loop.roles for value in _accumulated(role)]
     seeds, other_slices = find_seeds(body, varying, origins)
-    floats = [value for value in accumulated if _dtype(value) in FLOATS]
+    floats = [value for value in accumulated if value.dtype in FLOATS]
     seed = next((s for s in seeds if not reached(body, s.node.results).isdisjoint(floats)), None)
     residuals, shared = _read_unchanged(loop, function)
     return Replay(
@@ -169,20 +170,13 @@ def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tu
 
 
 def _computes(node: Node) -> bool:
-    if family(node) not in _ARITHMETIC or node.name in _NO_ARITHMETIC:
+    if family(node) not in _ARITHMETIC or node.op in _NO_ARITHMETIC:
         return False
-    return any(_dtype(value) in FLOATS for value in node.results)
+    return any(value.dtype in FLOATS for value in node.results)
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return shape[:axis] + shape[axis + 1 :]
-
-
-def _dtype(value: Value) -> str:
-    try:
-        return value.type.dtype
-    except ValueError:
-        return ""
 
 
 def _sizes(values: Iterable[Value]) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusionlab.errors import InputError, NotStudied
-from fusionlab.hlo.accepted_hlo import why_hlo_refused
-from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
-from fusionlab.hlo.optimized import HloModule, HloSyntaxError, parse_optimized
+from fusionlab.hlo.optimised.device import clock_ghz_of_estimates, platform_of
+from fusionlab.hlo.optimised.parser import HloModule, HloSyntaxError, parse_optimized
+from fusionlab.hlo.optimised.validation import why_hlo_refused
 from fusionlab.hlo.program import Program
 from fusionlab.reading import read_file
 
@@ -22,7 +22,7 @@ class HloFile:
     """Optimised HLO text from a file: what XLA made of a program for one device, which the text does not name.
 
     ``platform`` is ``cuda``, ``cpu`` or "" and ``estimates_clock_ghz`` the clock of the device that XLA's estimates are
-    for, None without any (``hlo.compiled_for``).
+    for, None without any (``hlo.optimised.device``).
     """
 
     name: str

@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Iterator
 
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value
+from fusionlab.hlo import ops
 from fusionlab.hlo.invariants import has_effect
-
-_CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+from fusionlab.hlo.view import FunctionView, Node, Region, Value
 
 
 class ValueNumbers(dict[Value, int]):
@@ -32,11 +31,11 @@ class ValueNumbers(dict[Value, int]):
 
     def _number(self, nodes: list[Node]) -> None:
         for node in nodes:
-            if node.name in _CONTROL_FLOW or has_effect(node):
+            if node.op.control_flow or has_effect(node):
                 self._number_regions(node)
                 self.update((value, next(self._fresh)) for value in node.results)
                 continue
-            if self._through_reshapes and node.name == "stablehlo.reshape":
+            if self._through_reshapes and node.op is ops.RESHAPE:
                 self[node.results[0]] = self._reshape(node)
                 continue
             key = self._key(node)
@@ -61,9 +60,7 @@ class ValueNumbers(dict[Value, int]):
     def _number_regions(self, node: Node) -> None:
         for region in node.regions:
             for at, argument in enumerate(region.arguments):
-                unchanged = (
-                    node.name == "stablehlo.while" and node.regions[1].returns[at] is node.regions[1].arguments[at]
-                )
+                unchanged = node.op is ops.WHILE and node.regions[1].returns[at] is node.regions[1].arguments[at]
                 self[argument] = self[node.operands[at]] if unchanged else next(self._fresh)
             self._number(region.nodes)
 
@@ -82,7 +79,7 @@ class ValueNumbers(dict[Value, int]):
         )
 
 
-def merge_equal(flat: FlatFunction) -> None:
+def merge_equal(flat: FunctionView) -> None:
     """Let every reader of a value of ``flat`` read the first one of its number; the others' nodes are dropped.
 
     It edits the view, not the module; what regions compute stays where it is. What is computed from nothing but
@@ -110,7 +107,7 @@ def merge_equal(flat: FlatFunction) -> None:
         region.returns = merged(region.returns)
 
 
-def _from_constants(flat: FlatFunction) -> set[Value]:
+def _from_constants(flat: FunctionView) -> set[Value]:
     """Results of the ops of ``flat`` that read nothing but constants; not those of loops and branches."""
     found: set[Value] = set()
     for node in flat.nodes:

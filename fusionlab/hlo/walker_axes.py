@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.hlo.flat import Node, Region, Value
+from fusionlab.hlo.view import Node, Region, Value
 
 Axis = tuple[Value, int]
 Marks = dict[Value, set[int]]
@@ -55,23 +54,16 @@ def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Nod
     links: dict[Axis, list[Axis]] = {}
     reshapes: dict[Value, list[Node]] = {}
     for node in region.walk():
-        if any(not _is_array(value) for value in (*node.operands, *node.results)):
+        if not all(value.is_array for value in (*node.operands, *node.results)):
             continue
-        if node.name == "stablehlo.reshape":
+        if node.op.axes == "reshape":
             for value in (*node.operands, *node.results):
                 reshapes.setdefault(value, []).append(node)
             continue
-        for first, second in _RULES.get(node.name, _elementwise)(node):
+        for first, second in _RULES[node.op.axes](node):
             links.setdefault(first, []).append(second)
             links.setdefault(second, []).append(first)
     return links, reshapes
-
-
-def _is_array(value: Value) -> bool:
-    try:
-        return value.type is not None
-    except ValueError:
-        return False
 
 
 Pairs = Iterator[tuple[Axis, Axis]]
@@ -245,7 +237,7 @@ def _branches(node: Node) -> Pairs:
 def _leading(node: Node) -> Pairs:
     """Batched linear algebra and library calls: leading axes of equal extent are batch axes, up to the last two."""
     first = node.operands[0]
-    batch = max(len(first.type.shape) - (1 if "permutation" in str(node.attributes.get("call_target_name")) else 2), 0)
+    batch = max(len(first.type.shape) - (1 if "permutation" in node.call_target else 2), 0)
     for value in (*node.operands[1:], *node.results):
         shape = value.type.shape
         for axis in range(min(batch, len(shape))):
@@ -255,7 +247,7 @@ def _leading(node: Node) -> Pairs:
 
 def _identical(value: Value, others: Iterable[Value]) -> Pairs:
     for other in others:
-        if _is_array(value) and _is_array(other):
+        if value.is_array and other.is_array:
             for axis in range(len(value.type.shape)):
                 yield (value, axis), (other, axis)
 
@@ -268,25 +260,19 @@ def _integers(node: Node, name: str) -> list[int]:
     return [int(element) for element in node.attributes[name]]
 
 
-_RULES: dict[str, Callable[[Any], Pairs]] = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.case": _branches,
-    "stablehlo.cholesky": _leading,
-    "stablehlo.concatenate": _concatenate,
-    "stablehlo.constant": _nothing,
-    "stablehlo.custom_call": _leading,
-    "stablehlo.dot_general": _dot_general,
-    "stablehlo.dynamic_slice": _same_extents,
-    "stablehlo.dynamic_update_slice": _same_extents,
-    "stablehlo.gather": _gather,
-    "stablehlo.if": _branches,
-    "stablehlo.iota": _nothing,
-    "stablehlo.pad": _same_extents,
-    "stablehlo.reduce": _reduce,
-    "stablehlo.reduce_window": _same_extents,
-    "stablehlo.scatter": _scatter,
-    "stablehlo.slice": _same_extents,
-    "stablehlo.transpose": _transpose,
-    "stablehlo.triangular_solve": _leading,
-    "stablehlo.while": _while,
+_RULES: dict[str, Callable[[Node], Pairs]] = {
+    "batched": _leading,
+    "branches": _branches,
+    "broadcast_in_dim": _broadcast,
+    "concatenate": _concatenate,
+    "dot_general": _dot_general,
+    "elementwise": _elementwise,
+    "gather": _gather,
+    "none": _nothing,
+    "reduce": _reduce,
+    "same_extents": _same_extents,
+    "scatter": _scatter,
+    "transpose": _transpose,
+    "while": _while,
 }
+"""``axes`` of ``hlo.ops`` to its rule; that of ``reshape`` is ``_reshaped``, which strides go through."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.measure.origins import members
 
 _VIEWS = ("bitcast", "get-tuple-element", "reshape")

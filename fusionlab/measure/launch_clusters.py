@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.measure.launch_rows import LaunchRow
 from fusionlab.measure.model_time import LAUNCH_US, ceilings_of
 from fusionlab.measure.origins import members

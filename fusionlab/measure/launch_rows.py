@@ -14,8 +14,8 @@ from typing import Any
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import unknown
 from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.kernel_cost import Work, work_of
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.kernel_cost import Work, work_of
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.measure.cuda_graphs import captured_thunks
 from fusionlab.measure.ledger import LaunchSite, launches
 from fusionlab.measure.model_time import Ceilings, ModelTime, time_model

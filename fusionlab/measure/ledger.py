@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.measure.thunks import Section, Thunk, parse_thunks, scheduled_thunks
 from fusionlab.measure.traffic import Traffic, traffic_of
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from fusionlab.codegen.compiled import Compiled
 from fusionlab.codegen.targets.target import Target
-from fusionlab.hlo.estimates import estimates
-from fusionlab.hlo.optimized import Instruction
+from fusionlab.hlo.optimised.device import estimates
+from fusionlab.hlo.optimised.parser import Instruction
 
 LAUNCH_US = 1.0
 _TRITON_MODEL = "indexing-cost-model"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import Attribution, attribute
 
 _NOT_A_VOTER = ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "iota")

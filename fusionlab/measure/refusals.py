@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.hlo.optimized import Instruction, parse_optimized
+from fusionlab.hlo.optimised.parser import Instruction, parse_optimized
 from fusionlab.measure.fusion_dump import Step, read_steps
 from fusionlab.measure.kernel_names import KernelNames
 from fusionlab.measure.launch_rows import LaunchRow, launch_rows

@@ -13,9 +13,9 @@ from typing import Any
 
 from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import Region, flatten
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Region, view_of
 from fusionlab.measure.launch_rows import LaunchRow, Totals, totals, totals_by
 from fusionlab.measure.model_time import LAUNCH_US, Ceilings
 
@@ -69,7 +69,7 @@ def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Co
     A loop of unknown trips counts once and a branch as both its sides.
     """
     found: dict[str, Cost] = {}
-    region = flatten(program.parse()) if isinstance(program, Program) else program
+    region = view_of(program.parse()) if isinstance(program, Program) else program
     for node in region.nodes:
         if node.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
             trips = analyse(node).trips if node.name == "stablehlo.while" else 1

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 
 _ENTRY = re.compile(r"(\d+): (k\w+)\s*\[[^\]]*\](.*?)(?=\s\d+: k\w+\s*\[|$)")
 _SECTION = re.compile(r"(condition|body|branch_\d+|true|false):\s*$")

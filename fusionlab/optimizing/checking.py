@@ -19,9 +19,9 @@ from fusionlab.equivalence.oracle import Options, Runner, program_runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.optimizing.primitive import apply_owned
 from fusionlab.optimizing.variants import VARIANTS, Held, attempts, can_vary, held_arguments
 
@@ -86,7 +86,7 @@ class Runners:
 
     @functools.cached_property
     def _held(self) -> Held:
-        return held_arguments(flatten(self.original.parse()))
+        return held_arguments(view_of(self.original.parse()))
 
     def _variants(self, given: Sequence[np.ndarray], vary: Sequence[bool]) -> Iterator[Sample]:
         expected = self._finite(given)
@@ -134,7 +134,7 @@ def _why(error: Exception) -> str:
 
 def widened(program: Program) -> Program:
     """``program`` in float64, lowered for its platform; with the values that no result needs, which passes look for."""
-    raising, flat = Raising(widen=True), flatten(program.parse())
+    raising, flat = Raising(widen=True), view_of(program.parse())
 
     def call(*arrays: Any) -> tuple[Any, ...]:
         environment = dict(zip(flat.arguments, arrays, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Applied, Declined, Event
+from fusionlab.passes.interface import Applied, Declined, Event
 
 
 @dataclass(frozen=True)

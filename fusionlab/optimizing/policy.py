@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from fusionlab.codegen.cache import default_cache
 from fusionlab.errors import InputError, unknown
 from fusionlab.passes.catalogue import PASSES
-from fusionlab.passes.contract import Pass
+from fusionlab.passes.interface import Pass
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline
 
 Check = Literal["once", "always", "never"]

@@ -16,7 +16,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.footprint import Footprint, footprint
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.rewriting import Rewriter, apply_passes, lower_jaxpr
-from fusionlab.passes.contract import Applied
+from fusionlab.passes.interface import Applied
 
 _ROWS: tuple[tuple[str, Callable[[Footprint], float | None], str], ...] = (
     ("launches", lambda f: f.dynamic_launches, ",.0f"),

@@ -36,7 +36,7 @@ from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
 from fusionlab.optimizing.store import OptimizedStore, key_of
-from fusionlab.passes.contract import Pass, Result, Setting, faults
+from fusionlab.passes.interface import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.study import Circumstances, rewrite
 

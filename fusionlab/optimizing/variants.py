@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.hlo.flat import FlatFunction, Node, Value
+from fusionlab.hlo.view import FunctionView, Node, Value
 
 VARIANTS = 2
 _SPREADS = (0.5, 0.1, 0.02)
@@ -43,7 +43,7 @@ class Held:
     integers: frozenset[int]
 
 
-def held_arguments(flat: FlatFunction) -> Held:
+def held_arguments(flat: FunctionView) -> Held:
     """The arguments of ``flat`` that decide how long loops run, and those that reach indices or bits."""
     sources = _sources(flat)
     conditions = (value for node in flat.walk() if node.name == "stablehlo.while" for value in node.regions[0].returns)
@@ -61,7 +61,7 @@ def _indices(node: Node) -> tuple[Value, ...]:
     return node.operands[_FIRST_INDEX.get(node.name, len(node.operands)) :]
 
 
-def _reaching(flat: FlatFunction, sources: dict[Value, list[Value]], values: Iterable[Value]) -> frozenset[int]:
+def _reaching(flat: FunctionView, sources: dict[Value, list[Value]], values: Iterable[Value]) -> frozenset[int]:
     """The positions of the arguments of ``flat`` that ``values`` are computed from."""
     pending, seen = list(values), set[Value]()
     while pending:
@@ -72,7 +72,7 @@ def _reaching(flat: FlatFunction, sources: dict[Value, list[Value]], values: Ite
     return frozenset(position for position, argument in enumerate(flat.arguments) if argument in seen)
 
 
-def _sources(flat: FlatFunction) -> dict[Value, list[Value]]:
+def _sources(flat: FunctionView) -> dict[Value, list[Value]]:
     """What every value is computed from directly. Of regions, all that they return reaches all that the op gives; a
     loop's carried values are kept apart."""
     found: dict[Value, list[Value]] = {}

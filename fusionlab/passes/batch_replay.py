@@ -23,11 +23,11 @@ from typing import ClassVar
 from fusionlab.bytesize import UNBOUNDED, ByteSize
 from fusionlab.codegen.trips import batched_loop, raise_trips
 from fusionlab.errors import InputError
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Declined, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, loop_marks, require_reduction, rewrite_loops
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Declined, Pass, Result, Setting
+from fusionlab.passes.rewriting import Refusal, Rewrite, Site, loop_marks, require_reduction, rewrite_loops
 
 CHUNK_MARK = "fusionlab_chunk"
 """Frontend attribute of a loop that this pass made, holding its chunk: such a loop is not batched again."""
@@ -121,7 +121,7 @@ def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Resu
 
 def _most_trips(program: Program) -> int:
     """The trip count of the longest loop that can be batched."""
-    loops = find_loops(flatten(program.parse()))
+    loops = find_loops(view_of(program.parse()))
     return max(loop.trips for loop in loops if loop.trips is not None and not loop.indices(Recurrent))
 
 

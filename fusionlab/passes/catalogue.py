@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fusionlab.errors import unknown
 
 if TYPE_CHECKING:
-    from fusionlab.passes.contract import Pass
+    from fusionlab.passes.interface import Pass
 
 PASSES: dict[str, tuple[str, str]] = {
     "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),
@@ -44,7 +44,7 @@ def find_pass(name: str) -> type[Pass]:
     """The pass class called ``name``: of the table, of a file (``path.py:Name``), or of an installed package.
 
     InputError with the nearest names when there is none; for what is wrong with a pass of one's own,
-    ``passes.own_passes``.
+    ``passes.plugins``.
     """
     if name not in PASSES:
         return _own(name)
@@ -54,7 +54,7 @@ def find_pass(name: str) -> type[Pass]:
 
 
 def _own(name: str) -> type[Pass]:
-    from fusionlab.passes.own_passes import from_entry_point, from_file, installed, is_reference
+    from fusionlab.passes.plugins import from_entry_point, from_file, installed, is_reference
 
     if is_reference(name):
         return from_file(name)

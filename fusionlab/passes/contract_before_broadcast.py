@@ -27,12 +27,13 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.views import View
-from fusionlab.passes.block_rewrite import inline_in_blocks
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.strided import StridedView
+from fusionlab.hlo.view import Node, Value
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import inline_in_blocks
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,14 @@ def concatenated(node: Node) -> tuple[Value, ...] | None:
         return None
     maker = node.operands[0].producer
     last = len(node.operands[0].type.shape) - 1
-    if maker is None or maker.name != "stablehlo.concatenate" or int(maker.attributes["dimension"]) != last:
+    if maker is None or maker.op is not ops.CONCATENATE or int(maker.attributes["dimension"]) != last:
         return None
     return maker.operands
 
 
 def contracted_axis(node: Node) -> int | None:
     """The axis of the matrix that ``node`` contracts with the last one of its input; None if it is no layer."""
-    if node.name != "stablehlo.dot_general" or "algorithm" in node.attributes:
+    if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return None
     if {value.type.dtype for value in (*node.operands, *node.results)} not in ({"f32"}, {"f64"}):
         return None
@@ -95,7 +96,7 @@ def contracted_axis(node: Node) -> int | None:
 
 def _shared_axes(part: Value) -> tuple[int, ...]:
     """The axes of rows along which ``part`` repeats itself."""
-    view = View.of(part)
+    view = StridedView.of(part)
     axes = range(len(view.shape) - 1)
     return tuple(axis for axis in axes if view.strides[axis] == 0 and view.shape[axis] > 1)
 

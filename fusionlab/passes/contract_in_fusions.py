@@ -30,13 +30,12 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jax import lax
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.contractions import Axes
-from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import Program
-from fusionlab.passes.batched_contractions import batched_axes
-from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal
-from fusionlab.passes.op_rewrite import OpRewrite, rewrite_ops
+from fusionlab.hlo.view import Node
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import OpRewrite, Refusal, rewrite_ops
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class ContractInFusions(Pass):
         return rewrite_ops(
             program,
             self,
-            ["stablehlo.dot_general"],
+            ops.DOT_GENERAL,
             lambda flat: self._decide,
             setting,
             what="contractions became a product and a sum",
@@ -95,3 +94,16 @@ def product_and_sum(axes: Axes) -> Callable[[Any, Any], tuple[Any]]:
         return (jnp.sum(wide * other, axis=tuple(sums)),)
 
     return contracted
+
+
+def batched_axes(node: Node) -> Axes | Refusal:
+    """The axes of ``node``, a dot_general; or why it is none that a pass could write in another way."""
+    if "algorithm" in node.attributes:
+        return Refusal("unsupported", "it asks for an explicit algorithm")
+    kinds = {value.type.dtype for value in (*node.operands, *node.results)}
+    if kinds not in ({"f32"}, {"f64"}):
+        return Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
+    axes = Axes.of(node)
+    if not axes.batch or not axes.contracted:
+        return Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+    return axes

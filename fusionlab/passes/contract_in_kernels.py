@@ -34,15 +34,14 @@ from typing import ClassVar
 from fusionlab.codegen.batched_products import SumOfProducts, product_kernel
 from fusionlab.codegen.inline import drop_dead
 from fusionlab.codegen.outline import outline
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
-from fusionlab.hlo.flat import Node, Value, flatten
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.views import View
-from fusionlab.passes.batched_contractions import batched_axes
-from fusionlab.passes.contract import Declined, Kind, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, functions_of_others
-from fusionlab.passes.op_rewrite import changed
-from fusionlab.passes.own_kernels import no_kernels
+from fusionlab.hlo.strided import StridedView
+from fusionlab.hlo.view import Node, Value, view_of
+from fusionlab.passes.contract_in_fusions import batched_axes
+from fusionlab.passes.interface import Declined, Kind, Pass, Result, Setting
+from fusionlab.passes.rewriting import Refusal, changed, functions_of_others, no_kernels
 from fusionlab.passes.sums_of_products import Contraction, as_one, parts_of, sums_with
 
 
@@ -58,7 +57,7 @@ class ContractInKernels(Pass):
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every contraction that qualifies, wherever it stands."""
         module = program.parse()
-        if not any(node.name == "stablehlo.dot_general" for node in flatten(module).walk()):
+        if not any(node.op is ops.DOT_GENERAL for node in view_of(module).walk()):
             reason = "there is no dot_general in the program"
             return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
         if (barrier := no_kernels(self.name, program, module, setting)) is not None:
@@ -87,7 +86,7 @@ class ContractInKernels(Pass):
             refused: list[tuple[Kind, str, str]] = []
             block = look()
             for node in block.nodes:
-                if node.name != "stablehlo.dot_general":
+                if node.op is not ops.DOT_GENERAL:
                     continue
                 place = node.scope.rpartition("/")[0]
                 decided = self.decide(node, block)
@@ -131,7 +130,7 @@ class ContractInKernels(Pass):
         axes = batched_axes(node)
         if isinstance(axes, Refusal):
             return axes
-        arrays = [*node.results, *(View.of(value).base for value in node.operands)]
+        arrays = [*node.results, *(StridedView.of(value).base for value in node.operands)]
         if not all(0 < math.prod(array.type.shape) < 1 << 31 for array in arrays):
             return Refusal("unsupported", "it has no elements, or 2^31 and more")
         if min(axes.extents) == 1:

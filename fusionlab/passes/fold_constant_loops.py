@@ -24,13 +24,14 @@ import jax
 import numpy as np
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo import ops
 from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.cost import size_bytes
-from fusionlab.hlo.flat import Node, Value, reads
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, rewrite_loops
+from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import Refusal, Rewrite, Site, rewrite_loops
 
 _MOST_NODES = 10_000
 
@@ -55,12 +56,12 @@ class FoldConstantLoops(Pass):
             raise Refusal(
                 "unsupported", "it reads what its function is given, which may be called with other constants"
             )
-        ops = [
+        nodes = [
             one for node in (*before, loop) for one in (node, *(i for region in node.regions for i in region.walk()))
         ]
-        for node in ops:
-            if node.name == "stablehlo.custom_call" or has_effect(node):
-                raise Refusal("unsafe", f"{node.name.removeprefix('stablehlo.')} has an effect, or is opaque")
+        for node in nodes:
+            if node.op is ops.CUSTOM_CALL or has_effect(node):
+                raise Refusal("unsafe", f"{node.op.mnemonic} has an effect, or is opaque")
             if any(name in node.attributes for name in SHARDINGS):
                 raise Refusal("unsupported", "it is sharded")
             if (size := _most_bytes(node)) > self.most_bytes:
@@ -88,8 +89,7 @@ def _most_bytes(node: Node) -> int:
     try:
         return max((size_bytes(result.type) for result in node.results), default=0)
     except ValueError:  # a token, a tuple
-        name = node.name.removeprefix("stablehlo.")
-        raise Refusal("unsupported", f"{name} gives what is no array of known size") from None
+        raise Refusal("unsupported", f"{node.op.mnemonic} gives what is no array of known size") from None
 
 
 def _makers(values: Sequence[Value]) -> list[Node]:
@@ -119,7 +119,7 @@ class _Counted(Raising):
         self.left[0] -= 1
         if self.left[0] < 0:
             raise Refusal("unprofitable", "it runs more operations than are tried")
-        if node.name != "stablehlo.while":
+        if node.op is not ops.WHILE:
             return super().node(node, environment)
         condition, body = (self.region(region, environment) for region in node.regions)
         carried: Sequence[Any] = [environment[value] for value in node.operands]

@@ -29,9 +29,9 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
-from fusionlab.passes.contract import Applied, Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
+from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.laplacian_search import Findings
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 

@@ -33,10 +33,8 @@ from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.codegen.row_programs import layer_of
 from fusionlab.hlo.blocks import blocks_of, blocks_to_change, run_in_loops
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import functions_of_others
-from fusionlab.passes.op_rewrite import changed
-from fusionlab.passes.own_kernels import no_kernels
+from fusionlab.passes.interface import Declined, Pass, Result, Setting
+from fusionlab.passes.rewriting import changed, functions_of_others, no_kernels
 from fusionlab.passes.row_clusters import Limits, find_cluster
 
 
@@ -69,11 +67,9 @@ class FuseLayers(Pass):
         fused: Counter[str] = Counter()
         for function, first in places:
             self._fuse(function, module, first, limits, fused)
-        refusals: list[Event] = []
-        if not fused:
-            reason = "no layer has elementwise work beside it in arrays of 1 to 2^31 - 1 elements"
-            refusals.append(Declined(self.name, "unprofitable", reason, ""))
-        return changed(program, module, self, fused, "layers went into kernels with what is around them", refusals)
+        what = "layers went into kernels with what is around them"
+        otherwise = "no layer has elementwise work beside it in arrays of 1 to 2^31 - 1 elements"
+        return changed(program, module, self, fused, what, otherwise=otherwise)
 
     def _fuse(self, function: Any, module: Any, first: int, limits: Limits, fused: Counter[str]) -> None:
         """Fuse in the blocks of ``function`` from number ``first`` on, one kernel at a time: each moves others."""

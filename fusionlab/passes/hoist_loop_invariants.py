@@ -23,12 +23,13 @@ from typing import Any, ClassVar
 from jax import lax
 
 from fusionlab.codegen.raising import Raising, raise_nodes, unsupported_nodes
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo import ops
 from fusionlab.hlo.invariants import constants_of, invariant_nodes, only_makes_data
 from fusionlab.hlo.loops import Invariant, Loop
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal, Rewrite, Site, describe, loop_marks, rewrite_loops
+from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import Refusal, Rewrite, Site, loop_marks, rewrite_loops
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def _decide(site: Site) -> Rewrite:
         raise Refusal("unprofitable", "nothing that a trip computes is invariant")
     opaque = [node for region in loop.node.regions for node in unsupported_nodes(region)]
     if opaque:
-        raise Refusal("unsupported", f"{describe(opaque[0])} in the loop cannot be raised")
+        raise Refusal("unsupported", f"{opaque[0].label} in the loop cannot be raised")
     return Rewrite(
         _hoisted_loop(site, hoisted),
         what=f"{len(hoisted)} invariant ops hoisted out of the loop",
@@ -101,9 +102,7 @@ def _constants(values: Mapping[int, Value]) -> dict[int, Any]:
     """The arrays of those of ``values`` that are constants."""
     makers = {at: value.producer for at, value in values.items()}
     return {
-        at: Raising().node(node, {})[0]
-        for at, node in makers.items()
-        if node is not None and node.name == "stablehlo.constant"
+        at: Raising().node(node, {})[0] for at, node in makers.items() if node is not None and node.op is ops.CONSTANT
     }
 
 

@@ -13,22 +13,16 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value, flatten
+from fusionlab.hlo.element_types import WIDE_FLOATS
 from fusionlab.hlo.loops import Invariant, find_loops
 from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.view import Node, Value, view_of
 
-_VIEWS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "convert", "reshape", "slice", "transpose"))
-ELEMENTWISE = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        *("abs", "add", "and", "compare", "cosine", "divide", "exponential", "exponential_minus_one", "log"),
-        *("log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power", "rsqrt"),
-        *("select", "sine", "sqrt", "subtract", "tanh"),
-    )
-)
-_KERNELS = frozenset({"stablehlo.concatenate", "stablehlo.dot_general", "stablehlo.reduce"})
-_FLOATS = ("f32", "f64")
+_VIEWS = frozenset({ops.CONVERT, *(op for op in ops.OPS.values() if op.strided)})
+ELEMENTWISE = frozenset({ops.COSINE, ops.POWER, ops.SINE, *(op for op in ops.OPS.values() if op.triton)})
+_KERNELS = frozenset({ops.CONCATENATE, ops.DOT_GENERAL, ops.REDUCE})
 
 
 @dataclass(frozen=True)
@@ -50,9 +44,9 @@ class Part:
 def part_of(value: Value) -> Part | None:
     """``value``, of this block or carried into it unchanged, as a slice along one axis; None if it is none."""
     operation, dropped = _maker(value.handle), False
-    if operation is not None and operation.name == "stablehlo.reshape":
+    if operation is not None and operation.name == ops.RESHAPE.name:
         operation, dropped = _maker(operation.operands[0]), True
-    if operation is None or operation.name != "stablehlo.slice" or set(operation.attributes["strides"]) != {1}:
+    if operation is None or operation.name != ops.SLICE.name or set(operation.attributes["strides"]) != {1}:
         return None
     starts, limits = list(operation.attributes["start_indices"]), list(operation.attributes["limit_indices"])
     root = _outside(operation.operands[0])
@@ -72,7 +66,7 @@ def _outside(handle: Any) -> Any:
     while isinstance(handle.owner, ir.Block):
         block, at = handle.owner, ir.BlockArgument(handle).arg_number
         loop = getattr(block.owner, "operation", block.owner)
-        if loop.name != "stablehlo.while" or loop.regions[1].blocks[0] != block:
+        if loop.name != ops.WHILE.name or loop.regions[1].blocks[0] != block:
             return handle
         if block.operations[len(block.operations) - 1].operation.operands[at] != handle:
             return handle
@@ -89,13 +83,13 @@ def _maker(handle: Any) -> Any:
 def _number(handle: Any) -> float | None:
     """The number that ``handle`` holds everywhere; None if it does not, or it is not known."""
     operation = _maker(handle)
-    if operation is None or operation.name == "stablehlo.convert":
+    if operation is None or operation.name == ops.CONVERT.name:
         return None
-    if operation.name == "stablehlo.constant":
+    if operation.name == ops.CONSTANT.name:
         elements = operation.attributes["value"]
         known = isinstance(elements, ir.DenseFPElementsAttr) and elements.is_splat
         return float(elements.get_splat_value().value) if known else None
-    return _number(operation.operands[0]) if operation.name in _VIEWS else None
+    return _number(operation.operands[0]) if ops.op_of(operation.name) in _VIEWS else None
 
 
 @dataclass
@@ -141,7 +135,7 @@ class Lanes:
 
     def trim(self) -> None:
         """Take out views that nothing in the region reads: outside, they cost nothing."""
-        while ends := [pair for pair in self.outputs() if pair[0].name in _VIEWS and not self._is_read(pair[0])]:
+        while ends := [pair for pair in self.outputs() if pair[0].op in _VIEWS and not self._is_read(pair[0])]:
             for one, _ in ends:
                 del self.pairs[one]
                 for value in one.results:
@@ -153,7 +147,7 @@ class Lanes:
 
     def kernels(self) -> int:
         """How many pairs are ops that XLA does not fuse with everything around them."""
-        return sum(node.name in _KERNELS for node in self.pairs)
+        return sum(node.op in _KERNELS for node in self.pairs)
 
     def _is_read(self, node: Node) -> bool:
         return any(reader in self.pairs for value in node.results for reader in self.block.users.get(value, ()))
@@ -166,7 +160,7 @@ class Lanes:
             return False
         if self.block.depends(two, [one]) or self.block.depends(one, [two]):
             return False
-        if one.name not in _VIEWS:
+        if one.op not in _VIEWS:
             axes = max(len(value.type.shape) for value in one.results)
         kept = dict(self.pairs), dict(self.values), dict(self.parts), dict(self.own), dict(self.shared)
         if all(self._match(a, b, axes) for a, b in zip(one.operands, two.operands, strict=True)):
@@ -196,9 +190,9 @@ class Lanes:
             self.parts[one] = two
             return True
         makers = [value.producer for value in (one, two) if value.producer is not None]
-        if len(makers) == 2 and makers[0].name in _VIEWS and self._take(makers[0], makers[1], axes):
+        if len(makers) == 2 and makers[0].op in _VIEWS and self._take(makers[0], makers[1], axes):
             return True
-        if one.type != two.type or one.type.dtype not in (*_FLOATS, "i1"):
+        if one.type != two.type or one.type.dtype not in (*WIDE_FLOATS, "i1"):
             return False
         once = one.handle in self.invariant and two.handle in self.invariant
         if not once and len(one.type.shape) >= axes:  # how many walkers there are must not decide
@@ -214,7 +208,7 @@ def invariant_arguments(module: Any) -> set[Any]:
     """
     same: set[Any] = set()
     varying: set[Any] = set()
-    for loop in find_loops(flatten(module)):
+    for loop in find_loops(view_of(module)):
         fixed = {loop.body.arguments[at] for at in loop.indices(Invariant)}
         made = {a for a in loop.body.arguments if a not in fixed} | {v for n in loop.body.walk() for v in n.results}
         for node in loop.body.walk():
@@ -236,11 +230,11 @@ def seeds(block: Block) -> Iterator[tuple[Value, Value]]:
 
 def _same(one: Node, two: Node) -> bool:
     """Whether both are one op that lanes may hold, with the same attributes and types."""
-    if one.name != two.name or one.name not in _VIEWS | ELEMENTWISE | _KERNELS or one is two:
+    if one.name != two.name or one.op not in _VIEWS | ELEMENTWISE | _KERNELS or one is two:
         return False
-    if one.results[0].type.dtype not in (*_FLOATS, "i1") or "algorithm" in one.attributes:
+    if one.results[0].type.dtype not in (*WIDE_FLOATS, "i1") or "algorithm" in one.attributes:
         return False
-    if one.name == "stablehlo.reduce" and not (_adds(one) and _adds(two)):
+    if one.op is ops.REDUCE and not (_adds(one) and _adds(two)):
         return False
     types = [[str(value.type) for value in (*node.operands, *node.results)] for node in (one, two)]
     return types[0] == types[1] and one.attributes == two.attributes
@@ -250,4 +244,4 @@ def _adds(node: Node) -> bool:
     """Whether ``node`` is a sum that starts from zero."""
     if len(node.operands) != 2 or _number(node.operands[1].handle) != 0:
         return False
-    return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == ["stablehlo.add"]
+    return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == [ops.ADD.name]

@@ -18,7 +18,7 @@ from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import densify
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_guards import mixed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fusionlab.codegen.forward_laplacian.jet import Coordinates
 from fusionlab.codegen.raising import Raising
-from fusionlab.hlo.flat import Value
+from fusionlab.hlo.view import Value
 
 
 @dataclass(frozen=True)

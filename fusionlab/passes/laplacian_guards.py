@@ -12,9 +12,8 @@ import numpy as np
 from fusionlab.codegen.raising_rules.contraction import laxest_precision
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import least_of, number_of
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import FlatFunction, Node, Value, constant_array, reads
 from fusionlab.hlo.replay import reached
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads
 from fusionlab.passes.sums_over_directions import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
@@ -113,7 +112,7 @@ def _is_integer(value: Value) -> bool:
     return value.type.dtype in _INTEGERS
 
 
-def own_choices(flat: FlatFunction, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
+def own_choices(flat: FunctionView, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
     """Whether the sum alone compares parameters for equality, or reads integer arguments.
 
     Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
@@ -177,7 +176,7 @@ def _only_an_index(value: Value, users: Mapping[Value, Sequence[Node]]) -> bool:
     return True
 
 
-def mixed(flat: FlatFunction, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> str | None:
+def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> str | None:
     """Whether a value depends on other walkers too: it cannot be computed for some of them."""
     dependent = reached(flat, [x])
     for node in cone:

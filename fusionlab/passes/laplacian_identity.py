@@ -34,9 +34,9 @@ from fusionlab.equivalence.exact.undefined import FieldWithGuards, FieldWithUnde
 from fusionlab.equivalence.exact.values import Array, Drawn, Uncovered
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, free_values, reads, walk
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers, merge_equal
+from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads, view_of, walk
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_guards import (
@@ -171,7 +171,7 @@ class Identification:
                 raise next((reason for reason in refused if isinstance(reason, NotSeen)), refused[0])
         return None
 
-    def _lowered(self, still: Sequence[Value]) -> FlatFunction:
+    def _lowered(self, still: Sequence[Value]) -> FunctionView:
         """Results: each target; of each output the Laplacian; each possible gradient; of each output the derivatives.
 
         These are [*walkers, coordinates], first without those through ``still``, as the Laplacian is, then with them.
@@ -201,7 +201,7 @@ class Identification:
                 raise RaiseError(
                     f"{subject(self.question)} cannot be evaluated: {str(error).splitlines()[0]}"
                 ) from error
-        function = flatten(lowered.compiler_ir("stablehlo"))
+        function = view_of(lowered.compiler_ir("stablehlo"))
         merge_equal(function)
         return replace(function, nodes=live_nodes(function.nodes, function.arguments, function.returns))
 
@@ -224,7 +224,7 @@ class Identification:
         except (NotImplementedError, JaxRefusal):
             return self.raising.node(node, environment)
 
-    def _identical(self, function: FlatFunction) -> list[tuple[int, int, float, float, list[int]]]:
+    def _identical(self, function: FunctionView) -> list[tuple[int, int, float, float, list[int]]]:
         """(target, output, factor of the Laplacian, factor of the squared gradient, gradients) of all pairs that are
         equal in all draws, plain Laplacians first.
 
@@ -255,7 +255,7 @@ class Identification:
                 found.append((which, at, scale, squares, gradients))
         return sorted(found, key=lambda one: (one[3] != 0, one[2] != 1))
 
-    def _results(self, function: FlatFunction, evaluator: Evaluator, change: Change | None = None) -> _Results:
+    def _results(self, function: FunctionView, evaluator: Evaluator, change: Change | None = None) -> _Results:
         try:
             arguments = drawn_arguments(function, evaluator)
             if change is not None:
@@ -288,7 +288,7 @@ class Identification:
         return any(found[:2] == (which, at) for found in self._identical(self._lowered((shift,))))
 
     def _where_tied(
-        self, function: FlatFunction, which: int, at: int, factors: tuple[float, float], gradients: Sequence[int]
+        self, function: FunctionView, which: int, at: int, factors: tuple[float, float], gradients: Sequence[int]
     ) -> list[int]:
         """Those of ``gradients`` that are derivatives at ties, too; NotSeen if the sum is not the Laplacian there."""
         [p] = primes(1)

@@ -17,16 +17,15 @@ from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
 from fusionlab.codegen.rebuild import rebuild
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import Node, flatten
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import merge_equal
-from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
+from fusionlab.hlo.view import Node, view_of
+from fusionlab.passes.interface import Applied, Declined, Event, Kind, Pass, Result, Setting, verify
 from fusionlab.passes.laplacian_entry import NotInParts, RewrittenEntry
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_search import Findings
-from fusionlab.passes.loop_rewrite import describe
 from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, sum_of_loop, sums_without_loop
 
@@ -58,7 +57,7 @@ class _Attempt:
         self.program, self.by, self.how, self.chunks, self.platform = program, by, how, chunks, platform
         self.findings = findings
         self.module = program.parse()
-        self.flat = flatten(self.module)
+        self.flat = view_of(self.module)
         merge_equal(self.flat)
 
     def first(self, left_alone: Counter[Hashable], events: dict[Event, None]) -> tuple[Program, Applied] | None:
@@ -115,7 +114,7 @@ class _Attempt:
     def _rewritten(self, question: DirectionSum) -> tuple[Program, Applied]:
         effect = next((node for node in self.flat.walk() if not node.regions and has_effect(node)), None)
         if effect is not None:
-            raise NoLaplacian(f"{describe(effect)} has an effect, which a rebuilt entry would not have")
+            raise NoLaplacian(f"{effect.label} has an effect, which a rebuilt entry would not have")
         program, by = self.program, self.by
         found = self.findings.find(question, program.digest)
         origins: dict[int, Node] = {}
@@ -126,7 +125,7 @@ class _Attempt:
         rebuild(module, function, name=by.name.replace("-", "_"), platform=self.platform, origins=origins)
         verify(module, by.name)
         if question.replay is None:
-            part = program_cost(flatten(module)).flops / max(program_cost(self.flat).flops, 1)
+            part = program_cost(view_of(module)).flops / max(program_cost(self.flat).flops, 1)
             if part > _MOST_FLOPS:
                 raise _Refused("unprofitable", f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
         known = None if program.platform == "any" else program.platform

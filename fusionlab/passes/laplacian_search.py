@@ -11,9 +11,9 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from fusionlab.codegen.raising import RaiseError, live_nodes
-from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.hlo.view import FunctionView, Node, Value, reads
 from fusionlab.passes.laplacian_finding import Laplacian
 from fusionlab.passes.laplacian_identity import FEW_ENOUGH, Identification, subject
 from fusionlab.passes.sums_over_directions import DirectionSum, NoLaplacian, NotSeen, is_float, with_what_follows
@@ -60,7 +60,7 @@ def _anew(reason: NoLaplacian) -> NoLaplacian:
     return type(reason)(str(reason))
 
 
-def _in_terms_of(known: Laplacian, flat: FlatFunction) -> Laplacian:
+def _in_terms_of(known: Laplacian, flat: FunctionView) -> Laplacian:
     """The same finding with the values of another view of the same program, which numbers them alike."""
     values = {value.id: value for value in flat.arguments}
     for node in flat.walk():

@@ -15,9 +15,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 import numpy as np
 
 from fusionlab.codegen.forward_laplacian.extremes import NAMES
-from fusionlab.hlo.constants import FLOATS, number_of
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.view import Node, Value, direction_of
 
 
 def tie_slopes(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mapping[Value, int]) -> dict[Value, int]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.patterns import Number, Op, match, number, op
 from fusionlab.hlo.program import Program
-from fusionlab.passes.block_rewrite import Change, inline_in_blocks
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 __all__ = ["Number", "Op", "match", "number", "op", "rewrite_matches"]
 

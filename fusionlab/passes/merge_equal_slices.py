@@ -29,16 +29,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
-from fusionlab.passes.block_rewrite import Change, inline_in_blocks
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.lanes import ELEMENTWISE, Lanes, Part, invariant_arguments, part_of, seeds
-
-_STAY = frozenset({"func.call", "stablehlo.custom_call", "stablehlo.while", "stablehlo.case", "stablehlo.if"})
-"""What is not moved: these may have an effect inside."""
+from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 
 @dataclass(frozen=True)
@@ -110,11 +108,15 @@ def _move_before(block: Block, values: Sequence[Value], place: Node, region: Seq
 
     for value in values:
         collect(value)
-    if any(node.name in _STAY or has_effect(node) or block.depends(node, region) for node in late):
+    if any(_may_have_effect(node) or block.depends(node, region) for node in late):
         return False
     for node in late:
         node.operation.move_before(place.operation)
     return True
+
+
+def _may_have_effect(node: Node) -> bool:
+    return node.name == "func.call" or node.op is ops.CUSTOM_CALL or node.op.control_flow or has_effect(node)
 
 
 def _merged(
@@ -161,20 +163,20 @@ def _run(node: Node, operands: Sequence[_Both]) -> list[_Both]:
     """The results of ``node`` for both lanes, their axis of two where JAX's rule leaves it."""
 
     def one_lane(*arrays: Any) -> Sequence[Any]:
-        if node.name == "stablehlo.reduce":  # a sum from zero; its region is not in the view of a block
+        if node.op is ops.REDUCE:  # a sum from zero; its region is not in the view of a block
             return [jnp.sum(arrays[0], axis=tuple(node.attributes["dimensions"]))]
         return Raising().node(node, dict(zip(node.operands, arrays, strict=True)))
 
     if not any(isinstance(array, tuple) or at is not None for array, at in operands):
         return [(array, None) for array in one_lane(*(array for array, _ in operands))]
     place = max((at for _, at in operands if at is not None), default=0)
-    if node.name in ELEMENTWISE | {"stablehlo.concatenate"}:
+    if node.op in ELEMENTWISE | {ops.CONCATENATE}:
         # All where the slices have it: JAX moves the axis to the front where operands differ.
         operands = [(_placed(array, at, place), place) for array, at in operands]
     else:
         operands = [(_placed(array, at, 0), 0) if isinstance(array, tuple) else (array, at) for array, at in operands]
     inputs, axes = [array for array, _ in operands], [at for _, at in operands]
-    if node.name == "stablehlo.concatenate":
+    if node.op is ops.CONCATENATE:
         dimension = int(node.attributes["dimension"])
         return [(lax.concatenate(inputs, dimension + (dimension >= place)), place)]
     if len(operands) == 1 and (seen := _view(node, inputs[0], place)) is not None:
@@ -191,18 +193,18 @@ def _view(node: Node, array: Any, place: int) -> _Both | None:
     before, after = node.operands[0].type.shape, node.results[0].type.shape
     if place >= len(before):
         return None
-    if node.name == "stablehlo.transpose":
+    if node.op is ops.TRANSPOSE:
         order = list(node.attributes["permutation"])
         end = order.index(place)
         order = [axis + (axis >= place) for axis in order]
         return lax.transpose(array, (*order[:end], place, *order[end:])), end
-    if node.name == "stablehlo.broadcast_in_dim":
+    if node.op is ops.BROADCAST_IN_DIM:
         axes = list(node.attributes["broadcast_dimensions"])
         end = int(axes[place])
         axes = [axis + (axis >= end) for axis in axes]
         axes = [*axes[:place], end, *axes[place:]]
         return lax.broadcast_in_dim(array, (*after[:end], 2, *after[end:]), axes), end
-    if node.name == "stablehlo.reshape":
+    if node.op is ops.RESHAPE:
         rows = math.prod(before[:place])
         ends = [at for at in range(len(after)) if math.prod(after[:at]) == rows]
         return (lax.reshape(array, (*after[: ends[0]], 2, *after[ends[0] :])), ends[0]) if ends else None

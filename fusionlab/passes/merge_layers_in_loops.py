@@ -29,11 +29,11 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.inline import inline
 from fusionlab.codegen.raising import Raising
-from fusionlab.hlo.flat import Node, Region, flatten
+from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import functions_of_others
-from fusionlab.passes.op_rewrite import changed
+from fusionlab.hlo.view import Node, Region, view_of
+from fusionlab.passes.interface import Pass, Result, Setting, platform_for
+from fusionlab.passes.rewriting import changed, functions_of_others
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class MergeLayersInLoops(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Merge in every loop; see the module's docstring."""
-        platform = setting.platform if program.platform == "any" else program.platform
+        platform = platform_for(program, setting)
         module = program.parse()
-        flat = flatten(module)
+        flat = view_of(module)
         loops = list(_loop_bodies(flat))
         rewritten: Counter[str] = Counter()
         for layers in _chosen(loops, functions_of_others(module)):
@@ -54,17 +54,15 @@ class MergeLayersInLoops(Pass):
             rewritten[layers[0].scope.rpartition("/")[0]] += len(layers)
             operands = [operations[0].operands[0], *(operation.operands[1] for operation in operations)]
             inline(operations, _merged(layers), operands, platform=platform)
-        refusals: list[Event] = []
-        if not rewritten:
-            reason = "no loop applies several layers to one value" if loops else "there is no loop in the program"
-            refusals.append(Declined(self.name, "unprofitable", reason, ""))
-        return changed(program, module, self, rewritten, "layers were merged with others of the same input", refusals)
+        what = "layers were merged with others of the same input"
+        otherwise = "no loop applies several layers to one value" if loops else "there is no loop in the program"
+        return changed(program, module, self, rewritten, what, otherwise=otherwise)
 
 
 def _loop_bodies(region: Region) -> Iterator[Region]:
     """The bodies of all loops, outer ones first, with the regions in them."""
     for node in region.walk():
-        if node.name == "stablehlo.while":
+        if node.op is ops.WHILE:
             yield node.regions[1]
 
 
@@ -93,7 +91,7 @@ def _groups(body: Region) -> list[list[Node]]:
 
 def _is_layer(node: Node) -> bool:
     """Whether ``node`` contracts one axis of a value with one of a matrix."""
-    if node.name != "stablehlo.dot_general" or "algorithm" in node.attributes:
+    if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return False
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
     return (

@@ -12,7 +12,7 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.errors import CompileError, InputError, unknown
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
-from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting
+from fusionlab.passes.interface import Declined, Event, Pass, Result, Setting
 
 _log = logging.getLogger(__name__)
 

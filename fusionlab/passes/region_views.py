@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values
+from fusionlab.hlo import ops
 from fusionlab.hlo.invariants import constant_values
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values
 
 
 def enclosing_regions(function: Region, node: Node) -> list[Region]:
@@ -25,7 +26,7 @@ def enclosing_regions(function: Region, node: Node) -> list[Region]:
     raise ValueError(f"{node} is not in the function")
 
 
-def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunction:
+def view_of_region(flat: FunctionView, regions: Sequence[Region]) -> FunctionView:
     """The innermost of ``regions`` as a function of its arguments and of what it captures.
 
     What is constant around it is constant in it: its nodes are part of the view, and what loops carry unchanged of it
@@ -40,7 +41,7 @@ def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunctio
         known |= found
         constants += [node for node in outer.nodes if node.results and found.issuperset(node.results)]
         node = next(node for node in outer.nodes if region in node.regions)
-        if node.name == "stablehlo.while":
+        if node.op is ops.WHILE:
             body = node.regions[1]
             for given, argument, back in zip(node.operands, body.arguments, body.returns, strict=True):
                 if argument is back and region is body and instead.get(given, given) in known:
@@ -51,7 +52,7 @@ def view_of_region(flat: FlatFunction, regions: Sequence[Region]) -> FlatFunctio
         for inner in node.regions:
             inner.returns = tuple(instead.get(value, value) for value in inner.returns)
     captured = [value for value in free_values(outer) if value not in known]
-    return FlatFunction(
+    return FunctionView(
         arguments=(*outer.arguments, *captured),
         nodes=[*constants, *outer.nodes],
         returns=outer.returns,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fusionlab.codegen.row_programs import (
-    ELEMENTWISE,
     RowProgram,
     features,
     is_elementwise,
@@ -14,22 +13,13 @@ from fusionlab.codegen.row_programs import (
     plan,
     rows,
 )
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
-_FUSED_BY_XLA = ELEMENTWISE | {
-    "stablehlo.broadcast_in_dim",
-    "stablehlo.concatenate",
-    "stablehlo.convert",
-    "stablehlo.gather",
-    "stablehlo.pad",
-    "stablehlo.power",
-    "stablehlo.reduce",
-    "stablehlo.reshape",
-    "stablehlo.reverse",
-    "stablehlo.slice",
-    "stablehlo.transpose",
-}
+_FUSED_BY_XLA = {op for op in ops.OPS.values() if op.triton or op.strided} | {
+    ops.CONCATENATE, ops.CONVERT, ops.GATHER, ops.PAD, ops.POWER, ops.REDUCE, ops.REVERSE
+}  # fmt: skip
 """Ops that a kernel of XLA's own takes in: what they read needs no kernel for itself."""
 
 
@@ -128,7 +118,7 @@ class _Growth:
             others = {
                 v: [u for u in self.block.users[v] if u is not node] or v in self.block.returns for v in made_inside
             }
-            alone = len(readers) <= 1 and all(reader.name in _FUSED_BY_XLA for reader in readers)
-            free = all(others.values()) and all(reader.name in _FUSED_BY_XLA for reader in readers)
+            alone = len(readers) <= 1 and all(reader.op in _FUSED_BY_XLA for reader in readers)
+            free = all(others.values()) and all(reader.op in _FUSED_BY_XLA for reader in readers)
             if (alone and len(made_inside) == 1) or free:
                 self.cluster.discard(node)

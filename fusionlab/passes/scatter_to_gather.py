@@ -18,6 +18,7 @@ Option ``terms`` is the most updates to one place: each is one more gather.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,12 +28,12 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.hlo.carried import Carried
-from fusionlab.hlo.flat import FlatFunction, Node
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import fold
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.loop_rewrite import Refusal
-from fusionlab.passes.op_rewrite import Decide, OpRewrite, rewrite_ops
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import Decide, OpRewrite, Refusal, rewrite_ops
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,13 @@ class ScatterToGather(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every scatter that qualifies, wherever it stands."""
-        return rewrite_ops(
-            program, self, ["stablehlo.scatter"], self._decide_with, setting, what="scatters became gathers"
-        )
+        return rewrite_ops(program, self, ops.SCATTER, self._decide_with, setting, what="scatters became gathers")
 
-    def _decide_with(self, flat: FlatFunction) -> Decide:
-        carried = Carried.of(flat)
+    def _decide_with(self, flat: FunctionView) -> Decide:
+        carried = _Carried.of(flat)
         return lambda node: self._decide(node, carried)
 
-    def _decide(self, node: Node, carried: Carried) -> OpRewrite:
+    def _decide(self, node: Node, carried: _Carried) -> OpRewrite:
         if len(node.operands) != 3:
             raise Refusal("unsupported", "it has several operands")
         combined = combiner(node.regions[0])
@@ -158,3 +157,52 @@ class Places:
         if there.all():
             return taken
         return lax.select(lax.broadcast_in_dim(there, self.shape, self.scattered), taken, otherwise)
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """What loops carry unchanged.
+
+    ``origin``: region argument to the value outside of it; ``integers``: arguments whose array is known.
+    """
+
+    origin: Mapping[Value, Value]
+    integers: Mapping[Value, np.ndarray]
+
+    @staticmethod
+    def of(flat: FunctionView) -> _Carried:
+        """For all loops of ``flat``, outer ones first."""
+        origin: dict[Value, Value] = {}
+        integers: dict[Value, np.ndarray] = {}
+        for node in flat.walk():
+            if node.op is not ops.WHILE:
+                continue
+            body = node.regions[1]
+            for at, given in enumerate(node.operands):
+                if body.returns[at] is not body.arguments[at]:
+                    continue
+                known = fold(given, integers)
+                for region in node.regions:
+                    origin[region.arguments[at]] = given
+                    if known is not None:
+                        integers[region.arguments[at]] = known
+        return _Carried(origin, integers)
+
+    def array(self, value: Value) -> np.ndarray | None:
+        """The integers that ``value`` holds, if they follow from constants."""
+        return fold(value, self.integers)
+
+    def splat(self, value: Value) -> float | None:
+        """The one number that every element of ``value`` is, if it is known."""
+        while True:
+            node = value.producer
+            if value in self.origin:
+                value = self.origin[value]
+            elif node is not None and node.op.strided:
+                value = node.operands[0]
+            elif node is not None and node.op is ops.CONSTANT:
+                array = constant_array(node)
+                first = array.flat[0] if array.size else None
+                return float(first) if first is not None and bool(np.all(array == first)) else None
+            else:
+                return None

@@ -24,7 +24,7 @@ from typing import ClassVar
 from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.laplacian_rewrite import rewrite_replays
 from fusionlab.passes.laplacian_search import Findings
 

@@ -27,13 +27,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.constants import number_of
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program
-from fusionlab.passes.block_rewrite import Change, inline_in_blocks
-from fusionlab.passes.contract import Pass, Result, Setting
+from fusionlab.hlo.view import Node, Value
 from fusionlab.passes.contract_before_broadcast import contracted_axis
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class _Sum:
 
 def _is_of_columns(node: Node) -> bool:
     """Whether ``node`` is a slice that takes all rows."""
-    if node.name != "stablehlo.slice":
+    if node.op is not ops.SLICE:
         return False
     before, after = node.operands[0].type.shape, node.results[0].type.shape
     return before[:-1] == after[:-1] and set(node.attributes["strides"]) == {1}
@@ -100,7 +101,7 @@ def _is_of_columns(node: Node) -> bool:
 def _sum_of(block: Block, node: Node) -> _Sum | None:
     """The sum over rows that alone reads the slice ``node``, directly or with axes of one element added."""
     value = node.results[0]
-    while (reader := _only_reader(block, value)) is not None and reader.name == "stablehlo.reshape":
+    while (reader := _only_reader(block, value)) is not None and reader.op is ops.RESHAPE:
         value = reader.results[0]
     if reader is None or not _adds(reader):
         return None
@@ -121,9 +122,9 @@ def _only_reader(block: Block, value: Value) -> Node | None:
 
 def _adds(node: Node) -> bool:
     """Whether ``node`` is a sum that starts from zero."""
-    if node.name != "stablehlo.reduce" or len(node.operands) != 2 or number_of(node.operands[1]) != 0:
+    if node.op is not ops.REDUCE or len(node.operands) != 2 or number_of(node.operands[1]) != 0:
         return False
-    return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == ["stablehlo.add"]
+    return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == [ops.ADD.name]
 
 
 def _split(

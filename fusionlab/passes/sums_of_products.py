@@ -12,10 +12,11 @@ from typing import Literal
 
 from fusionlab.codegen.batched_products import Product, SumOfProducts
 from fusionlab.codegen.raising_rules.contraction import strictest_precision
+from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.contractions import Axes
-from fusionlab.hlo.flat import Node, Value
-from fusionlab.hlo.views import Axis, View, count, row_major, run_on
+from fusionlab.hlo.strided import Axis, StridedView, count, row_major, run_on
+from fusionlab.hlo.view import Node, Value
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64
@@ -39,7 +40,7 @@ class Contraction:
     def of(node: Node, order: Sequence[int]) -> Contraction:
         """``order`` says which axis of the node's result each axis of the value is."""
         axes = Axes.of(node)
-        left, right = (View.of(value) for value in node.operands)
+        left, right = (StridedView.of(value) for value in node.operands)
         each: list[tuple[_Kind, tuple[int, int]]] = [
             ("batch", (left.strides[ours], right.strides[theirs])) for ours, theirs in axes.batch
         ]
@@ -85,7 +86,7 @@ def sums_with(node: Node, block: Block) -> Iterator[Value]:
     while True:
         yield value
         users = block.users.get(value, ())
-        if len(users) != 1 or value in block.returns or users[0].name not in ("stablehlo.transpose", "stablehlo.add"):
+        if len(users) != 1 or value in block.returns or users[0].op not in (ops.TRANSPOSE, ops.ADD):
             return
         value = users[0].results[0]
 
@@ -102,13 +103,13 @@ def parts_of(value: Value, block: Block) -> tuple[list[Node], list[Contraction]]
         if inside and (len(block.users.get(value, ())) != 1 or value in block.returns):
             return False
         members[node] = None
-        if node.name == "stablehlo.dot_general":
+        if node.op is ops.DOT_GENERAL:
             found.append(Contraction.of(node, order))
             return True
-        if node.name == "stablehlo.transpose":
+        if node.op is ops.TRANSPOSE:
             permutation = list(node.attributes["permutation"])
             return visit(node.operands[0], [permutation[axis] for axis in order], True)
-        return node.name == "stablehlo.add" and all(visit(operand, order, True) for operand in node.operands)
+        return node.op is ops.ADD and all(visit(operand, order, True) for operand in node.operands)
 
     if not visit(value, list(range(len(value.type.shape))), False):
         return None

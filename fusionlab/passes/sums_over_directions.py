@@ -10,11 +10,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.directions import identity_extent
-from fusionlab.hlo.flat import FlatFunction, Node, Value, reads
+from fusionlab.hlo.element_types import WIDE_FLOATS
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.program import TensorType
 from fusionlab.hlo.replay import Replay, reached
+from fusionlab.hlo.view import FunctionView, Node, Value, reads
 
 _MOST_TARGETS = 6
 _MOST_SIZES = 3
@@ -36,7 +38,7 @@ class DirectionSum:
     them, ``initial`` what the sum starts from (None: zero). ``replay`` is None where there is no loop.
     """
 
-    flat: FlatFunction
+    flat: FunctionView
     targets: tuple[Value, ...]
     directions: int
     before: tuple[Node, ...]
@@ -47,7 +49,7 @@ class DirectionSum:
     producer: Node
 
 
-def sum_of_loop(flat: FlatFunction, replay: Replay) -> DirectionSum:
+def sum_of_loop(flat: FunctionView, replay: Replay) -> DirectionSum:
     """What ``replay`` (a loop of ``flat`` itself, not of a region in it) sums; NoLaplacian if that is not one sum."""
     loop = replay.loop
     sums = loop.indices(Sum)
@@ -75,7 +77,7 @@ def with_what_follows(question: DirectionSum) -> DirectionSum | None:
     return replace(question, before=every) if len(every) > len(question.before) else None
 
 
-def _result_of_loop(flat: FlatFunction, replay: Replay) -> Value:
+def _result_of_loop(flat: FunctionView, replay: Replay) -> Value:
     """The loop's sum, or what a stack of terms is reduced to."""
     loop = replay.loop
     sums = [loop.node.results[i] for i in loop.indices(Sum)]
@@ -85,12 +87,12 @@ def _result_of_loop(flat: FlatFunction, replay: Replay) -> Value:
     if len(stacks) == 1 and not sums:
         after = reached(flat, stacks)
         for node in flat.nodes:
-            if node.name == "stablehlo.reduce" and node.results[0] in after:
+            if node.op is ops.REDUCE and node.results[0] in after:
                 return node.results[0]
     raise NoLaplacian("the loop does not give one sum over directions")
 
 
-def sums_without_loop(flat: FlatFunction) -> Iterator[DirectionSum]:
+def sums_without_loop(flat: FunctionView) -> Iterator[DirectionSum]:
     """Sums over the rows of an identity of as many rows as some value has coordinates per walker."""
     identities: dict[int, list[Value]] = {}
     for node in flat.nodes:
@@ -126,7 +128,4 @@ def sums_without_loop(flat: FlatFunction) -> Iterator[DirectionSum]:
 
 def is_float(value: Value) -> bool:
     """Whether it is an array of f32 or f64."""
-    try:
-        return value.type.dtype in ("f32", "f64")
-    except ValueError:
-        return False
+    return value.dtype in WIDE_FLOATS

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
+from fusionlab.hlo.clusters import op_clusters
 from fusionlab.hlo.diff.hunks import compare_programs
 from fusionlab.hlo.diff.lines import Names, line_of
 from fusionlab.hlo.diff.numbering import Digests
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, OpLine
-from fusionlab.hlo.flat import Node, source_of
-from fusionlab.hlo.op_units import op_clusters
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, source_of
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.footprint import Footprint
 from fusionlab.measure.launch_clusters import launch_clusters

@@ -19,7 +19,7 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.diff.numbering import content_digest
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Pass, Setting
+from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.search import space
 from fusionlab.search.costs import OBJECTIVES, Costs, front

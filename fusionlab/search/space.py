@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fusionlab.passes.catalogue import PASSES, PIPELINES
-from fusionlab.passes.contract import Pass
+from fusionlab.passes.interface import Pass
 from fusionlab.passes.pipeline import parse_pipeline
 
 VARIANTS: dict[str, tuple[str, ...]] = {

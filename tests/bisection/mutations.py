@@ -22,7 +22,7 @@ from fusionlab.passes import (
     laplacian_entry,
     laplacian_identity,
     laplacian_search,
-    loop_rewrite,
+    rewriting,
 )
 from fusionlab.passes.laplacian_entry import RewrittenEntry
 
@@ -142,7 +142,7 @@ MUTATIONS = (
         "with-weights",
         _HOIST,
         _HOIST,
-        instead(loop_rewrite, "splice", swapped_operands),
+        instead(rewriting, "splice", swapped_operands),
     ),
     Mutation(
         "half of the cross term of a product",

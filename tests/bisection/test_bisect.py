@@ -19,7 +19,7 @@ from fusionlab.codegen.raising import RaisingFault
 from fusionlab.equivalence.check import check_programs
 from fusionlab.hlo.program import Program
 from fusionlab.passes import batch_replay
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .mutations import MUTATIONS

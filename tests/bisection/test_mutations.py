@@ -4,7 +4,7 @@ import pytest
 
 from fusionlab.bisection.steps import judge_steps, steps_of
 from fusionlab.equivalence.check import check_programs
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .mutations import MUTATIONS

@@ -10,11 +10,11 @@ from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering
 from fusionlab.hlo.blocks import blocks_of
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.measure.ledger import launches
-from fusionlab.passes.contract import Setting
 from fusionlab.passes.contract_in_kernels import ContractInKernels
+from fusionlab.passes.interface import Setting
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
 
@@ -91,7 +91,7 @@ def rewritten(attention):
 def test_analyses_and_runs_see_the_plain_twin(attention, rewritten, run_raised):
     program, arrays = attention
     assert "__gpu$xla.gpu.triton" in str(rewritten.program.parse())
-    assert "stablehlo.custom_call" not in [node.name for node in flatten(rewritten.program.parse()).walk()]
+    assert "stablehlo.custom_call" not in [node.name for node in view_of(rewritten.program.parse()).walk()]
     for made, wanted in zip(run_raised(rewritten.program, arrays), run_raised(program, arrays), strict=True):
         np.testing.assert_array_equal(made, wanted)
 

@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.raising import JaxRefusal, Raising, raise_program
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 
 _random = np.random.default_rng(5)
 A = _random.standard_normal((3, 4, 5)).astype(np.float32)
@@ -18,7 +18,7 @@ def scattered(function):
     """Names of the primitives of ``function`` and its result, once raised with what is constant folded."""
 
     def run(lowered, *arrays):
-        flat = flatten(lowered(function, *arrays).parse())
+        flat = view_of(lowered(function, *arrays).parse())
         call = raise_program(flat, Raising(fold=True))
         names = {equation.primitive.name for equation in jax.make_jaxpr(call)(*arrays).eqns}
         return names, np.asarray(call(*arrays)[0])
@@ -68,7 +68,7 @@ def test_a_scatter_that_is_more_than_moving_stays(function, lowered):
 def test_updates_of_another_number_are_refused(lowered):
     """As where a program is raised at another number of walkers."""
     rows = np.ones((2, 4), np.float32)
-    flat = flatten(
+    flat = view_of(
         lowered(
             lambda u: np.zeros((5, 4), np.float32) + jax.numpy.zeros((5, 4)).at[np.array([3, 1])].set(u), rows
         ).parse()

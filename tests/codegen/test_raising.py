@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fusionlab.codegen.raising import RULES, raise_program
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 
 from .raising_cases import CASES
 
@@ -44,7 +44,7 @@ def test_every_rule_has_a_case(lowered):
     used = set()
     for name, function, arguments in CASES:
         for platform in ("cpu", "cuda") if name.startswith(BOTH_PLATFORMS) else ("cpu",):
-            used |= {node.name for node in flatten(lowered(function, *arguments, platform=platform).parse()).walk()}
+            used |= {node.name for node in view_of(lowered(function, *arguments, platform=platform).parse()).walk()}
     assert set(RULES) - used <= NOT_FROM_JAX | {"stablehlo.custom_call"}
     assert "stablehlo.custom_call" in used
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.codegen.raising import RULES, JaxRefusal, Raising, RaisingFault, raise_program
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .raising_cases import REAL

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.codegen.raising import RaiseError, raise_nodes, raise_program, unsupported_nodes
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 
 from .raising_cases import ODD, REAL, SQUARE
 
@@ -208,18 +208,18 @@ def test_what_has_no_counterpart_is_a_raise_error_that_says_where(body, signatur
 def test_unsupported_nodes_are_found_inside_regions(lowered):
     # The Cholesky factor is a LAPACK call for which there is no rule.
     program = lowered(lambda a: jax.lax.fori_loop(0, 2, lambda _, c: jnp.linalg.cholesky(c), a), np.eye(3, dtype="f4"))
-    (node,) = unsupported_nodes(flatten(program.parse()))
+    (node,) = unsupported_nodes(view_of(program.parse()))
     assert "potrf" in node.attributes["call_target_name"].value
 
 
 def test_values_from_outside_are_refused(lowered):
-    flat = flatten(lowered(lambda x: jnp.sin(x) * 2, ODD).parse())
+    flat = view_of(lowered(lambda x: jnp.sin(x) * 2, ODD).parse())
     with pytest.raises(RaiseError, match="come from outside"):
         raise_nodes(flat.nodes[-1:], [], flat.returns)
 
 
 def test_a_region_can_be_entered_in_the_middle(lowered):
-    flat = flatten(lowered(lambda x: jnp.cos(jnp.sin(x)), REAL).parse())
+    flat = view_of(lowered(lambda x: jnp.cos(jnp.sin(x)), REAL).parse())
     middle = flat.nodes[0].results[0]
     (result,) = raise_nodes(flat.nodes, [middle], flat.returns)(REAL)
     np.testing.assert_array_equal(np.asarray(result), np.asarray(jnp.cos(REAL)))

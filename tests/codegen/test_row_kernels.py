@@ -10,11 +10,11 @@ from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering
 from fusionlab.hlo.blocks import blocks_of
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.measure.ledger import launches
-from fusionlab.passes.contract import Setting
 from fusionlab.passes.fuse_layers import FuseLayers
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.row_clusters import Limits, find_cluster
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
@@ -83,7 +83,7 @@ def test_kernels_compute_what_they_replace(fused):
 def test_analyses_and_runs_see_the_plain_twin(fused, run_raised):
     program, result, arrays = fused
     assert "__gpu$xla.gpu.triton" in str(result.program.parse())
-    names = [node.name for node in flatten(result.program.parse()).walk()]
+    names = [node.name for node in view_of(result.program.parse()).walk()]
     assert "stablehlo.custom_call" not in names
     assert names.count("stablehlo.dot_general") == 2
     (made,), (wanted,) = run_raised(result.program, arrays), run_raised(program, arrays)

@@ -8,9 +8,9 @@ import pytest
 
 from fusionlab import study
 from fusionlab.equivalence.verdict import OutputError, Verdict
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 
 ON_CPU = ("--target", "cpu", "--quiet")
 FOOTPRINT = {
@@ -29,7 +29,7 @@ def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, tmp_path, run_r
     assert "applied  batch-replay: 4 trips batched at once" in result.stdout
     assert "equivalence: within-bound" in result.stdout or "equivalence: equal" in result.stdout
     original, rewritten = Program.from_file(replay_file), Program.from_file(out)
-    assert find_loops(flatten(rewritten.parse())) == []
+    assert find_loops(view_of(rewritten.parse())) == []
     x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
     np.testing.assert_allclose(run_raised(rewritten, (x,))[0], run_raised(original, (x,))[0], rtol=1e-5)
 

@@ -143,7 +143,7 @@ def test_python_files_beside_a_module_are_not_run(tmp_path):
 
 def test_no_process_of_ours_looks_where_it_is_started(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"/theirs{os.pathsep}")
-    command, environment = module_command("fusionlab.hlo.reader")
+    command, environment = module_command("fusionlab.hlo.sandbox.worker")
     assert "-P" in command
     assert environment["PYTHONPATH"].split(os.pathsep)[1:] == ["/theirs"]
 

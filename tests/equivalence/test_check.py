@@ -14,7 +14,7 @@ from fusionlab.equivalence.check import check_programs, check_workload, compare
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.hlo import lowering
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads import catalogue
 

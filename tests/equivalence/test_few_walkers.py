@@ -8,7 +8,7 @@ from jax import lax
 
 from fusionlab.equivalence.exact.identity import compare_functions
 from fusionlab.equivalence.few_walkers import narrow
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 
 WALKERS, N, F = 7, 4, 5
 X = jax.ShapeDtypeStruct((WALKERS, N, 3), np.float32)
@@ -68,8 +68,8 @@ def each(cases):
 @each(ALIKE)
 def test_walkers_that_are_treated_alike(function, lowered):
     """The view at 2 walkers is the program that is lowered at 2."""
-    few = flatten(lowered(function, jax.ShapeDtypeStruct((2, N, 3), np.float32)).parse())
-    view = flatten(lowered(function, X).parse())
+    few = view_of(lowered(function, jax.ShapeDtypeStruct((2, N, 3), np.float32)).parse())
+    view = view_of(lowered(function, X).parse())
     assert narrow([view])
     assert [value.type.shape[0] for value in (*view.arguments, *view.returns)] == [2, 2]
     assert compare_functions(few, view).result == "identical"
@@ -77,23 +77,23 @@ def test_walkers_that_are_treated_alike(function, lowered):
 
 @each(MIXED)
 def test_walkers_that_are_not(function, lowered):
-    view = flatten(lowered(function, X).parse())
+    view = view_of(lowered(function, X).parse())
     assert not narrow([view])
     assert view.arguments[0].type.shape == X.shape
 
 
 def test_two_programs_are_narrowed_together_or_not_at_all(lowered):
     weights = jax.ShapeDtypeStruct((WALKERS, 3), np.float32)
-    views = [flatten(lowered(f, X, weights).parse()) for f in (lambda x, w: x @ w.T, lambda x, w: x * w[:, None])]
+    views = [view_of(lowered(f, X, weights).parse()) for f in (lambda x, w: x @ w.T, lambda x, w: x * w[:, None])]
     assert not narrow(views)
     assert all(view.arguments[0].type.shape == X.shape for view in views)
-    alike = [flatten(lowered(f, X).parse()) for f in (jnp.sin, jnp.cos)]
+    alike = [view_of(lowered(f, X).parse()) for f in (jnp.sin, jnp.cos)]
     assert narrow(alike)
     assert not narrow(alike)  # as few as asked for
 
 
 def test_a_difference_is_seen_at_few_walkers(lowered):
-    views = [flatten(lowered(lambda x, f=f: layer(x).sum((1, 2)) * f, X).parse()) for f in (1.0, 1.0000001)]
+    views = [view_of(lowered(lambda x, f=f: layer(x).sum((1, 2)) * f, X).parse()) for f in (1.0, 1.0000001)]
     assert narrow(views)
     verdict = compare_functions(*views)
     assert verdict.result == "not-identical"

@@ -16,12 +16,12 @@ from fusionlab.commands.facts import make
 from fusionlab.commands.launches import launches
 from fusionlab.commands.replays import replays
 from fusionlab.errors import InputError
-from fusionlab.hlo.optimized import parse_optimized
+from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile, load_saved
 from fusionlab.measure.launch_rows import launch_rows, totals
 from fusionlab.measure.ledger import count_launches
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.study import Circumstances
 from workloads import catalogue

@@ -26,7 +26,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import load_saved
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 W = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)

@@ -12,7 +12,7 @@ from jax import export, lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo.program import Program, bytecode_of
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 X = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)

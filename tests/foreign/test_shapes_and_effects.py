@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.catalogue import PASSES
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .test_foreign_programs import DONATED
@@ -40,7 +40,7 @@ COMPUTED = """func.func public @main(%y: tensor<4xf32>)
 
 def test_shapes_that_only_look_dynamic(program_of_text, run_raised):
     program = program_of_text(COMPUTED)
-    assert not [node.name for node in flatten(program.parse()).walk() if "dynamic" in node.name]
+    assert not [node.name for node in view_of(program.parse()).walk() if "dynamic" in node.name]
     expected = (
         np.full(4, 2.0), Y.reshape(2, 2), 4, Y[1:3], np.concatenate([[2.0], Y, [2.0]]), np.arange(4.0),
         np.full(4, np.sin(np.float32(2.0))),

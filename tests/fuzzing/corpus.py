@@ -25,7 +25,7 @@ from fusionlab.hlo.program import Program
 from tests.codegen.raising_cases import CASES
 from tests.foreign.test_foreign_programs import DONATED, FORMS, SECOND, TUPLE
 from tests.fuzzing.mutations import mutated_bytes, mutated_text
-from tests.hlo.test_optimized import TEXT
+from tests.hlo.optimised.test_parser import TEXT
 from tests.passes import loop_functions
 
 _MOST_BYTES = 24_000

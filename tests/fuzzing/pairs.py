@@ -33,7 +33,7 @@ from fusionlab.equivalence.exact.field import PrimeField  # noqa: E402
 from fusionlab.equivalence.exact.identity import compare_functions, evaluators, points  # noqa: E402
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
 from fusionlab.equivalence.exact.values import Drawn  # noqa: E402
-from fusionlab.hlo.flat import FlatFunction, Node, flatten, reads  # noqa: E402
+from fusionlab.hlo.view import FunctionView, Node, reads, view_of  # noqa: E402
 from tests.equivalence.exact.reals import Reals  # noqa: E402
 from tests.fuzzing.edits import edited  # noqa: E402
 from tests.fuzzing.expressions import INPUTS, SCALAR, VECTOR, WIDE, Expression, Generator, evaluate  # noqa: E402
@@ -76,11 +76,11 @@ def made(seed: int, number: int) -> Pair:
     return Pair(number, first, second, tuple(used), edit)
 
 
-def lowered(pairs: Sequence[Pair]) -> tuple[FlatFunction, FlatFunction]:
+def lowered(pairs: Sequence[Pair]) -> tuple[FunctionView, FunctionView]:
     """The functions whose outputs are the first, and the second, expressions; a row of each argument is a pair's."""
     shapes = [jax.ShapeDtypeStruct((len(pairs), *shape), np.float32) for shape in INPUTS.values()]
 
-    def of(expressions: Sequence[Expression]) -> FlatFunction:
+    def of(expressions: Sequence[Expression]) -> FunctionView:
         def function(*arrays: Any) -> list[Any]:
             rows = dict(zip(INPUTS, arrays, strict=True))
             return [
@@ -89,12 +89,12 @@ def lowered(pairs: Sequence[Pair]) -> tuple[FlatFunction, FlatFunction]:
             ]
 
         module = jax.jit(function, keep_unused=True).trace(*shapes).lower(lowering_platforms=("cpu",))
-        return flatten(module.compiler_ir("stablehlo"))
+        return view_of(module.compiler_ir("stablehlo"))
 
     return of([pair.first for pair in pairs]), of([pair.second for pair in pairs])
 
 
-def with_outputs(function: FlatFunction, places: Sequence[int]) -> FlatFunction:
+def with_outputs(function: FunctionView, places: Sequence[int]) -> FunctionView:
     """``function`` with some of its outputs and what they need."""
     returns = tuple(function.returns[place] for place in places)
     needed = set(returns)
@@ -103,13 +103,13 @@ def with_outputs(function: FlatFunction, places: Sequence[int]) -> FlatFunction:
         if not needed.isdisjoint(node.results):
             nodes.append(node)
             needed.update(reads(node))
-    return FlatFunction(function.arguments, nodes[::-1], returns, function.name, function.module)
+    return FunctionView(function.arguments, nodes[::-1], returns, function.name, function.module)
 
 
 class Comparison:
     """The draws of ``compare_functions`` for many outputs at once: which of them differ."""
 
-    def differing(self, first: FlatFunction, second: FlatFunction) -> list[bool]:
+    def differing(self, first: FunctionView, second: FunctionView) -> list[bool]:
         """For each output, whether it is not identical in both functions; what differs once is evaluated no more."""
         left = list(range(len(first.returns)))
         formulas: dict[Node, Formula] = {}
@@ -120,7 +120,7 @@ class Comparison:
         return [at not in set(left) for at in range(len(first.returns))]
 
     def _equal(
-        self, first: FlatFunction, second: FlatFunction, left: Sequence[int], pair: Sequence[Evaluator]
+        self, first: FunctionView, second: FunctionView, left: Sequence[int], pair: Sequence[Evaluator]
     ) -> list[int]:
         outputs = []
         for function, evaluator in zip((first, second), pair, strict=True):
@@ -129,7 +129,7 @@ class Comparison:
         return [at for at, x, y in zip(left, *outputs, strict=True) if not (x != y).any()]
 
 
-def distance(first: FlatFunction, second: FlatFunction, roundings: int) -> float:
+def distance(first: FunctionView, second: FunctionView, roundings: int) -> float:
     """The largest relative difference of the output in float64, at points where both are finite; NaN without any.
 
     What is no more than a hundred times what the outputs themselves change by, when the arguments change in the last
@@ -177,7 +177,7 @@ SURELY = 1e-7
 
 
 def judged(
-    pair: Pair, functions: tuple[FlatFunction, FlatFunction], at: int, differs: bool, comparison: Comparison
+    pair: Pair, functions: tuple[FunctionView, FunctionView], at: int, differs: bool, comparison: Comparison
 ) -> tuple[str, dict[str, Any]]:
     """The class of a verdict, and for one against the construction what it takes to look into it."""
     if pair.edit and differs:

@@ -17,10 +17,10 @@ import numpy as np
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.codegen.rebuild import rebuild
-from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node
 from fusionlab.passes.catalogue import PASSES
-from fusionlab.passes.contract import Result, Setting
+from fusionlab.passes.interface import Result, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.fuzzing.programs import RandomProgram
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.hlo import foreign
+from fusionlab.hlo.sandbox import client
 from fusionlab.hlo.saved import load_saved
 from tests.fuzzing import corpus
 from tests.fuzzing.reading import FINDING, READ, REFUSED, outcome
-from tests.hlo.test_optimized import TEXT
+from tests.hlo.optimised.test_parser import TEXT
 
 CASES = Path(__file__).with_name("cases")
 SINE = """func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -58,7 +58,7 @@ def test_a_seed_is_one_damage(corpora):
 )
 def test_a_reader_that_dies_or_hangs_is_one_line(name, cause, cli, monkeypatch, tmp_path):
     if name.startswith("hangs"):
-        monkeypatch.setattr(foreign, "TIME_LIMIT_S", 1.0)
+        monkeypatch.setattr(client, "TIME_LIMIT_S", 1.0)
     result = cli("replays", CASES / name, "--quiet")
     assert (result.exit_code, result.stderr) == (
         2,

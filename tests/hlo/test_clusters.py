@@ -3,8 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from fusionlab.hlo.clusters import Unit, find_clusters
-from fusionlab.hlo.op_units import op_clusters
+from fusionlab.hlo.clusters import Unit, find_clusters, op_clusters
 
 KIB = 1024
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from fusionlab.hlo.cost import Cost, node_cost, program_cost, size_bytes
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program, TensorType
+from fusionlab.hlo.view import view_of
 
 from .conftest import as_program
 
@@ -54,7 +54,7 @@ def test_integers_and_layout_cost_no_flops():
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
 def test_linear_algebra(platform):
     a, b = jnp.ones((7, 9, 9)), jnp.ones((7, 9, 4))
-    flat = flatten(as_program(lambda a: jax.lax.linalg.lu(a)[0], a, platform=platform).parse())
+    flat = view_of(as_program(lambda a: jax.lax.linalg.lu(a)[0], a, platform=platform).parse())
     calls = [node for node in flat.nodes if node.name == "stablehlo.custom_call"]
     (factorisation,) = [node_cost(node) for node in calls if "getrf" in str(node.attributes["call_target_name"])]
     assert factorisation.flops == pytest.approx(7 * 2 / 3 * 9**3, abs=1)
@@ -83,7 +83,14 @@ def test_unknown_is_listed_and_not_free():
     assert cost.unmodelled == {"stablehlo.while with unknown trips": 1}
     assert cost.flops >= 32 * 48  # one trip at least
     assert program_cost(as_program(jnp.fft.fft, X)).unmodelled.keys() & {"stablehlo.fft"}
-    assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, jnp.ones(3, "complex64"))).unmodelled
+
+
+def test_moving_complex_numbers_costs_no_flops_and_arithmetic_on_them_is_unmodelled():
+    z, i = jnp.ones((3, 2), "complex64"), jnp.array([2, 0])
+    moved = program_cost(as_program(lambda z, i: (z[i], jax.lax.dynamic_slice_in_dim(z, i[0], 1)), z, i))
+    assert moved.flops == 0
+    assert not moved.unmodelled
+    assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, z)).unmodelled
 
 
 def test_an_opaque_call_is_named():

@@ -7,7 +7,7 @@ import pytest
 
 from fusionlab.hlo.diff.hunks import common_scope, diff_programs
 from fusionlab.hlo.diff.numbering import content_digest
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline
 
 CHAIN = """

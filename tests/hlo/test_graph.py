@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import networkx as nx
 
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.replay import find_replays, operations
+from fusionlab.hlo.view import view_of
 
 from .conftest import as_program, laplacian_program
 
@@ -48,7 +48,7 @@ def test_the_view_is_acyclic_and_complete(paulinet):
     view = graph(paulinet)
     assert nx.is_directed_acyclic_graph(view)
     ops = [node for node, kind in view.nodes(data="kind") if kind == "op"]
-    assert len(ops) == sum(1 for _ in operations(flatten(paulinet.parse())))
+    assert len(ops) == sum(1 for _ in operations(view_of(paulinet.parse())))
     top = [node for node in ops if not view.nodes[node]["parent"]]
     assert sum(view.nodes[node]["flops"] for node in top) == program_cost(paulinet).flops
 
@@ -75,7 +75,7 @@ def test_a_function_called_twice_appears_twice():
 
 
 def test_a_region_alone(replay_program):
-    flat = flatten(replay_program.parse())
+    flat = view_of(replay_program.parse())
     body = find_replays(flat)[0].loop.body
     view = graph(flat, body)
     ops = [node for node, kind in view.nodes(data="kind") if kind == "op"]
@@ -102,6 +102,6 @@ def test_the_program_is_untouched(replay_program):
     before = replay_program.digest
     module = replay_program.parse()
     text = str(module)
-    graph(flatten(module))
+    graph(view_of(module))
     assert str(module) == text
     assert replay_program.digest == before

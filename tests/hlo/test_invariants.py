@@ -4,18 +4,18 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.invariants import invariant_nodes
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.replay import inventory
-from fusionlab.passes.contract import Applied, Setting
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
+from fusionlab.passes.interface import Applied, Setting
 
 from .conftest import as_program, laplacian_program
 
 
 def first_loop(program):
-    return find_loops(flatten(program.parse()))[0]
+    return find_loops(view_of(program.parse()))[0]
 
 
 def test_work_on_invariants_and_the_views_it_needs():
@@ -42,7 +42,7 @@ def test_views_and_constants_alone_are_no_work():
 @pytest.mark.parametrize("method", ["replay", "scan", "jvp-in-loop", "one-hot"])
 def test_the_inventory_and_the_pass_agree(method):
     program = laplacian_program(method)
-    (replay,) = inventory(flatten(program.parse()))
+    (replay,) = inventory(view_of(program.parse()))
     (event,) = HoistLoopInvariants().run(program, Setting()).events
     if isinstance(event, Applied):
         assert event.what == f"{len(replay.recomputed)} invariant ops hoisted out of the loop"
@@ -51,7 +51,7 @@ def test_the_inventory_and_the_pass_agree(method):
 
 
 def test_the_inventory_and_the_pass_agree_on_paulinet(paulinet):
-    (replay,) = [loop for loop in inventory(flatten(paulinet.parse())) if not loop.blockers]
+    (replay,) = [loop for loop in inventory(view_of(paulinet.parse())) if not loop.blockers]
     applied = HoistLoopInvariants().run(paulinet, Setting()).applied
     assert f"{len(replay.recomputed)} invariant ops hoisted out of the loop" in {event.what for event in applied}
     assert replay.recomputed

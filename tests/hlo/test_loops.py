@@ -6,8 +6,20 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.hlo.flat import flatten
-from fusionlab.hlo.loops import Counter, Invariant, Recurrent, Stacked, Sum, find_loops
+from fusionlab.hlo.loops import (
+    Counter,
+    Invariant,
+    Recurrent,
+    Stacked,
+    Sum,
+    find_loops,
+    loop_number,
+    with_numbered_loops,
+    without_numbers,
+)
+from fusionlab.hlo.view import view_of
+
+from .conftest import as_program
 
 X = np.linspace(0.1, 1.2, 12, dtype=np.float32).reshape(3, 4)
 
@@ -15,7 +27,7 @@ X = np.linspace(0.1, 1.2, 12, dtype=np.float32).reshape(3, 4)
 @pytest.fixture
 def loop_of(lowered):
     def find(function, *arguments):
-        (loop,) = find_loops(flatten(lowered(function, *arguments).parse()))
+        (loop,) = find_loops(view_of(lowered(function, *arguments).parse()))
         return loop
 
     return find
@@ -39,7 +51,7 @@ func.func public @main(%x: tensor<f32>, %n: tensor<i32>) -> ({types}) {{
   }}
   return {", ".join(f"%0#{i}" for i in range(len(names)))} : {types}
 }}"""
-        (loop,) = find_loops(flatten(program_of_text(text).parse()))
+        (loop,) = find_loops(view_of(program_of_text(text).parse()))
         return loop
 
     return find
@@ -184,7 +196,7 @@ func.func public @main() -> tensor<i8> {
   }
   return %0 : tensor<i8>
 }"""
-    (loop,) = find_loops(flatten(program_of_text(text).parse()))
+    (loop,) = find_loops(view_of(program_of_text(text).parse()))
     assert loop.roles == (Counter(120, 10, "int8"),)
     assert loop.trips == 1  # 130 is -126 in eight bits
 
@@ -218,7 +230,7 @@ func.func public @main(%x: tensor<f32>) -> tensor<i32> {
   }
   return %0#0 : tensor<i32>
 }"""
-    (loop,) = find_loops(flatten(program_of_text(text).parse()))
+    (loop,) = find_loops(view_of(program_of_text(text).parse()))
     assert loop.roles == (Counter(0, 1), Recurrent("it is not a tensor"))
 
 
@@ -227,12 +239,35 @@ def test_outer_loops_come_first(lowered):
         inner = lambda total: lax.fori_loop(0, 2, lambda _, s: s + jnp.sin(x), total)  # noqa: E731  # one line is clearer
         return lax.fori_loop(0, 5, lambda _, s: jnp.tanh(inner(s)), x)
 
-    loops = find_loops(flatten(lowered(function, X).parse()))
+    loops = find_loops(view_of(lowered(function, X).parse()))
     assert [loop.trips for loop in loops] == [5, 2]
 
 
 def test_a_function_called_twice_gives_two_loops_of_one_operation(lowered):
     twice = jax.jit(lambda x: lax.fori_loop(0, 3, lambda k, s: s + x * k, x))
-    loops = find_loops(flatten(lowered(lambda x: twice(twice(x)), X).parse()))
+    loops = find_loops(view_of(lowered(lambda x: twice(twice(x)), X).parse()))
     assert len(loops) == 2
     assert loops[0].node.operation == loops[1].node.operation
+
+
+def test_every_loop_has_its_own_name():
+    def function(x):
+        first = jax.lax.fori_loop(0, 3, lambda k, s: s + jnp.sin(x) * k, x)
+        return jax.lax.fori_loop(0, 4, lambda k, y: jnp.tanh(y) * 2, first)
+
+    program = as_program(function, jnp.ones(3))
+    plain = [loop.node.scope for loop in find_loops(view_of(program.parse()))]
+    numbered = with_numbered_loops(program)
+    scopes = [loop.node.scope for loop in find_loops(view_of(numbered.parse()))]
+    assert plain[0] == plain[1]
+    assert [loop_number(scope) for scope in scopes] == [0, 1]
+    assert [without_numbers(scope) for scope in scopes] == plain
+    assert (numbered.name, numbered.platform, numbered.ops) == (program.name, program.platform, program.ops)
+    assert str(numbered.parse()) == str(program.parse())  # but for locations, which this does not print
+
+
+def test_the_innermost_number_counts():
+    assert loop_number("jit(f)/while#loop2/body/while#loop13") == 13
+    assert loop_number("jit(f)/while#loop2/body/tanh") == 2
+    assert loop_number("jit(f)/tanh") is None
+    assert without_numbers("jit(f)/while#loop2/body/while#loop13") == "jit(f)/while/body/while"

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.replay import find_replays, inventory, operations
+from fusionlab.hlo.view import view_of
 
 from .conftest import as_program, laplacian_program
 
 
 def loops_of(program):
-    return inventory(flatten(program.parse()))
+    return inventory(view_of(program.parse()))
 
 
 @pytest.mark.parametrize("method", ["replay", "scan", "jvp-in-loop", "one-hot"])
@@ -59,7 +59,7 @@ def test_only_a_jvp_in_the_loop_recomputes():
 def test_random_probes_are_no_directions_of_an_identity():
     (loop,) = loops_of(laplacian_program("random"))
     assert loop.blockers == ("each trip takes a slice of a 6x6xf32 value that is not known to be an identity",)
-    assert find_replays(flatten(laplacian_program("random").parse())) == []
+    assert find_replays(view_of(laplacian_program("random").parse())) == []
 
 
 def test_one_replay_among_the_loops_of_an_lu_on_the_cpu(paulinet):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.replay import find_replays, operations
 from fusionlab.hlo.stages import Attribution, Frame, attribute, attribute_nodes, frames
+from fusionlab.hlo.view import view_of
 
 from .conftest import laplacian_program
 
@@ -78,7 +78,7 @@ def test_names_are_read_as_nested_calls():
 
 
 def test_the_loop_body_of_a_replay_is_all_tangents(paulinet):
-    flat = flatten(paulinet.parse())
+    flat = view_of(paulinet.parse())
     (replay,) = find_replays(flat)
     found = attribute_nodes(flat, [replay])
     body = set(operations(replay.loop.body))
@@ -92,7 +92,7 @@ def test_the_loop_body_of_a_replay_is_all_tangents(paulinet):
 
 
 def test_dataflow_finds_what_a_jvp_in_the_loop_recomputes():
-    flat = flatten(laplacian_program("jvp-in-loop").parse())
+    flat = view_of(laplacian_program("jvp-in-loop").parse())
     (replay,) = find_replays(flat)
     found = attribute_nodes(flat, [replay])
     tanh = [node for node in operations(replay.loop.body) if node.name == "stablehlo.tanh"]

@@ -10,8 +10,8 @@ import pytest
 from fusionlab.codegen.compile import Compiled, Memory, compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
-from fusionlab.hlo.kernel_cost import Work, work_of
-from fusionlab.hlo.optimized import parse_optimized
+from fusionlab.hlo.optimised.kernel_cost import Work, work_of
+from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.measure.cuda_graphs import captured_thunks
 from fusionlab.measure.launch_rows import Totals, label, launch_rows, totals, totals_by
 from fusionlab.measure.ledger import count_launches

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.hlo.optimized import parse_optimized
+from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.measure.thunks import parse_names_by_id, parse_thunks, scheduled_thunks
 
 SEQUENCE = """\

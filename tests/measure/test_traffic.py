@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.hlo.optimized import parse_optimized
+from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.measure.traffic import Traffic, traffic_of
 
 TEXT = """HloModule m, is_scheduled=true

@@ -17,7 +17,7 @@ from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.optimizing.checking import Runners
 from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.passes.catalogue import PASSES
-from fusionlab.passes.contract import faults
+from fusionlab.passes.interface import faults
 from tests.optimizing.networks import laplacians, repeated
 from tests.optimizing.wrong_passes import Broken, SineToCosine, made_by
 from tests.optional_packages import needs_the_cuda_plugin

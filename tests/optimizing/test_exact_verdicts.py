@@ -12,7 +12,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import rewriting
 from fusionlab.own_process import ProcessFailed
-from fusionlab.passes.contract import Applied, Pass, Result
+from fusionlab.passes.interface import Applied, Pass, Result
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import SineToCosine, made_by
 

@@ -117,7 +117,7 @@ OWN = """
 from dataclasses import dataclass
 from typing import ClassVar
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Applied, Pass, Result
+from fusionlab.passes.interface import Applied, Pass, Result
 
 @dataclass(frozen=True)
 class Own(Pass):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fusionlab
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 from fusionlab.optimizing.variants import VARIANTS, attempts, can_vary, held_arguments
 
 X = np.linspace(1.0, 2.0, 3, dtype=np.float32)
@@ -42,14 +42,14 @@ def swapped(k, x):
          "factor and flag", "convergence"],
 )  # fmt: skip
 def test_held_arguments(function, given, loops, integers, lowered):
-    held = held_arguments(flatten(lowered(function, *given).parse()))
+    held = held_arguments(view_of(lowered(function, *given).parse()))
     assert (held.loops, held.integers) == (loops, integers)
 
 
 def test_variants_have_other_signs_integers_and_booleans(lowered):
     given = (np.zeros(2, np.float32), np.float32(0.5), np.int32(0), np.array(True), np.uint32(3))
     given = tuple(map(np.asarray, given))
-    held = held_arguments(flatten(lowered(lambda *arrays: [1 * array for array in arrays], *given).parse()))
+    held = held_arguments(view_of(lowered(lambda *arrays: [1 * array for array in arrays], *given).parse()))
     vary, all_floats = can_vary(given, held)
     assert (vary, all_floats) == ([True, True, True, True, False], True)
     first, second = (next(attempts(given, vary, number)) for number in range(VARIANTS))

@@ -6,7 +6,7 @@ from typing import ClassVar
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.optimized import Optimized
 from fusionlab.optimizing.policy import Policy
-from fusionlab.passes.contract import Applied, Pass, Result
+from fusionlab.passes.interface import Applied, Pass, Result
 from tests.optimizing.networks import repeated
 
 

@@ -54,7 +54,7 @@ def test_what_is_in_the_distributions(built):
     assert wheel.name == f"fusionlab-{fusionlab.__version__}-py3-none-any.whl"
     names = zipfile.ZipFile(wheel).namelist()
     needed = [
-        "fusionlab/py.typed", "workloads/py.typed", "fusionlab/hlo/optimized.lark",
+        "fusionlab/py.typed", "workloads/py.typed", "fusionlab/hlo/optimised/hlo.lark",
         "fusionlab/codegen/targets/a100.txtpb", "fusionlab/commands/stablehlo_ops.json",
         f"fusionlab-{fusionlab.__version__}.dist-info/licenses/LICENSE",
     ]  # fmt: skip
@@ -96,4 +96,4 @@ def test_a_type_checker_sees_the_types(environment):
     (environment / "mypy.ini").write_text(f"[mypy]\nfollow_imports = silent\n{skipped}")
     python = environment / "venv/bin/python"
     said = run(sys.executable, "-m", "mypy", "--python-executable", python, "user.py", cwd=environment)
-    assert 'Revealed type is "tuple[fusionlab.passes.contract.Pass, ...]"' in said.replace("builtins.", "")
+    assert 'Revealed type is "tuple[fusionlab.passes.interface.Pass, ...]"' in said.replace("builtins.", "")

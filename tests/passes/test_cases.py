@@ -16,7 +16,7 @@ import pytest
 from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PASSES
-from fusionlab.passes.contract import Applied, Setting
+from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 CASES = Path(__file__).parent / "cases"

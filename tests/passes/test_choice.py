@@ -9,10 +9,10 @@ import pytest
 from fusionlab.bytesize import ByteSize
 from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
-from fusionlab.passes.contract import Declined, Figures, Setting
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.interface import Declined, Figures, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads import catalogue
 
@@ -29,7 +29,7 @@ def replay(lowered):
 
 
 def parts_of(program):
-    trips = [loop.trips for loop in find_loops(flatten(program.parse())) if loop.trips in (2, 4)]
+    trips = [loop.trips for loop in find_loops(view_of(program.parse())) if loop.trips in (2, 4)]
     return trips[0] if trips else 1
 
 
@@ -89,7 +89,7 @@ def test_dead_work_is_gone(name):
     workload = catalogue.build(name, "LiH", walkers=4, size="tiny", laplacian="replay")
     program = lowering.lower(workload, "cuda")
     rewritten = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting(platform="cuda")).program
-    nodes = [node for node in flatten(rewritten.parse()).walk() if node.name != "stablehlo.constant"]
+    nodes = [node for node in view_of(rewritten.parse()).walk() if node.name != "stablehlo.constant"]
     calls = Counter(str(node.attributes["call_target_name"].value) for node in nodes if "custom_call" in node.name)
     assert calls["cusolver_getrf_ffi"] == 1
     solves = sum(node.name == "stablehlo.triangular_solve" for node in nodes)

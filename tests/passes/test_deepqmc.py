@@ -7,11 +7,11 @@ import pytest
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import find_replays
-from fusionlab.passes.contract import Setting
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.interface import Setting
 from tests.optional_packages import needs_deepqmc
 from workloads import catalogue
 
@@ -34,10 +34,10 @@ def rewritten(original):
 
 
 def test_its_replay_becomes_a_forward_laplacian(original, rewritten):
-    assert len(find_replays(flatten(original.parse()))) == 1
+    assert len(find_replays(view_of(original.parse()))) == 1
     event = rewritten.applied[-1]
     assert event.what.startswith("12 trips are the Laplacian of")
-    assert find_replays(flatten(rewritten.program.parse())) == []
+    assert find_replays(view_of(rewritten.program.parse())) == []
 
 
 def test_a_file_is_rewritten_as_the_workload_is(original, rewritten, tmp_path):

@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 
 from fusionlab.hlo import lowering
-from fusionlab.hlo.flat import flatten
-from fusionlab.passes.contract import Setting
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads.catalogue import build
 
 
 def counted(program):
-    names = Counter(node.name.removeprefix("stablehlo.") for node in flatten(program.parse()).walk())
+    names = Counter(node.name.removeprefix("stablehlo.") for node in view_of(program.parse()).walk())
     return {name: names[name] for name in ("dot_general", "reduce", "concatenate")}
 
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.replay import inventory
+from fusionlab.hlo.view import view_of
 from fusionlab.passes import laplacian_search
 from fusionlab.passes.laplacian_search import Findings
 from fusionlab.passes.sums_over_directions import NotSeen, sum_of_loop
@@ -33,7 +33,7 @@ def test_a_finding_is_kept_under_everything_that_decides_it(searched):
     program = lower(jax.vmap(lambda y: fori(lambda _, z: jnp.sin(z).sum(), None, y)), X)
 
     def view():
-        flat = flatten(program.parse())
+        flat = view_of(program.parse())
         return sum_of_loop(flat, inventory(flat)[0])
 
     findings = Findings()

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.value_numbers import merge_equal
-from fusionlab.passes.contract import Setting
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.laplacian_search import find_laplacian
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.sums_over_directions import sum_of_loop
@@ -118,7 +118,7 @@ def other_rows(weights, x):
 def held_constant(log_psi, lowered, method=local_energy):
     """How many maxima and minima of the value of a replay of ``log_psi`` are held constant."""
     with jax.enable_x64(True):
-        flat = flatten(lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
+        flat = view_of(lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
     merge_equal(flat)
     [replay] = [replay for replay in inventory(flat) if not replay.blockers]
     return len(find_laplacian(sum_of_loop(flat, replay)).still)

@@ -7,7 +7,7 @@ import pytest
 
 from fusionlab.codegen.raising import raise_program
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .laplacian_functions import X, fori

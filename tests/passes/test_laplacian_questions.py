@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 from fusionlab.hlo import lowering
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from workloads.catalogue import build
 

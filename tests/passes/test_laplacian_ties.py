@@ -11,9 +11,9 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.passes.contract import Setting
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.laplacian_ties import tie_slopes
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
@@ -233,6 +233,6 @@ def test_a_gradient_of_its_own_at_a_tie_stays_the_programs(lowered, run_raised):
     ids=["relu", "maximum", "both", "relu6", "minimum"],
 )
 def test_slopes_by_the_programs_derivative(function, slopes, lowered):
-    flat = flatten(lowered(lambda x: jax.jvp(function, (x,), (x,)), X.astype(np.float32)).parse())
+    flat = view_of(lowered(lambda x: jax.jvp(function, (x,), (x,)), X.astype(np.float32)).parse())
     nodes = list(flat.walk())
     assert list(tie_slopes(nodes, nodes, ValueNumbers(flat)).values()) == slopes

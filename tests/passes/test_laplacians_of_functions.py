@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
-from fusionlab.passes.contract import Declined, Setting
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Declined, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 B, N = 3, 4
@@ -170,8 +170,8 @@ def test_positions_are_the_sampled_walkers_and_not_where_sampling_began(options,
         program = lowered(sampled_first, W, FOUR, platform="cuda")
     result = run_pipeline(program, parse_pipeline(f"sparsify-directions{options}"), Setting())
     (event,) = result.applied
-    (argument,) = [value for value in flatten(program.parse()).arguments if len(value.type.shape) == 3]
+    (argument,) = [value for value in view_of(program.parse()).arguments if len(value.type.shape) == 3]
     assert f"with respect to %{argument.id} " not in event.what
-    assert [loop.trips for loop in find_loops(flatten(result.program.parse()))] == ([3, 2] if options else [3])
+    assert [loop.trips for loop in find_loops(view_of(result.program.parse()))] == ([3, 2] if options else [3])
     for ours, theirs in zip(run_raised(result.program, [W, FOUR]), run_raised(program, [W, FOUR]), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)

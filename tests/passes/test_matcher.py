@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.hlo.flat import Value, flatten
-from fusionlab.passes.contract import Pass, Setting
+from fusionlab.hlo.view import Value, view_of
+from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.matcher import match, number, op, rewrite_matches
 
 SHIFTED = op("multiply", op("add", "x", number("n")), op("add", "y", number("n")))
@@ -33,7 +33,7 @@ CASES = [
 
 @pytest.mark.parametrize(("function", "pattern", "numbers"), CASES)
 def test_a_pattern(function, pattern, numbers, lowered):
-    flat = flatten(lowered(function, X, X).parse())
+    flat = view_of(lowered(function, X, X).parse())
     found = match(pattern, flat.returns[0])
     assert (found is None) == (numbers is None)
     if found is not None:
@@ -63,7 +63,7 @@ def test_a_loop_that_nothing_reads_any_more_goes_and_the_next_is_looked_at(lower
     program = lowered(function, X)
     result = TimesNothing().run(program, Setting(platform="cpu"))
     assert [event.what for event in result.applied] == ["1 are 0", "1 are 0"]
-    names = [[node.name for node in flatten(one.parse()).walk()] for one in (program, result.program)]
+    names = [[node.name for node in view_of(one.parse()).walk()] for one in (program, result.program)]
     assert [each.count("stablehlo.while") for each in names] == [2, 1]
     assert [each.count("stablehlo.multiply") for each in names] == [2, 0]
 
@@ -97,5 +97,5 @@ func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
 def test_what_has_an_effect_stays_when_nothing_reads_it(made, left, program_of_text):
     result = TimesNothing().run(program_of_text(CALLBACK.replace("MADE", made)), Setting(platform="cpu"))
     assert result.applied
-    names = [node.name.removeprefix("stablehlo.") for node in flatten(result.program.parse()).walk()]
+    names = [node.name.removeprefix("stablehlo.") for node in view_of(result.program.parse()).walk()]
     assert sorted(set(names) - {"broadcast_in_dim"}) == sorted(left)

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
-from fusionlab.passes.contract import Setting
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .loop_functions import FUNCTIONS, WEIGHTS, X
@@ -85,26 +85,26 @@ def test_the_same_types_in_float32(name, programs, expected, run_raised):
 )
 def test_no_loop_is_left(name, programs):
     result = run(programs(name), "fuse-jvp-replay")
-    assert find_loops(flatten(result.program.parse())) == []
+    assert find_loops(view_of(result.program.parse())) == []
 
 
 @pytest.mark.parametrize(("chunk", "trips"), [(2, [3]), (4, []), (5, []), (6, []), (99, [])])
 def test_a_chunk_leaves_a_loop_over_chunks_and_the_rest(chunk, trips, programs):
     """Six directions: three pairs in a loop; one chunk of four or five and a rest, unrolled; all at once."""
     result = run(programs("replay"), f"batch-replay{{chunk={chunk}}}")
-    assert [loop.trips for loop in find_loops(flatten(result.program.parse()))] == trips
+    assert [loop.trips for loop in find_loops(view_of(result.program.parse()))] == trips
 
 
 def test_the_factorisation_leaves_the_loop(programs):
     result = run(programs("determinants"), "hoist-loop-invariants")
-    loops = [loop for loop in find_loops(flatten(result.program.parse())) if loop.trips == 4]
+    loops = [loop for loop in find_loops(view_of(result.program.parse())) if loop.trips == 4]
     (loop,) = (loop for loop in loops if loop.node.regions[1].nodes)
     assert not any("getrf" in str(node.operation.attributes) for node in loop.body.walk())
 
 
 def test_merged_layers_leave_one_contraction_in_the_loop(programs):
     result = run(programs("layers"), "merge-layers-in-loops,hoist-loop-invariants")
-    (loop,) = find_loops(flatten(result.program.parse()))
+    (loop,) = find_loops(view_of(result.program.parse()))
     names = [node.name for node in loop.body.walk()]
     assert names.count("stablehlo.dot_general") == 1
     assert "stablehlo.concatenate" not in names
@@ -112,9 +112,9 @@ def test_merged_layers_leave_one_contraction_in_the_loop(programs):
 
 def test_jvp_in_the_loop_recomputes_nothing_after_hoisting(programs):
     result = run(programs("jvp-in-loop"), "hoist-loop-invariants")
-    (loop,) = find_loops(flatten(result.program.parse()))
+    (loop,) = find_loops(view_of(result.program.parse()))
     assert {"stablehlo.tanh", "stablehlo.exponential"}.isdisjoint(node.name for node in loop.body.walk())
-    assert {"stablehlo.tanh", "stablehlo.exponential"} <= {node.name for node in flatten(result.program.parse()).nodes}
+    assert {"stablehlo.tanh", "stablehlo.exponential"} <= {node.name for node in view_of(result.program.parse()).nodes}
 
 
 def test_a_function_called_twice_is_rewritten_once(programs):
@@ -123,9 +123,9 @@ def test_a_function_called_twice_is_rewritten_once(programs):
 
 
 def test_scopes_of_the_body_survive(programs):
-    before = {node.scope.rpartition("/")[0] for node in flatten(programs("replay").parse()).walk()}
+    before = {node.scope.rpartition("/")[0] for node in view_of(programs("replay").parse()).walk()}
     result = run(programs("replay"), "batch-replay")
-    after = {node.scope.rpartition("/")[0] for node in flatten(result.program.parse()).walk()}
+    after = {node.scope.rpartition("/")[0] for node in view_of(result.program.parse()).walk()}
     assert all("@<" not in scope for scope in after)
     inside = {scope for scope in before if "while/body" in scope}
     assert inside & after

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .laplacian_functions import WEIGHTS, X, exact, features, fori, jvp_in_loop, local_energy, smooth

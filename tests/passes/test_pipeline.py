@@ -4,12 +4,12 @@ import pytest
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.errors import InputError
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.batch_replay import BatchReplay
-from fusionlab.passes.contract import Declined, Setting, VerificationError, verify
 from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
+from fusionlab.passes.interface import Declined, Setting, VerificationError, verify
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 
 from .loop_functions import FUNCTIONS, WEIGHTS, X
@@ -63,7 +63,7 @@ def replay(lowered):
 
 def chunk_of(program):
     """The chunk that temp bytes are proportional to in these tests: six directions, or as many as the loop takes."""
-    loops = find_loops(flatten(program.parse()))
+    loops = find_loops(view_of(program.parse()))
     return 6 // loops[0].trips if loops else 6
 
 
@@ -135,14 +135,14 @@ def test_a_chunk_that_some_loops_exceed_is_repeated_for_the_others(lowered):
 
     program = lowered(function, WEIGHTS, X)
     result = run_pipeline(program, parse_pipeline("batch-replay{chunk=3}"), Setting())
-    assert [loop.trips for loop in find_loops(flatten(result.program.parse()))] == [2]
+    assert [loop.trips for loop in find_loops(view_of(result.program.parse()))] == [2]
     again = run_pipeline(program, parse_pipeline(resolved_pipeline(result.events)), Setting())
     assert again.program.text == result.program.text
 
 
 def test_chunks_stay_chunks_whatever_pass_comes_between(replay):
     result = run_pipeline(replay, parse_pipeline("batch-replay{chunk=2},hoist-loop-invariants,batch-replay"), Setting())
-    (loop,) = find_loops(flatten(result.program.parse()))
+    (loop,) = find_loops(view_of(result.program.parse()))
     assert loop.trips == 3
 
 

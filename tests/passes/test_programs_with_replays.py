@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo import lowering
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.replay import find_replays
-from fusionlab.passes.contract import Setting
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads.catalogue import build
 
@@ -35,7 +35,7 @@ STEPS = [pytest.param("train-step", marks=pytest.mark.slow), pytest.param("infer
 def test_the_replay_of_a_step(step):
     workload = build("ferminet", "LiH", program=step, walkers=4, size="tiny", laplacian="replay")
     program = lowering.lower(workload, "cuda")
-    assert find_replays(flatten(program.parse()))
+    assert find_replays(view_of(program.parse()))
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting(platform="cuda"))
     assert any("12 trips are the Laplacian of" in event.what for event in result.applied), result.events
-    assert find_replays(flatten(result.program.parse())) == []
+    assert find_replays(view_of(result.program.parse())) == []

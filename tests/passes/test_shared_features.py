@@ -4,7 +4,7 @@ import pytest
 
 from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads.catalogue import build
 

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 import fusionlab
-from fusionlab.passes.contract import Setting
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .test_laplacian_guards import lower

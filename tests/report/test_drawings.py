@@ -9,10 +9,10 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.replay import find_replays
+from fusionlab.hlo.view import view_of
 from fusionlab.measure.launch_rows import launch_rows, totals
 from fusionlab.report.pictures.dataflow import dataflow_drawing, dataflow_graph
 from fusionlab.report.pictures.dot import bytes_text, drawing_dot
@@ -58,7 +58,7 @@ def test_deeper_is_finer_and_repeats_are_drawn_once(program):
 
 def test_the_replay_is_a_frame_and_its_residuals_are_drawn(program):
     drawing = scope_drawing(program, 2)
-    replay = find_replays(flatten(program.parse()))[0]
+    replay = find_replays(view_of(program.parse()))[0]
     (loop,) = [group for group in drawing.groups.values() if group.look == "loop"]
     assert loop.title == "the Laplacian's replay: stablehlo.while, 12 trips"
     (entry,) = [i for i, block in enumerate(drawing.blocks) if block.title == "into the loop"]

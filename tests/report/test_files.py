@@ -8,9 +8,9 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.lowering import lower
+from fusionlab.hlo.view import view_of
 from fusionlab.report.pictures import files
 from fusionlab.report.pictures.files import model_explorer, node_data, of_all_trips, write_graph
 from workloads import catalogue
@@ -95,7 +95,7 @@ def program():
 
 @pytest.fixture(scope="module")
 def operations(program):
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     return of_all_trips(graph(flat), flat)
 
 

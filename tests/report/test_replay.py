@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import pytest
 
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import find_replays
+from fusionlab.hlo.view import view_of
 from fusionlab.report.pictures.dot import flops_text
 from fusionlab.report.pictures.grid import ordered
 from fusionlab.report.pictures.replay import replay_dot
@@ -43,7 +43,7 @@ def test_the_loop_its_seed_and_its_ends_are_named(picture):
 @pytest.mark.parametrize("expand", [False, True])
 def test_every_operation_is_in_a_box(program, expand):
     picture = replay_dot(program, expand=expand)
-    replay = find_replays(flatten(program.parse()))[0]
+    replay = find_replays(view_of(program.parse()))[0]
     assert sum(int(n.replace(",", "")) for n in re.findall(r">([\d,]+) ops?<", picture)) == replay.body_ops
     assert flops_text(program_cost(replay.loop.body).flops) in picture
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 from fusionlab.report.pictures.scope_tree import scope_tree
 
 X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4)
@@ -17,7 +17,7 @@ def tree_of(lowered):
     def make(function, *arguments):
         program = lowered(function, *arguments)
         module = program.parse()
-        return scope_tree(flatten(module))
+        return scope_tree(view_of(module))
 
     return make
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.lowering import lower
+from fusionlab.hlo.view import view_of
 from fusionlab.report.pictures.scope_tree import scope_tree
 from fusionlab.report.pictures.scopes import drawn_once, find_repeats, have_numbers, part_numbers, scope_path
 from fusionlab.report.pictures.stages import scope_drawing
@@ -101,7 +101,7 @@ def test_transformer_layers_are_drawn_once(model, layers):
     assert all(f"{layers} times, identical" in block.notes[0] for block in repeated)
     expanded = [block.title for block in scope_drawing(program, expand=True).blocks if block.role == "primal"]
     assert [f"B: part {i}" for i in range(1, layers + 1)] == [title for title in expanded if "part" in title]
-    groups = scope_tree(flatten(program.parse())).groups
+    groups = scope_tree(view_of(program.parse())).groups
     (found,) = [group for group in groups if group.kind == "repeat" and group.role == "primal"]
     assert (found.label, found.repeats, found.identical) == (f"part ×{layers}", layers, True)
 

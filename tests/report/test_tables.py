@@ -6,7 +6,7 @@ from rich.console import Console
 
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.measure.footprint import Footprint
-from fusionlab.passes.contract import Declined
+from fusionlab.passes.interface import Declined
 from fusionlab.report.tables import Table, column_groups, field, number, print_rows
 from fusionlab.report.tables.programs import print_events, print_footprint
 

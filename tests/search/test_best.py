@@ -9,9 +9,9 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.diff.numbering import content_digest
-from fusionlab.hlo.flat import flatten
-from fusionlab.passes.contract import Applied, Pass, Result, Setting, VerificationError
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
+from fusionlab.passes.interface import Applied, Pass, Result, Setting, VerificationError
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.search import space
 from fusionlab.search.best import Goal, search
@@ -23,7 +23,7 @@ MOVES = "scatter-to-gather,batch-replay,batch-replay{chunk=2},hoist-loop-invaria
 
 
 def ops_of(program):
-    return [node.name for node in flatten(program.parse()).walk()]
+    return [node.name for node in view_of(program.parse()).walk()]
 
 
 def costs_of(program):

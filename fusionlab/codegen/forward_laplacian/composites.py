@@ -19,9 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.patterns import Op, match, number, op
+from fusionlab.hlo.view import Node, Value, direction_of
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fusionlab.codegen.forward_laplacian.families import REPEATS
 from fusionlab.codegen.forward_laplacian.jet import Jet, Owner, densify, minimal
 from fusionlab.codegen.forward_laplacian.moves import Moves
 from fusionlab.codegen.raising_rules.contraction import precision_of
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
 _Kind = tuple[Any, ...]
 _Part = tuple[Value, Any, int]

@@ -22,7 +22,7 @@ from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.hlo.constants import filling, taken_branch
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
 _FOLLOWED = 24
 """The largest matrix whose exchanges of rows are followed one by one: from 28 rows on each is a kernel of its own."""

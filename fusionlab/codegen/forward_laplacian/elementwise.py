@@ -14,7 +14,7 @@ from fusionlab.codegen.forward_laplacian import extremes, products
 from fusionlab.codegen.forward_laplacian.families import AFFINE, CHEAP, PIECEWISE_LINEAR
 from fusionlab.codegen.forward_laplacian.generic import Generic
 from fusionlab.codegen.forward_laplacian.jet import Jet, row_products, scaled_stack, select_first, with_first
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
 
 class Elementwise(Generic):

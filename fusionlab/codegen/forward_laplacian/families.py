@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import integers
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def _ops(dialect: str, names: str) -> frozenset[str]:

@@ -13,9 +13,9 @@ import numpy as np
 from fusionlab.codegen.forward_laplacian.families import linear
 from fusionlab.codegen.forward_laplacian.jet import Jet, densify
 from fusionlab.codegen.forward_laplacian.known import Known
-from fusionlab.hlo.constants import FLOATS
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.element_types import FLOATS
 from fusionlab.hlo.replay import reached
+from fusionlab.hlo.view import Node, Value
 
 
 class Generic(Known):

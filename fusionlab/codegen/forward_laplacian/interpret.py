@@ -16,8 +16,9 @@ from fusionlab.codegen.forward_laplacian.families import ELEMENTWISE, FLAT, MOVE
 from fusionlab.codegen.forward_laplacian.jet import Jet, densify, identity_jet
 from fusionlab.codegen.forward_laplacian.known import Environment
 from fusionlab.codegen.raising import RaiseError
-from fusionlab.hlo.constants import FLOATS, taken_branch
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.constants import taken_branch
+from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.view import Node, Value, reads
 
 _DIFFERENTIABLE = (*FLOATS, "complex")
 

@@ -16,7 +16,7 @@ from fusionlab.codegen.forward_laplacian.how import SPARSE, How
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, distinct
 from fusionlab.codegen.forward_laplacian.movement import Mover
 from fusionlab.codegen.raising import Raising
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo.view import Node, Value, reads
 
 
 class Known:

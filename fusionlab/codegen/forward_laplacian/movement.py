@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.codegen.forward_laplacian.jet import Owner, minimal
 from fusionlab.codegen.raising import RULES, Raising
 from fusionlab.codegen.raising_rules.rule import integers
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
 NOBODY = -1
 

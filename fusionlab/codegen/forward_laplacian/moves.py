@@ -15,7 +15,7 @@ from fusionlab.codegen.forward_laplacian.elementwise import Elementwise
 from fusionlab.codegen.forward_laplacian.families import reduced_axes
 from fusionlab.codegen.forward_laplacian.jet import Jet, Owner, densify, minimal
 from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value
 
 
 class Moves(Elementwise):

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def call_target(node: Node) -> str:
@@ -52,8 +52,7 @@ def _trsm(node: Node, operands: list[Any], raising: Any) -> list[Any]:
 def _annotation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
     """The operand itself where a program is run; what is raised to be lowered again would lose the annotation."""
     if raising.marks is not None:
-        what = f"custom call @{call_target(node)}" if node.name == "stablehlo.custom_call" else node.name
-        raise RaiseError(f"{what} would lose the sharding that it says", node)
+        raise RaiseError(f"{node.label} would lose the sharding that it says", node)
     return list(operands)
 
 

@@ -8,8 +8,7 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
-from fusionlab.hlo.enumerations import keyword
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node, keyword
 
 
 def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import Rule, in_jax
 from fusionlab.hlo.constants import taken_branch
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def _while(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

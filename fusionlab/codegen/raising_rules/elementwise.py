@@ -11,8 +11,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
-from fusionlab.hlo.enumerations import direction_of, keyword
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node, direction_of, keyword
 
 _COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": lax.gt, "GE": lax.ge}
 

@@ -13,30 +13,18 @@ import jax
 import numpy as np
 
 from fusionlab.codegen.raising_rules.rule import Rule, in_jax
-from fusionlab.hlo.constants import FLOATS, evaluate
-from fusionlab.hlo.flat import Node, Value, reads
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import evaluate
+from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.view import Node, Value, reads
 
 _MOST_ELEMENTS = 65_536
 _MOST_FLOATS = 4_096
 _WHOLE = frozenset(
-    f"stablehlo.{name}"
-    for name in [
-        "clamp",
-        "concatenate",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "gather",
-        "pad",
-        "reduce",
-        "reduce_window",
-        "reverse",
-        "scatter",
-        "sign",
-        "slice",
-        "sort",
-        "transpose",
-        "while",
-    ]
+    (
+        *(ops.CLAMP, ops.CONCATENATE, ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE, ops.GATHER, ops.PAD, ops.REDUCE),
+        *(ops.REDUCE_WINDOW, ops.REVERSE, ops.SCATTER, ops.SIGN, ops.SLICE, ops.SORT, ops.TRANSPOSE, ops.WHILE),
+    )
 )
 """Ops that are run here when all that they read is known; others fold by NumPy or not at all."""
 
@@ -52,14 +40,14 @@ def folded(
         if size > (_MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS):
             return None
     operands = [environment[value] for value in node.operands]
-    if node.name == "stablehlo.optimization_barrier":
+    if node.op is ops.OPTIMIZATION_BARRIER:
         return operands
     if len(node.results) == 1 and node.results[0] not in raising.shapes:
         with np.errstate(all="ignore"):
             array = in_jax(node, evaluate, node, operands)
         if array is not None and not _rounds(node, operands, array):
             return [np.asarray(array).astype(raising.dtype(node.results[0].type))]
-    if node.name not in _WHOLE:
+    if node.op not in _WHOLE:
         return None
     with jax.ensure_compile_time_eval():
         return [np.asarray(array) for array in rules[node.name](node, operands, raising, environment)]
@@ -67,7 +55,7 @@ def folded(
 
 def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:
     """Whether a sum or product of floats is rounded: folded, it would be another constant than the program's."""
-    combine = _RING.get(node.name)
+    combine = _RING.get(node.op)
     if combine is None or node.results[0].type.dtype not in FLOATS:
         return False
     with np.errstate(all="ignore"):
@@ -75,4 +63,4 @@ def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:
         return bool((wide != np.asarray(result).astype(np.longdouble)).any() and np.isfinite(wide).all())
 
 
-_RING = {"stablehlo.add": np.add, "stablehlo.multiply": np.multiply, "stablehlo.subtract": np.subtract}
+_RING = {ops.ADD: np.add, ops.MULTIPLY: np.multiply, ops.SUBTRACT: np.subtract}

@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.codegen.raising_rules.known_scatter import placed_updates
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax, integers
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def _slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.raising_rules.rule import in_jax
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def placed_updates(node: Node, combiner: str, numbers: Any, operands: Sequence[Any]) -> Any | None:

@@ -9,8 +9,9 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax, integers
-from fusionlab.hlo.enumerations import direction_of, keyword
-from fusionlab.hlo.flat import Node, Region, Value, constant_array
+from fusionlab.hlo import ops
+from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, keyword
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lax.add,
@@ -32,7 +33,7 @@ def combiner(region: Region) -> str:
         return "custom"
     node = region.nodes[0]
     commutes = set(node.operands) == {first, second}
-    return node.name.removeprefix("stablehlo.") if commutes else "custom"
+    return node.op.mnemonic if commutes else "custom"
 
 
 def _reduce(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
@@ -113,7 +114,7 @@ def ascending_keys(node: Node) -> int:
 def _beside(value: Value | None, name: str, direction: str, pair: tuple[Value, Value]) -> Value | None:
     """Where ``value`` is the ``name`` of a comparison of ``pair`` and something else, that something."""
     node = value.producer if value is not None else None
-    if node is None or node.name != f"stablehlo.{name}":
+    if node is None or node.op.mnemonic != name:
         return None
     first, second = node.operands
     return second if _compares(first, direction, pair) else first if _compares(second, direction, pair) else None
@@ -121,7 +122,7 @@ def _beside(value: Value | None, name: str, direction: str, pair: tuple[Value, V
 
 def _compares(value: Value | None, direction: str, pair: tuple[Value, Value]) -> bool:
     node = value.producer if value is not None else None
-    if node is None or node.name != "stablehlo.compare":
+    if node is None or node.op is not ops.COMPARE:
         return False
     if direction_of(node) != direction:
         return False
@@ -150,10 +151,10 @@ def _canonicalised(value: Value) -> Value | None:
 def _select(value: Value, direction: str) -> tuple[tuple[Value, ...], Value, Value] | None:
     """The two values that a select's condition compares, and its two choices."""
     node = value.producer
-    if node is None or node.name != "stablehlo.select":
+    if node is None or node.op is not ops.SELECT:
         return None
     condition = node.operands[0].producer
-    if condition is None or condition.name != "stablehlo.compare":
+    if condition is None or condition.op is not ops.COMPARE:
         return None
     found = direction_of(condition)
     kind = keyword(condition.attributes["compare_type"]) if "compare_type" in condition.attributes else "FLOAT"
@@ -166,7 +167,7 @@ def _scalar(value: Value) -> Any:
 
 
 def _is_constant(node: Node) -> bool:
-    return node.name == "stablehlo.constant" and node.results[0].type.dtype in ("f16", "bf16", "f32", "f64")
+    return node.op is ops.CONSTANT and node.results[0].type.dtype in FLOATS
 
 
 RULES: dict[str, Rule] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 Rule = Callable[[Node, list[Any], Any, Any], Sequence[Any]]
 """``rule(node, operands, raising, environment) -> results``; ``environment`` serves regions that capture values."""

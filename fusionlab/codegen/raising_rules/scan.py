@@ -9,7 +9,7 @@ from jax import lax
 
 from fusionlab.codegen.raising_rules.reduction import combiner
 from fusionlab.codegen.raising_rules.rule import Rule, in_jax
-from fusionlab.hlo.flat import Node, Region
+from fusionlab.hlo.view import Node, Region
 
 
 def _scan(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

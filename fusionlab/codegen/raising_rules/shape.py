@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising_rules.rule import Rule, in_jax, integers
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def _broadcast_in_dim(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:

@@ -25,8 +25,8 @@ from fusionlab.equivalence.exact.values import (
     is_float,
     part,
 )
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, free_values, reads
 from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads
 
 Formula = Callable[..., Any]
 """``formula(arithmetic, *arrays)``: the result of an op, a list if it has several; arrays [draws or 1, ...]."""
@@ -55,7 +55,7 @@ class Evaluator:
         self._free: dict[Region, list[Value]] = {}
         self._dying: dict[Region, dict[Node, list[Value]]] = {}
 
-    def outputs(self, function: FlatFunction, arguments: Sequence[Held]) -> list[Array]:
+    def outputs(self, function: FunctionView, arguments: Sequence[Held]) -> list[Array]:
         """The results of ``function`` [draws or 1, ...], residues where they are floats."""
         return [held.array for held in self.region(function, arguments, {})]
 

@@ -16,8 +16,8 @@ from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import Tracker
 from fusionlab.equivalence.exact.undefined import TIES, FieldWithUndefined, tied
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
-from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, source_of
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import FunctionView, Node, Value, source_of, view_of
 
 SHARES = ((1.0, 0.0, 0.75, np.nan), (0.5, np.nan, np.nan, np.nan))
 """For each prime its steered points: the probability with which a predicate is steered to make a value non-zero; NaN:
@@ -79,10 +79,10 @@ class Identity:
 def compare_exactly(original: Program, rewritten: Program) -> Identity:
     """Evaluate both programs at their own shapes; their signatures must be the same."""
     modules = original.parse(), rewritten.parse()
-    return compare_functions(*map(flatten, modules))
+    return compare_functions(*map(view_of, modules))
 
 
-def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identity:
+def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identity:
     """The same of two views."""
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Identity("not-identical", 0, 0, 1.0, unlike)
@@ -102,11 +102,11 @@ def compare_functions(original: FlatFunction, rewritten: FlatFunction) -> Identi
                     return Identity("not-identical", draws, used, 1.0, difference, where)
     except Uncovered as error:
         return Identity("not-covered", draws, used, 1.0, str(error))
-    error = max((DEGREE / min(primes(used))) ** draws, 1e-300)
-    return Identity("identical", draws, used, error, at_ties=_at_ties(original, rewritten, formulas))
+    chance = max((DEGREE / min(primes(used))) ** draws, 1e-300)
+    return Identity("identical", draws, used, chance, at_ties=_at_ties(original, rewritten, formulas))
 
 
-def points(function: FlatFunction) -> Iterator[tuple[int, Sequence[int], Sequence[float]]]:
+def points(function: FunctionView) -> Iterator[tuple[int, Sequence[int], Sequence[float]]]:
     """Primes, each with the seeds of its draws and the shares of those that are steered; a small program has more."""
     elements = sum(math.prod(value.type.shape) for node in function.nodes for value in node.results)
     repeats = min(max(ELEMENTS // (POINTS * max(elements, 1)), 1), MOST_REPEATS)
@@ -115,7 +115,7 @@ def points(function: FlatFunction) -> Iterator[tuple[int, Sequence[int], Sequenc
             yield p, range(POINTS * first, POINTS * last), shares * (last - first)
 
 
-def _at_ties(original: FlatFunction, rewritten: FlatFunction, formulas: dict[Node, Formula]) -> str:
+def _at_ties(original: FunctionView, rewritten: FunctionView, formulas: dict[Node, Formula]) -> str:
     """The first output that differs at tied inputs, in words, among the elements that are defined in the original."""
     evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), RULES, formulas=formulas)
     arguments = [Drawn(tied(at, held.array)) for at, held in enumerate(drawn_arguments(original, evaluator))]
@@ -149,11 +149,11 @@ def evaluators(
     yield [Evaluator(field, RULES, formulas=formulas) for _ in range(programs)]
 
 
-def _outputs(function: FlatFunction, evaluator: Evaluator) -> list[Array]:
+def _outputs(function: FunctionView, evaluator: Evaluator) -> list[Array]:
     return evaluator.outputs(function, drawn_arguments(function, evaluator))
 
 
-def _other_signature(original: FlatFunction, rewritten: FlatFunction) -> str | None:
+def _other_signature(original: FunctionView, rewritten: FunctionView) -> str | None:
     types = [[[v.type for v in values] for values in (f.arguments, f.returns)] for f in (original, rewritten)]
     kinds = zip(("arguments", "results"), *types, strict=True)
     return next((f"the {kind} have other types" for kind, ours, theirs in kinds if ours != theirs), None)
@@ -168,7 +168,7 @@ def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None
     return None
 
 
-def first_difference(original: FlatFunction, rewritten: FlatFunction, field: PrimeField) -> str:
+def first_difference(original: FunctionView, rewritten: FunctionView, field: PrimeField) -> str:
     """The first op of ``rewritten`` that is computed from values of the original and is none, with its source line.
 
     Values are the same here where they have the same elements, in whatever order and number: a rewriting moves and

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from fusionlab.equivalence.exact.identity import Identity, compare_functions
 from fusionlab.equivalence.few_walkers import WALKERS, narrow
-from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.own_process import ProcessFailed, limit_memory, run_module
 
 
@@ -49,7 +49,7 @@ def _run(original: Program, rewritten: Program, time_limit_s: float) -> str:
 def main(paths: list[str]) -> None:
     """Compare the two programs named by ``paths`` and print the verdict."""
     limit_memory()
-    views = [flatten(Program.from_own_file(path).parse()) for path in paths]
+    views = [view_of(Program.from_own_file(path).parse()) for path in paths]
     few = WALKERS if narrow(views) else None
     print(json.dumps(replace(compare_functions(*views), walkers=few).to_json()))
 

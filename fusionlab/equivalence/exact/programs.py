@@ -8,7 +8,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
 from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.rules import contractions, control, elementwise, moves, reductions
 from fusionlab.equivalence.exact.values import Drawn, Held
-from fusionlab.hlo.flat import FlatFunction
+from fusionlab.hlo.view import FunctionView
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
@@ -19,7 +19,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def drawn_arguments(function: FlatFunction, evaluator: Evaluator) -> list[Held]:
+def drawn_arguments(function: FunctionView, evaluator: Evaluator) -> list[Held]:
     """One value per argument and draw: residues of floats; integers and booleans whose range depends on the draw."""
     field: PrimeField = evaluator.arithmetic
     found: list[Held] = []

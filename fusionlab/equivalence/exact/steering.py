@@ -26,8 +26,7 @@ from fusionlab.equivalence.exact.rules.elementwise import aligned
 from fusionlab.equivalence.exact.rules.reductions import reduced_last
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, carried, is_float, part
 from fusionlab.hlo.constants import number_of
-from fusionlab.hlo.enumerations import direction_of
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo.view import Node, Value, direction_of
 
 MIXED = np.inf
 """In place of a difference: several predicates decide."""

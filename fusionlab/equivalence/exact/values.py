@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.hlo.flat import Value
+from fusionlab.hlo.view import Value
 
 Array = np.ndarray[Any, Any]
 NONE: Mapping[str, Array] = MappingProxyType({})

@@ -9,10 +9,10 @@ from itertools import takewhile
 
 from fusionlab.hlo.diff.lines import Names, line_of, loop_label
 from fusionlab.hlo.diff.matching import Matching, ops_of
-from fusionlab.hlo.diff.numbering import CONTROL_FLOW, Digests, is_literal
+from fusionlab.hlo.diff.numbering import Digests, is_literal
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, Moved, OpLine, Rewired
-from fusionlab.hlo.flat import Node, Region, flatten
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, Region, view_of
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
 def compare_programs(programs: Sequence[Program]) -> Compared:
     """What changed from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
     modules = [program.parse() for program in programs]
-    before = Digests(flatten(modules[0]))
+    before = Digests(view_of(modules[0]))
     names = Names(before.flat)
     diffs, views = [], [before]
     for program, last, module in zip(programs[1:], programs, modules[1:], strict=False):
-        after = before if program.bytecode == last.bytecode else Digests(flatten(module))
+        after = before if program.bytecode == last.bytecode else Digests(view_of(module))
         diffs.append(_Diff(before, after, names).diff)
         before = after
         views.append(after)
@@ -73,7 +73,7 @@ class _Diff:
         self.diff = ModuleDiff(hunks, len(same))
 
     def _reads_another(self, node: Node, other: Node) -> bool:
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             return False
         pairs = zip(node.operands, other.operands, strict=True)
         return any(not self._match.same(value, read) for value, read in pairs)
@@ -165,6 +165,6 @@ def _loops(region: Region, owner: Node | None = None) -> Iterator[tuple[Node, No
     for node in region.nodes:
         if owner is not None:
             yield node, owner
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             for inner in node.regions:
                 yield from _loops(inner, node)

@@ -6,10 +6,11 @@ import itertools
 import re
 from collections.abc import Callable
 
-from fusionlab.hlo.diff.numbering import CONTROL_FLOW, WHILE, computing_attributes, is_literal, literal
+from fusionlab.hlo import ops
+from fusionlab.hlo.diff.numbering import computing_attributes, is_literal, literal
 from fusionlab.hlo.diff.records import OpLine
-from fusionlab.hlo.flat import FlatFunction, Node, Value
 from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.view import FunctionView, Node, Value
 
 _LONGEST_VALUE = 60
 _LONGEST_CONSTANT = 30
@@ -43,7 +44,7 @@ _PLAIN: dict[str, str] = {
 class Names:
     """One name for each value, through all the programs that are compared."""
 
-    def __init__(self, first: FlatFunction) -> None:
+    def __init__(self, first: FunctionView) -> None:
         self._names = {value: f"%arg{value.index}" for value in first.arguments}
         self._next = itertools.count()
         highest = 0
@@ -53,7 +54,7 @@ class Names:
                 highest = max(highest, value.id)
         self._next = itertools.count(highest + 1)
 
-    def adopt(self, pairs: dict[Value, Value], after: FlatFunction) -> None:
+    def adopt(self, pairs: dict[Value, Value], after: FunctionView) -> None:
         """Values of ``after`` get the names of those that they are paired with, the others new ones."""
         for value, other in pairs.items():
             self._names[other] = self._names[value]
@@ -74,13 +75,13 @@ def line_of(node: Node, names: Names, origin: Callable[[Value], Value], loop: st
     """``node`` as it is shown; ``loop`` is the label of the loop around it."""
     inside = [inner for region in node.regions for inner in region.walk() if not is_literal(inner)]
     attributes = tuple(sorted((name, shortened(text, name)) for name, text in computing_attributes(node).items()))
-    applied = () if node.name in CONTROL_FLOW else tuple(inner.name.removeprefix("stablehlo.") for inner in inside)
+    applied = () if node.op.control_flow else tuple(inner.op.mnemonic for inner in inside)
     return OpLine(
         results=tuple(names[value] for value in node.results),
-        op=node.name.removeprefix("stablehlo."),
+        op=node.op.mnemonic,
         operands=tuple(names[origin(value)] for value in node.operands),
         attributes=tuple((name, text) for name, text in attributes if not re.fullmatch(_PLAIN.get(name, "(?!)"), text)),
-        applies=(f"{len(inside)} ops",) if node.name in CONTROL_FLOW else applied,
+        applies=(f"{len(inside)} ops",) if node.op.control_flow else applied,
         types=tuple(value.type_text for value in node.results),
         scope=node.scope,
         loop=loop,
@@ -90,8 +91,8 @@ def line_of(node: Node, names: Names, origin: Callable[[Value], Value], loop: st
 def loop_label(node: Node, names: Names) -> str:
     """``while %120 (30 trips)``: a loop by its first result."""
     first = names[node.results[0]] if node.results else ""
-    trips = analyse(node).trips if node.name == WHILE else None
-    return f"{node.name.removeprefix('stablehlo.')} {first}" + (f" ({trips} trips)" if trips is not None else "")
+    trips = analyse(node).trips if node.op is ops.WHILE else None
+    return f"{node.op.mnemonic} {first}" + (f" ({trips} trips)" if trips is not None else "")
 
 
 def shortened(text: str, name: str = "") -> str:

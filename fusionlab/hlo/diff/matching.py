@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from fusionlab.hlo.diff.numbering import CONTROL_FLOW, WHILE, Digests, is_literal, literal
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value
+from fusionlab.hlo import ops
+from fusionlab.hlo.diff.numbering import Digests, is_literal, literal
+from fusionlab.hlo.view import FunctionView, Node, Region, Value
 
 _MOST_ROUNDS = 8
 
@@ -56,7 +57,7 @@ class Matching:
 
     def _returned(self, node: Node, region: Region, other: Region) -> list[tuple[Value, Value]]:
         """What two regions return in the same places; of loops, the next values of paired carried values."""
-        if node.name != WHILE or region is not node.regions[1]:
+        if node.op is not ops.WHILE or region is not node.regions[1]:
             return list(zip(region.returns, other.returns, strict=False))
         pairs = ((value, self.values.get(value)) for value in region.arguments)
         return [(region.returns[value.index], other.returns[to.index]) for value, to in pairs if to is not None]
@@ -64,7 +65,7 @@ class Matching:
     def _pair(self, node: Node, other: Node) -> None:
         self.ops[node] = other
         self._taken.add(other)
-        if node.name == WHILE:
+        if node.op is ops.WHILE:
             self._pair_arguments(node.regions[1], other.regions[1])
             positions = {value.index: self.values.get(value) for value in node.regions[1].arguments}
             pairs = [(i, argument.index) for i, argument in positions.items() if argument is not None]
@@ -127,11 +128,11 @@ class Matching:
                     self.replaced.setdefault(value, other)
                 continue
             self._pair(node, reached)
-            if node.name != WHILE:
+            if node.op is not ops.WHILE:
                 waiting.extend(zip(node.operands, reached.operands, strict=True))
 
     def _alike(self, node: Node, other: Node) -> bool:
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             return node.name == other.name and len(node.regions) == len(other.regions) and node.scope == other.scope
         return self._signatures[node] == self._signatures[other] and len(node.operands) == len(other.operands)
 
@@ -140,13 +141,13 @@ class Matching:
         waiting: dict[tuple[str, tuple[Value, ...]], deque[Node]] = defaultdict(deque)
         loops: dict[str, deque[Node]] = defaultdict(deque)
         for other in filter(self._free, after):
-            if other.name in CONTROL_FLOW:
+            if other.op.control_flow:
                 loops[other.scope].append(other)
             else:
                 waiting[self._signatures[other], tuple(map(self.origin, other.operands))].append(other)
         paired = []
         for node in filter(self._free, before):
-            if node.name in CONTROL_FLOW:
+            if node.op.control_flow:
                 others = loops.get(node.scope)
             else:
                 operands = tuple(self.stands_for(value) for value in node.operands)
@@ -194,7 +195,7 @@ class Matching:
         pairs = zip(node.operands, other.operands, strict=False)
         return any(self.stands_for(value) is self.origin(read) for value, read in pairs)
 
-    def _find_moved(self, before: FlatFunction, after: FlatFunction) -> None:
+    def _find_moved(self, before: FunctionView, after: FunctionView) -> None:
         """Pair what is left anywhere: what was computed here is now computed there."""
         old = [node for node in ops_of(before) if self._may_move(node)]
         new = [node for node in ops_of(after) if self._may_move(node)]
@@ -202,13 +203,13 @@ class Matching:
         self.moved.update(self._from_operands(old, new))
 
     def _may_move(self, node: Node) -> bool:
-        return self._free(node) and node.name not in CONTROL_FLOW and not is_literal(node)
+        return self._free(node) and not node.op.control_flow and not is_literal(node)
 
 
 def ops_of(region: Region) -> Iterator[Node]:
     """Every op of ``region`` and of the loops and branches in it, not what a reduction applies."""
     for node in region.nodes:
         yield node
-        if node.name in CONTROL_FLOW:
+        if node.op.control_flow:
             for inner in node.regions:
                 yield from ops_of(inner)

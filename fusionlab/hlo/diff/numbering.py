@@ -13,12 +13,11 @@ import itertools
 import re
 from collections import Counter
 
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, flatten
+from fusionlab.hlo import ops
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 
-WHILE = "stablehlo.while"
-CONTROL_FLOW = (WHILE, "stablehlo.case", "stablehlo.if")
 _NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmentSizes")
 
 
@@ -34,14 +33,14 @@ class Digests:
     loop carries unchanged to what it was given.
     """
 
-    def __init__(self, flat: FlatFunction) -> None:
+    def __init__(self, flat: FunctionView) -> None:
         self.flat = flat
         self.values: dict[Value, str] = {}
         self.ops: dict[Node, str] = {}
         self.signatures: dict[Node, str] = {}
         self.origins: dict[Value, Value] = {}
         self._effects = itertools.count()
-        self._depths: Counter[str] = Counter()  # of loops, and of what reductions and branches run
+        self._depths: Counter[bool] = Counter()  # of loops, and of what reductions and branches run
         self._arguments(flat, "function")
         self._walk(flat)
 
@@ -49,7 +48,7 @@ class Digests:
         for node in region.nodes:
             operands = [self.values[value] for value in node.operands]
             inside = [part for inner in node.regions for part in self._region(node, inner)]
-            applied = () if node.name in CONTROL_FLOW else inside
+            applied = () if node.op.control_flow else inside
             signature = self.signatures[node] = _digest(
                 node.name,
                 *(f"{name}={text}" for name, text in sorted(computing_attributes(node).items())),
@@ -63,14 +62,14 @@ class Digests:
 
     def _region(self, node: Node, region: Region) -> list[str]:
         """Digests all in ``region``; what identifies it: what it returns, and what it does beside that."""
-        inside_of = WHILE if node.name == WHILE else ""
-        self._depths[inside_of] += 1
-        if node.name == WHILE:
+        is_loop = node.op is ops.WHILE
+        self._depths[is_loop] += 1
+        if is_loop:
             self._carried(node, region)
         else:
-            self._arguments(region, f"region at depth {self._depths[inside_of]}")
+            self._arguments(region, f"region at depth {self._depths[is_loop]}")
         self._walk(region)
-        self._depths[inside_of] -= 1
+        self._depths[is_loop] -= 1
         effects = [self.ops[inner] for inner in region.nodes if has_effect(inner)]
         return ["region", *(self.values[value] for value in region.returns), "effects", *effects]
 
@@ -87,7 +86,7 @@ class Digests:
                 self.values[argument] = start
                 self.origins[argument] = self.origins.get(node.operands[i], node.operands[i])
                 continue
-            self.values[argument] = _digest(f"carried at depth {self._depths[WHILE]}", start, str(seen[start]))
+            self.values[argument] = _digest(f"carried at depth {self._depths[True]}", start, str(seen[start]))
             seen[start] += 1
 
 
@@ -96,7 +95,7 @@ def content_digest(program: Program) -> str:
 
     Ops whose results nothing reads count only if they have an effect.
     """
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     digests = Digests(flat)
     effects = [digests.ops[node] for node in flat.nodes if has_effect(node)]
     arguments = [digests.values[value] for value in flat.arguments]
@@ -106,7 +105,7 @@ def content_digest(program: Program) -> str:
 def literal(value: Value) -> str:
     """The number that all elements of a constant are; "" for other values."""
     node = value.producer
-    if node is None or node.name != "stablehlo.constant":
+    if node is None or node.op is not ops.CONSTANT:
         return ""
     if not getattr(attribute := node.attributes["value"], "is_splat", False):
         return ""
@@ -118,7 +117,7 @@ def literal(value: Value) -> str:
 
 def is_literal(node: Node) -> bool:
     """Whether ``node`` is shown as a number where it is read, and not as an op."""
-    return node.name == "stablehlo.constant" and bool(literal(node.results[0]))
+    return node.op is ops.CONSTANT and bool(literal(node.results[0]))
 
 
 def _digest(*parts: str) -> str:

@@ -20,9 +20,9 @@ from typing import Any
 import networkx as nx
 
 from fusionlab.errors import InputError
-from fusionlab.hlo.flat import FlatFunction
 from fusionlab.hlo.graph import nodes_by_id
 from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.view import FunctionView
 from fusionlab.output import require_writable, write_whole
 from fusionlab.report.pictures.scopes import scope_path
 
@@ -93,7 +93,7 @@ def graphml(graph: nx.DiGraph) -> bytes:
     return content.getvalue()
 
 
-def of_all_trips(operations: nx.DiGraph, flat: FlatFunction) -> nx.DiGraph:
+def of_all_trips(operations: nx.DiGraph, flat: FunctionView) -> nx.DiGraph:
     """The graph with FLOPs and bytes of all trips at the operations inside of a loop, and none (-1) at the loop itself.
 
     So that figures can be summed. A loop of unknown trips counts once, and a branch as both its sides.

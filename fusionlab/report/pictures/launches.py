@@ -11,7 +11,7 @@ from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import unknown
 from fusionlab.hlo.clusters import Cluster
 from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import attribute
 from fusionlab.measure.launch_clusters import launch_clusters
 from fusionlab.measure.launch_rows import LaunchRow, Totals, launch_rows, totals

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 import networkx as nx
 
 from fusionlab.hlo.cost import Cost, node_cost, program_cost
-from fusionlab.hlo.flat import FlatFunction, Node, flatten
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.loops import Invariant
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
+from fusionlab.hlo.view import FunctionView, Node, view_of
 from fusionlab.report.pictures import dot
 from fusionlab.report.pictures.drawing import Flow, worth_drawing
 from fusionlab.report.pictures.grid import Grid, grid_rows, pin, polyline, reading_order
@@ -39,7 +39,7 @@ def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) 
     Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gets a small picture of
     its stages, which says in words what keeps each loop from being one.
     """
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     loops = inventory(flat)
     replays = [replay for replay in loops if not replay.blockers]
     if not replays:
@@ -75,7 +75,7 @@ def _legend(grid: Grid, of: Sequence[Panel], *notes: str) -> str:
 
 class _Picture:
     def __init__(
-        self, name: str, flat: FlatFunction, replay: Replay, replays: int, most_boxes: int, *, expand: bool
+        self, name: str, flat: FunctionView, replay: Replay, replays: int, most_boxes: int, *, expand: bool
     ) -> None:
         self.name, self.replay, self.replays = name, replay, replays
         self.trip = program_cost(replay.loop.body)
@@ -182,7 +182,7 @@ def _residual_reads(view: nx.DiGraph, replay: Replay, panel: Panel) -> tuple[int
     return len(read), sum(read)
 
 
-def _stages(name: str, flat: FlatFunction, loops: Sequence[Replay]) -> Iterator[str]:
+def _stages(name: str, flat: FunctionView, loops: Sequence[Replay]) -> Iterator[str]:
     """A panel per phase, stage and role of ``flat``'s top level; a loop is one operation of it."""
     view = graph(flat)
     top = {node: facts for node, facts in view.nodes(data=True) if facts["kind"] == "op" and not facts["parent"]}

@@ -17,12 +17,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
-from fusionlab.hlo.diff.numbering import CONTROL_FLOW, WHILE, is_literal
 from fusionlab.hlo.families import family
-from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, reads
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.stages import Attribution, attribute_nodes
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, reads
 from fusionlab.report.pictures.scopes import parts_of_stages, scope_path, unnumbered
 
 _LOOP_PARTS = frozenset(("while", "body", "cond", "closed_call", ""))
@@ -111,7 +111,7 @@ class ScopeTree:
     flows: tuple[Flow, ...]
 
 
-def scope_tree(flat: FlatFunction) -> ScopeTree:
+def scope_tree(flat: FunctionView) -> ScopeTree:
     """The tree of a whole program, private calls inlined."""
     builder = _Builder(flat)
     builder.region(flat, (), 1)
@@ -119,7 +119,7 @@ def scope_tree(flat: FlatFunction) -> ScopeTree:
 
 
 class _Builder:
-    def __init__(self, flat: FlatFunction) -> None:
+    def __init__(self, flat: FunctionView) -> None:
         self._flat = flat
         self._attributions = attribute_nodes(flat)
         self._paths: dict[Node, Steps] = {}
@@ -144,16 +144,16 @@ class _Builder:
             if family(node) == "constant" and node in readers:
                 self._paths[node] = self._paths[readers[node]]
         for node in own:
-            if node.name in CONTROL_FLOW:
+            if node.op.control_flow:
                 self._enter(node, inside, runs)
 
     def _enter(self, node: Node, inside: Steps, runs: int) -> None:
         """Descend into a loop or branch. One that belongs to no stage of the network stands beside the stages."""
-        is_loop = node.name == WHILE
+        is_loop = node.op is ops.WHILE
         trips = analyse(node).trips if is_loop else None
         stage = self._attributions[node].stage
         before = inside if stage in ("", "E") else self._paths[node]
-        held = (*before, Step("loop" if is_loop else "branch", node.name.removeprefix("stablehlo."), stage, node=node))
+        held = (*before, Step("loop" if is_loop else "branch", node.op.mnemonic, stage, node=node))
         self._paths[node] = held
         if is_loop:
             self._carry(node)
@@ -177,7 +177,7 @@ class _Builder:
         nodes = [node for node in self._flat.walk() if node in self._paths]
         paths = _with_repeats(self._divided({node: self._paths[node] for node in nodes}))
         groups, at = _groups(paths)
-        leaves = [self._leaf(node, at[paths[node]]) for node in nodes if node.name not in CONTROL_FLOW]
+        leaves = [self._leaf(node, at[paths[node]]) for node in nodes if not node.op.control_flow]
         _count(groups, leaves)
         places = {leaf.node: i for i, leaf in enumerate(leaves)}
         flows = (flow for target in range(len(leaves)) for flow in self._flows(target, leaves, places))

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fusionlab.hlo.flat import FlatFunction, flatten
 from fusionlab.hlo.graph import graph, nodes_by_id
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import inventory
+from fusionlab.hlo.view import FunctionView, view_of
 from fusionlab.report.pictures.dot import bytes_text, flops_text
 from fusionlab.report.pictures.drawing import Block, Box, Drawing, Group, boxes_of, gathered
 from fusionlab.report.pictures.looks import STAGE_WORDS
@@ -33,7 +33,7 @@ def scope_drawing(program: Program, depth: int = 2, *, expand: bool = False) -> 
 
     ``expand`` draws what repeats one by one.
     """
-    return _View(program.name, flatten(program.parse()), depth, expand).drawing()
+    return _View(program.name, view_of(program.parse()), depth, expand).drawing()
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Leaf:
 
 
 class _View:
-    def __init__(self, name: str, flat: FlatFunction, depth: int, expand: bool) -> None:
+    def __init__(self, name: str, flat: FunctionView, depth: int, expand: bool) -> None:
         self.name, self.depth = name, depth
         self.view = graph(flat)
         known = {replay.loop.node: replay for replay in inventory(flat)}

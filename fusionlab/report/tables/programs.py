@@ -8,7 +8,7 @@ from rich.console import Console
 
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.measure.footprint import Footprint
-from fusionlab.passes.contract import Applied, Event
+from fusionlab.passes.interface import Applied, Event
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number
 from fusionlab.search.best import Found
 from fusionlab.study import Outcome

@@ -16,7 +16,7 @@ from fusionlab.codegen.forward_laplacian.how import SPARSE, How
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
 from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
 from fusionlab.codegen.raising import Raising, live_nodes
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 
 
@@ -42,7 +42,7 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
         function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True, how: How = SPARSE
     ) -> Jets:
         with jax.enable_x64(True):
-            flat = flatten(lowered(function, x, *others, platform=platform).parse())
+            flat = view_of(lowered(function, x, *others, platform=platform).parse())
             coordinates = Coordinates(int(np.prod(x.shape[int(walkers) :])) // 3, 3)
             marks = walker_axes(flat, [(flat.arguments[0], 0)]) if walkers else {}
             one = Raising(shapes=resized_shapes(marks, x.shape[0], 1))

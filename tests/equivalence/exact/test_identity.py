@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fusionlab.equivalence.exact.identity import compare_exactly
-from fusionlab.passes.contract import Setting
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
+from fusionlab.passes.interface import Setting
 
 WALKERS = jax.ShapeDtypeStruct((8, 3, 3), jnp.float32)
 

@@ -1,6 +1,6 @@
 """The body of every kernel, as Pallas interprets it, is identical to the plain twin that it is known by.
 
-Programs with kernels are compared by their twins (``fusionlab.hlo.flat``); this is the other half.
+Programs with kernels are compared by their twins (``fusionlab.hlo.view``); this is the other half.
 """
 
 import jax
@@ -10,9 +10,9 @@ from fusionlab.codegen.batched_products import product_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.equivalence.exact.identity import compare_exactly
-from fusionlab.hlo.flat import flatten
-from fusionlab.passes.contract import Setting
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.contract_in_kernels import ContractInKernels
+from fusionlab.passes.interface import Setting
 from tests.codegen.test_batched_products import jet_of_attention, sums_of
 from tests.codegen.test_row_kernels import found, layers_in_a_loop
 
@@ -56,5 +56,5 @@ def test_a_program_with_kernels_is_compared_by_their_twins(lowered):
     program = lowered(jet_of_attention, *floats(*[(3, 5, 2, 70)] * 3, *[(3, 2, 5, 2, 70)] * 3), platform="cuda")
     result = ContractInKernels().run(program, Setting(platform="cuda"))
     assert "__gpu$xla.gpu.triton" in str(result.program.parse())
-    assert not [node for node in flatten(result.program.parse()).walk() if node.name == "stablehlo.custom_call"]
+    assert not [node for node in view_of(result.program.parse()).walk() if node.name == "stablehlo.custom_call"]
     assert compare_exactly(program, result.program).result == "identical"

@@ -9,7 +9,7 @@ import pytest
 
 from fusionlab.equivalence.exact.identity import compare_exactly, compare_functions
 from fusionlab.hlo import lowering
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 from tests.equivalence.test_planted_edits import CASES, EDITS, RECIPROCAL, attention, bounded, replaced
 from workloads import catalogue
 from workloads.molecules import MOLECULES
@@ -18,7 +18,7 @@ from workloads.programs.potential import coulomb_energy
 
 def differ(original, edited):
     modules = original.parse(), edited.parse()
-    views = [flatten(module) for module in modules]
+    views = [view_of(module) for module in modules]
     return all(compare_functions(*pair).result == "not-identical" for pair in (views, views[::-1]))
 
 

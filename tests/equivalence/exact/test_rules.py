@@ -8,7 +8,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.identity import compare_functions
 from fusionlab.equivalence.exact.programs import RULES
 from fusionlab.equivalence.exact.values import Drawn
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 from tests.codegen.raising_cases import CASES
 
 from .reals import Reals
@@ -27,7 +27,7 @@ UNSEEN = {
 def test_an_op_is_what_xla_computes_and_identical_to_itself(name, lowered):
     function, arguments = next((function, arguments) for each, function, arguments in CASES if each == name)
     module = lowered(function, *arguments).parse()
-    view = flatten(module)
+    view = view_of(module)
     assert compare_functions(view, view).result == "identical"
     if name in UNSEEN:
         return

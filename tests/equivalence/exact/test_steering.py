@@ -9,7 +9,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import ELEMENTWISE, Tracker
-from fusionlab.hlo.flat import flatten
+from fusionlab.hlo.view import view_of
 
 MATRIX = jax.ShapeDtypeStruct((2, 3), np.float32)
 CONSTANT = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
@@ -51,7 +51,7 @@ def test_tracked_predicates_are_those_of_a_plain_evaluation(name, lowered):
         return OPS[name](predicate, jnp.where(predicate, np.float32(3), 1), predicate.astype(jnp.int32))
 
     module = lowered(outputs, MATRIX).parse()
-    view, field = flatten(module), PrimeField(primes(1)[0], range(2))
+    view, field = view_of(module), PrimeField(primes(1)[0], range(2))
     tracker, plain = Tracker(field, RULES, (1.0, 0.0)), Evaluator(field, RULES)
     found, expected = (each.outputs(view, drawn_arguments(view, each)) for each in (tracker, plain))
     for ours, theirs in zip(found, expected, strict=True):
@@ -65,7 +65,7 @@ def test_each_of_many_reductions_is_all_true_in_a_steered_draw_and_none_in_anoth
         predicates = x > np.linspace(0.1, 3, 12, dtype=np.float32)
         return jnp.all(predicates, -1), jnp.any(predicates, -1)
 
-    view = flatten(lowered(outputs, jax.ShapeDtypeStruct((20, 12), np.float32)).parse())
+    view = view_of(lowered(outputs, jax.ShapeDtypeStruct((20, 12), np.float32)).parse())
     field = PrimeField(primes(1)[0], range(3))
     tracker = Tracker(field, RULES, (1.0, 0.0, 0.75))
     tracker.outputs(view, drawn_arguments(view, tracker))

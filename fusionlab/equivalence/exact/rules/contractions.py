@@ -13,8 +13,7 @@ from fusionlab.codegen.raising_rules.calls import call_target
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held
-from fusionlab.hlo.enumerations import keyword
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node, keyword
 
 
 def _dot_general(node: Node) -> Formula:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Rule
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 _MOST_TRIPS = 4096
 """Of a loop whose condition depends on the arguments: random predicates end it after a few."""

@@ -16,8 +16,7 @@ from fusionlab.codegen.raising_rules.elementwise import RULES as RAISED
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, step_of, uninterpreted
 from fusionlab.equivalence.exact.machine import METHODS
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered, is_float
-from fusionlab.hlo.enumerations import direction_of, keyword
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node, direction_of, keyword
 
 
 def aligned(*arrays: Array) -> Sequence[Array]:

@@ -16,7 +16,7 @@ from fusionlab.codegen.raising_rules.rule import integers
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, same_draws
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.values import Array, Environment, Held, Uncovered
-from fusionlab.hlo.flat import Node, constant_array
+from fusionlab.hlo.view import Node, constant_array
 
 
 def _constant(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:

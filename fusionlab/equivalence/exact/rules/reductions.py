@@ -13,7 +13,7 @@ from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula,
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Uncovered, is_float
-from fusionlab.hlo.flat import Node
+from fusionlab.hlo.view import Node
 
 
 def _combined(arithmetic: Any, how: str, x: Array, initial: Array, rank: int) -> Array:

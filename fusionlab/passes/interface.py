@@ -113,6 +113,11 @@ class Setting:
     figures: Callable[[Program], Figures] | None = None
 
 
+def platform_for(program: Program, setting: Setting) -> str:
+    """The platform that what is put into ``program`` is lowered for."""
+    return setting.platform if program.platform == "any" else program.platform
+
+
 @dataclass(frozen=True)
 class Result:
     """The program after a pass (the very same object when nothing was applied) and what happened."""

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.element_types import COMPLEX, NUMPY
+from fusionlab.hlo.ops import OpDef, op_of
 from fusionlab.hlo.program import TensorType, public_function
 
 _MAX_CALL_DEPTH = 200
+
+TERMINATORS = ("stablehlo.return", "func.return")
 
 TWIN = "twin"
 """Attribute of a function that holds a kernel: the function of plain ops that computes the same."""
@@ -41,12 +44,22 @@ class Value:
         return TensorType.of(self.handle.type)
 
     @property
-    def type_text(self) -> str:
-        """The same as text; MLIR's own of tokens, tuples and dynamic shapes."""
+    def is_array(self) -> bool:
+        """False for tokens, tuples and dynamic shapes."""
         try:
-            return str(self.type)
+            return bool(self.type)
         except ValueError:
-            return str(self.handle.type)
+            return False
+
+    @property
+    def dtype(self) -> str:
+        """Element type; "" of what is no array."""
+        return self.type.dtype if self.is_array else ""
+
+    @property
+    def type_text(self) -> str:
+        """The type as text; MLIR's own of what is no array."""
+        return str(self.type if self.is_array else self.handle.type)
 
     def __repr__(self) -> str:
         return f"%{self.id}"
@@ -68,6 +81,22 @@ class Node:
     module: Any
     results: tuple[Value, ...] = ()
     regions: tuple[Region, ...] = ()
+
+    @cached_property
+    def op(self) -> OpDef:
+        """Its row of the op table."""
+        return op_of(self.name)
+
+    @property
+    def call_target(self) -> str:
+        """The target of a ``stablehlo.custom_call``; "" of other ops."""
+        target = self.attributes.get("call_target_name")
+        return "" if target is None else str(target.value)
+
+    @property
+    def label(self) -> str:
+        """The op in a message: ``custom call @target``, or its name."""
+        return f"custom call @{self.call_target}" if self.call_target else self.name
 
     @cached_property
     def scope(self) -> str:
@@ -113,16 +142,16 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 @dataclass(eq=False)
-class FlatFunction(Region):
+class FunctionView(Region):
     """The view of one function. ``module`` is held for the arguments' handles, as each Node holds it for its own."""
 
     name: str = ""
     module: Any = None
 
 
-def flatten(module: ir.Module, function: str | None = None) -> FlatFunction:
+def view_of(module: ir.Module, function: str | None = None) -> FunctionView:
     """View ``function`` (by default the public one) of ``module``; InputError when calls recurse."""
-    return _Flattener(module).flatten(function)
+    return _Inliner(module).view(function)
 
 
 def twins_of(module: ir.Module) -> set[str]:
@@ -178,7 +207,7 @@ def reads(node: Node) -> list[Value]:
 def constant_array(node: Node) -> np.ndarray:
     """The value of a ``stablehlo.constant`` as a NumPy array of the result's shape."""
     type_ = node.results[0].type
-    if type_.dtype in _FROM_TEXT:
+    if type_.dtype in ("bf16", *COMPLEX):
         return _constant_from_text(node.operation, type_)
     attribute = node.attributes["value"]
     if getattr(attribute, "is_splat", False):
@@ -189,18 +218,15 @@ def constant_array(node: Node) -> np.ndarray:
 def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
     """A constant whose elements the bindings (jaxlib 0.10.2) cannot hand over: read from the operation's text."""
     text = str(operation)
-    dtype = _FROM_TEXT[type_.dtype]
+    dtype = NUMPY[type_.dtype]
     if (packed := re.search(r'dense<"0x([0-9A-Fa-f]*)">', text)) is not None:
         elements = np.frombuffer(bytes.fromhex(packed[1]), dtype)
     else:
-        part = np.dtype(dtype) if dtype is jnp.bfloat16 else np.zeros((), dtype).real.dtype
+        part = dtype if type_.dtype not in COMPLEX else np.zeros((), dtype).real.dtype
         found = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.eE+-]*", text.partition("dense<")[2].partition("> : ")[0])
         elements = np.array([_real(number, part) for number in found], part).view(dtype)
     whole = elements.size == int(np.prod(type_.shape))
     return elements.reshape(type_.shape) if whole else np.broadcast_to(elements, type_.shape)
-
-
-_FROM_TEXT: dict[str, Any] = {"bf16": jnp.bfloat16, "complex<f32>": np.complex64, "complex<f64>": np.complex128}
 
 
 def _real(text: str, dtype: np.dtype[Any]) -> Any:
@@ -216,18 +242,18 @@ def _element(attribute: Any) -> Any:
     return np.array(attribute)
 
 
-class _Flattener:
+class _Inliner:
     def __init__(self, module: ir.Module) -> None:
         self.module = module
         self.functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
         self.open: list[str] = []
         self.next_id = 0
 
-    def flatten(self, name: str | None) -> FlatFunction:
+    def view(self, name: str | None) -> FunctionView:
         function = self.functions[name] if name is not None else public_function(self.module)
         block = function.body.blocks[0]
         environment: dict[Any, Value] = {}
-        flat = FlatFunction(self._arguments(block, environment), name=function.name.value, module=self.module)
+        flat = FunctionView(self._arguments(block, environment), name=function.name.value, module=self.module)
         flat.returns = self._block(block, environment, flat.nodes, (), function.name.value)
         return flat
 
@@ -247,7 +273,7 @@ class _Flattener:
             operation = wrapped.operation
             name = operation.name
             operands = tuple(environment[handle] for handle in operation.operands)
-            if name in ("stablehlo.return", "func.return"):
+            if name in TERMINATORS:
                 return operands
             if name == "func.call":
                 results = self._call(operation, operands, nodes, callers)
@@ -284,3 +310,13 @@ class _Flattener:
         returns = self._block(block, environment, nodes, (*callers, location_name(operation)), name)
         self.open.pop()
         return returns
+
+
+def keyword(attribute: Any) -> str:
+    """The keyword of an enum attribute: ``LT`` of ``#stablehlo<comparison_direction LT>``."""
+    return str(attribute).rsplit(" ", 1)[-1].rstrip(">")
+
+
+def direction_of(node: Node) -> str:
+    """What a ``compare`` asks: ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE``."""
+    return keyword(node.attributes["comparison_direction"])

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.hlo.flat import flatten
-from fusionlab.hlo.views import Axis, View, run_on
+from fusionlab.hlo.strided import Axis, StridedView, run_on
+from fusionlab.hlo.view import view_of
 
 X = np.arange(4 * 6 * 5, dtype="f4").reshape(4, 6, 5)
 FUNCTIONS = {
@@ -24,8 +24,8 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_elements_are_where_the_view_says(name, lowered):
     module = lowered(FUNCTIONS[name], X).parse()  # held: a function without ops does not hold it
-    flat = flatten(module)
-    view = View.of(flat.returns[0])
+    flat = view_of(module)
+    view = StridedView.of(flat.returns[0])
     wanted = np.asarray(FUNCTIONS[name](X))
     if view.base is not flat.arguments[0]:
         assert name == "merge-transposed"

@@ -1,24 +1,43 @@
-"""Which modules can be studied: one block to a region, operations that JAX emits, calls that end.
+"""Which text MLIR's parser may see, and which modules can be studied.
 
-XLA crashes on some of what is refused here, so nothing is compiled before this has been asked.
+The parser ends the process on what is nested too deeply. A module has one block to a region, operations that JAX emits,
+and calls that end: XLA crashes on some of what is refused here, so nothing is compiled before it is validated.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
-from fusionlab.hlo.call_graph import cyclic, too_much
+from fusionlab.hlo import ops
+
+MOST_NESTED = 256
+"""Brackets within brackets. What JAX lowers nests about twenty deep."""
+
+# Possessive, so that a constant of 50 MB in one string costs no memory of alternatives to go back to.
+_UNREAD = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*+')
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"([{<")] = 1
+_STEPS[list(b")]}>")] = -1
+_PART = 1 << 20
 
 MOST_REGIONS = 64
 """Regions within regions; beyond it XLA or Python end the process. What JAX lowers has under ten."""
 
+MOST_CALLS = 200
+MOST_OPERATIONS = 5_000_000
+"""Calls within calls, operations once calls are inlined: beyond these, XLA or Python end the process. What JAX lowers
+has under ten of the first."""
+
 _DIALECTS = ("stablehlo", "chlo", "mhlo", "sdy")
 _OPERATIONS = ("builtin.module", "func.func", "func.call", "func.return")
-_CALLERS = ("func.call", "stablehlo.composite", "stablehlo.custom_call")
+_CALLERS = ("func.call", ops.COMPOSITE.name, ops.CUSTOM_CALL.name)
 
 
 def why_not_studied(module: ir.Module) -> tuple[str, str] | None:
@@ -44,8 +63,7 @@ def why_refused(module: ir.Module) -> str | None:
     """What is wrong with ``module`` and where, in one line; None for one that can be studied, but for what
     ``why_not_studied`` says."""
     functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
-    calls: dict[str, list[str]] = {}
-    every_call: dict[str, Counter[str]] = {}
+    calls: dict[str, Counter[str]] = {}
     sizes: dict[str, int] = {}
     for top in module.body.operations:
         name = f"@{top.name.value}" if top.operation.name == "func.func" else "the module"
@@ -55,15 +73,14 @@ def why_refused(module: ir.Module) -> str | None:
         top.operation.walk(lambda op, seen=operations: seen.append(op) or ir.WalkResult.ADVANCE, ir.WalkOrder.PRE_ORDER)
         sizes[name] = len(operations)
         called = [callee for op in operations if op.name in _CALLERS for callee in _callees(op) if callee in functions]
-        every_call[name] = Counter(f"@{callee}" for callee in called)
-        calls[name] = [f"@{callee}" for callee in dict.fromkeys(called)]
+        calls[name] = Counter(f"@{callee}" for callee in called)
         bodiless = next((callee for callee in calls[name] if not functions[callee[1:]].body.blocks), None)
         if bodiless is not None:
             return f"{name} calls {bodiless}, which has no body"
     looping = cyclic(calls)
     if looping is not None:
         return f"{looping} calls itself, directly or through other functions"
-    return too_much(sizes, every_call)
+    return too_much(sizes, calls)
 
 
 def _why_not_studied(operation: Any) -> str | None:
@@ -98,3 +115,43 @@ def _depth(operation: Any) -> int:
             break
         depth += 1
     return depth
+
+
+def why_text_refused(content: bytes) -> str | None:
+    """What is wrong with ``content`` as MLIR text, in words; None where the parser may see it. Linear in its size."""
+    if (at := content.find(b"\0")) >= 0:
+        return f"there is a NUL byte in line {content.count(bytes([10]), 0, at) + 1}: neither text nor MLIR bytecode"
+    bare = _UNREAD.sub(b" ", content).replace(b"->", b"")
+    depth = 0
+    for start in range(0, len(bare), _PART):
+        steps = np.cumsum(_STEPS[np.frombuffer(bare[start : start + _PART], np.uint8)], dtype=np.int64)
+        depths = depth + steps
+        depths -= np.minimum.accumulate(np.minimum(depths, 0))  # closing what was never opened opens nothing
+        if int(depths.max()) > MOST_NESTED:
+            return f"brackets nest deeper than {MOST_NESTED}"
+        depth = int(depths[-1])
+    return None
+
+
+def cyclic(calls: Mapping[str, Mapping[str, int]]) -> str | None:
+    """A function that reaches itself by ``calls``, from each function how often it calls which."""
+    try:
+        TopologicalSorter(calls).prepare()
+    except CycleError as error:
+        return str(error.args[1][0])
+    return None
+
+
+def too_much(sizes: Mapping[str, int], calls: Mapping[str, Mapping[str, int]]) -> str | None:
+    """Where calls nest too deeply, or are too many operations once inlined (each of forty functions calling the next
+    one twice makes 2^40), in words; ``sizes`` are operations of each function, and ``calls`` have no cycle."""
+    inlined: dict[str, int] = {}
+    depths: dict[str, int] = {}
+    for name in TopologicalSorter(calls).static_order():
+        inlined[name] = sizes[name] + sum(count * inlined[callee] for callee, count in calls[name].items())
+        depths[name] = 1 + max((depths[callee] for callee in calls[name]), default=0)
+        if depths[name] > MOST_CALLS:
+            return f"calls nest deeper than {MOST_CALLS} in {name}"
+        if inlined[name] > MOST_OPERATIONS:
+            return f"{name} with its calls inlined has over {MOST_OPERATIONS:,} operations"
+    return None

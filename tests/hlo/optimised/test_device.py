@@ -7,8 +7,8 @@ import pytest
 
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target, target_of_clock
-from fusionlab.hlo.compiled_for import clock_ghz_of_estimates, platform_of
-from fusionlab.hlo.optimized import parse_optimized
+from fusionlab.hlo.optimised.device import clock_ghz_of_estimates, platform_of
+from fusionlab.hlo.optimised.parser import parse_optimized
 
 COST = [{"end_to_end_cycles": 10.927499741315842, "exec_time_us": 0.00775}]
 GPU = json.dumps({"operation_queue_id": "0", "reification_cost": COST})

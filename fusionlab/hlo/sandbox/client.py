@@ -1,4 +1,4 @@
-"""Modules that others bring, read in a process of their own (``hlo.reader``): it may die or hang, this one does not."""
+"""Foreign modules, read in a process of their own (``worker``): it may die or hang, this one does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from fusionlab.hlo.reader import FOREIGN, HEADER, MODULE, Foreign, Unreadable
+from fusionlab.hlo.sandbox.worker import FOREIGN, HEADER, MODULE, Foreign, Unreadable
 from fusionlab.own_process import module_command
 
 __all__ = ["Foreign", "Unreadable", "read_apart"]
@@ -53,7 +53,7 @@ def read_apart(content: bytes) -> bytes:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    command, environment = module_command("fusionlab.hlo.reader")
+    command, environment = module_command("fusionlab.hlo.sandbox.worker")
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )

@@ -1,19 +1,33 @@
-"""The walk that loop passes share: decide per loop, replace one loop at a time, look again until nothing changes."""
+"""The walks that passes share: over loops, over ops of one kind, and over blocks.
+
+- ``rewrite_loops``: decide per loop, replace one at a time, look again until nothing changes.
+- ``rewrite_ops``: decide per op, replace each in place by a few others.
+- ``inline_in_blocks``: look at a block, replace a few of its ops, look again.
+
+``changed`` is the epilogue of the last two and of passes that walk by themselves: events by place, and a module that
+verifies. ``no_kernels`` says why a program can have no kernels of a pass's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
+from fusionlab.codegen.inline import drop_dead, inline
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.codegen.splice import drop_dead_functions, splice
-from fusionlab.hlo.flat import Value, flatten, free_values, twins_of
+from fusionlab.hlo import ops
+from fusionlab.hlo.blocks import Block, blocks_to_change
+from fusionlab.hlo.contents import is_sharded
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
-from fusionlab.hlo.program import Program, public_function, public_functions
-from fusionlab.passes.contract import Applied, Declined, Event, Kind, Result, Setting, verify
+from fusionlab.hlo.ops import OpDef
+from fusionlab.hlo.program import Program, public_function, public_functions, rewritten
+from fusionlab.hlo.view import FunctionView, Node, Value, free_values, twins_of, view_of
+from fusionlab.passes.interface import Applied, Declined, Event, Kind, Pass, Result, Setting, platform_for, verify
 
 _MOST_SWEEPS = 200
 
@@ -61,7 +75,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
 
     What is spliced into a program of platform ``any`` is lowered for the setting's platform.
     """
-    platform = setting.platform if program.platform == "any" else program.platform
+    platform = platform_for(program, setting)
     applied: list[Event] = []
     made: set[str] = set()
     for _ in range(_MOST_SWEEPS):
@@ -77,8 +91,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
         made.add(symbol)
         verify(module, pass_name)
         drop_dead_functions(module)
-        known = None if program.platform == "any" else program.platform
-        program = Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
+        program = rewritten(program, module)
     raise AssertionError(f"pass {pass_name} did not come to rest after {_MOST_SWEEPS} rewrites")
 
 
@@ -86,7 +99,7 @@ def _sweep(
     module: ir.Module, platform: str, pass_name: str, decide: Decision
 ) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
     """Rewrite the first loop that allows it, and give the symbol put in its place; refusals with their functions."""
-    flat = flatten(module)
+    flat = view_of(module)
     shared = functions_of_others(module)
     declined = []
     seen: dict[Any, Loop] = {}
@@ -125,7 +138,7 @@ def functions_of_others(module: ir.Module) -> set[str]:
     entry's view), and kernels with their twins."""
     entry = public_function(module)
     others = [f for f in public_functions(module) if f != entry]
-    reached = {node.function for other in others for node in flatten(module, other.name.value).walk()}
+    reached = {node.function for other in others for node in view_of(module, other.name.value).walk()}
     return reached | {other.name.value for other in others} | twins_of(module)
 
 
@@ -188,14 +201,7 @@ def require_reduction(loop: Loop) -> None:
         raise Refusal("unsafe", f"carried value {i} ({type_}) is neither a sum nor stacked: {role.reason}")
     opaque = unsupported_nodes(loop.body)
     if opaque:
-        raise Refusal("unsupported", f"{describe(opaque[0])} in the body cannot be raised")
-
-
-def describe(node: Any) -> str:
-    """An op for a reason: ``custom call @target`` or its name."""
-    if node.name == "stablehlo.custom_call":
-        return f"custom call @{node.attributes['call_target_name'].value}"
-    return str(node.name)
+        raise Refusal("unsupported", f"{opaque[0].label} in the body cannot be raised")
 
 
 def loop_marks(loop: Loop) -> dict[str, str]:
@@ -213,5 +219,150 @@ def _mark(module: ir.Module, symbol: str, rewrite: Rewrite) -> None:
     with module.context:
         block = ir.SymbolTable(module.operation)[symbol].regions[0].blocks[0]
         attribute = ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in rewrite.marks})
-        loops = [op.operation for op in block.operations if op.operation.name == "stablehlo.while"]
+        loops = [op.operation for op in block.operations if op.operation.name == ops.WHILE.name]
         loops[rewrite.marked_loop].attributes["mhlo.frontend_attributes"] = attribute
+
+
+@dataclass(frozen=True)
+class OpRewrite:
+    """What to put in an operation's place: ``function`` of arrays for its operands number ``reads``.
+
+    ``key`` says all that the function depends on besides its operands' types: an operation of a private function that
+    is called twice is seen twice, and is rewritten only when both decisions have the same key.
+    """
+
+    function: Callable[..., Sequence[Any]]
+    reads: tuple[int, ...]
+    key: Hashable
+
+
+Decide = Callable[[Node], OpRewrite]
+
+
+def rewrite_ops(
+    program: Program,
+    pass_: Pass,
+    op: OpDef,
+    make_decide: Callable[[FunctionView], Decide],
+    setting: Setting,
+    *,
+    what: str,
+) -> Result:
+    """Replace every ``op`` for which the decision is a rewrite and not a Refusal.
+
+    ``what`` completes the event "3 ``what``". Operations of other public functions are left alone.
+    """
+    platform = platform_for(program, setting)
+    module = program.parse()
+    flat = view_of(module)
+    decide = make_decide(flat)
+    shared = functions_of_others(module)
+    found: dict[Any, list[Node]] = {}
+    for node in flat.walk():
+        if node.op is op:
+            found.setdefault(node.operation, []).append(node)
+    counts: Counter[str] = Counter()
+    refused: dict[tuple[Kind, str], list[str]] = {}
+    decided: list[tuple[Any, str, OpRewrite]] = []  # all before the first is carried out, which erases what others read
+    for operation, nodes in found.items():
+        place = nodes[0].scope.rpartition("/")[0]
+        try:
+            decided.append((operation, place, _agreed([decide(node) for node in nodes], nodes[0], shared)))
+        except Refusal as refusal:
+            refused.setdefault((refusal.kind, str(refusal)), []).append(place)
+    for operation, place, rewrite in decided:
+        operands = list(operation.operands)
+        inline([operation], rewrite.function, [operands[at] for at in rewrite.reads], platform=platform)
+        drop_dead(operands)
+        counts[place] += 1
+    refusals = [
+        Declined(pass_.name, kind, f"{len(places)} of {len(found)} {op.mnemonic}: {reason}", places[0])
+        for (kind, reason), places in refused.items()
+    ]
+    otherwise = "" if found else f"there is no {op.mnemonic} in the program"
+    return changed(program, module, pass_, counts, what, refusals, otherwise)
+
+
+def changed(
+    program: Program,
+    module: Any,
+    pass_: Pass,
+    counts: Counter[str],
+    what: str,
+    refusals: Iterable[Event] = (),
+    otherwise: str = "",
+) -> Result:
+    """The epilogue of a walk over ``module``: ``counts`` are how often it was done, by place ("3 ``what``").
+
+    ``otherwise`` says why nothing was, where nothing was.
+    """
+    events: list[Event] = [Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in counts.items()]
+    events += refusals
+    if not counts:
+        none = [Declined(pass_.name, "unprofitable", otherwise, "")] if otherwise else []
+        return Result(program, (*events, *none))
+    verify(module, pass_.name)
+    return Result(rewritten(program, module), tuple(events))
+
+
+def no_kernels(pass_name: str, program: Program, module: ir.Module, setting: Setting) -> Declined | None:
+    """Why ``program``, parsed as ``module``, can have no kernels for Triton; None if it can."""
+    platform = platform_for(program, setting)
+    reason = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
+    if reason is None and is_sharded(module):
+        reason = "the program is sharded: a kernel would need all of its operands on every device"
+    return None if reason is None else Declined(pass_name, "unsupported", reason, "")
+
+
+def _agreed(rewrites: Sequence[OpRewrite], node: Node, shared: set[str]) -> OpRewrite:
+    if node.function in shared:
+        raise Refusal("unsupported", f"@{node.function} also belongs to another public function of the module")
+    if len({rewrite.key for rewrite in rewrites}) > 1:
+        raise Refusal("unsupported", "its function is called with different constants")
+    return rewrites[0]
+
+
+Change = tuple[Sequence[Node], Callable[..., Sequence[Any]], Sequence[Value]]
+"""Nodes of one block, a function that gives the results of all of them in order, and what it is called with: values
+that are there before the first of the nodes."""
+
+
+def inline_in_blocks(
+    program: Program,
+    pass_: Pass,
+    setting: Setting,
+    change: Callable[[Block, Node], Change | None],
+    *,
+    there_is: str,
+    what: str,
+) -> Result:
+    """Put in every ``change(block, node)`` that is not None, until there is none; what nothing reads then goes.
+
+    ``what`` completes the event "3 ``what``"; ``there_is``, "there is no ... in the program".
+    """
+    platform = platform_for(program, setting)
+    module = program.parse()
+    kept = functions_of_others(module)
+    counts: Counter[str] = Counter()
+    for function in (op for op in module.body.operations if op.operation.name == "func.func"):
+        if function.name.value in kept:
+            continue
+        for look in blocks_to_change(function, module):
+            while (found := _first(look(), change)) is not None:
+                nodes, replacement, operands = found
+                counts[nodes[0].scope.rpartition("/")[0]] += 1
+                gone = set(nodes)
+                read = [v.handle for node in nodes for v in node.operands if v.producer not in gone]
+                handles = [value.handle for value in operands]
+                inline([node.operation for node in nodes], replacement, handles, platform=platform)
+                drop_dead([*dict.fromkeys(read)])
+    return changed(program, module, pass_, counts, what, otherwise=f"there is no {there_is} in the program")
+
+
+def _first(block: Block, change: Callable[[Block, Node], Change | None]) -> Change | None:
+    return next(filter(None, _changes(block, change)), None)
+
+
+def _changes(block: Block, change: Callable[[Block, Node], Change | None]) -> Iterator[Change | None]:
+    for node in block.nodes:
+        yield change(block, node)

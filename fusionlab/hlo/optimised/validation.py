@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import accumulate
 
-from fusionlab.hlo.call_graph import cyclic, too_much
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.hlo.sandbox.validation import cyclic, too_much
 
 _FEWEST_OPERANDS = {
     "bitcast": 1, "cholesky": 1, "copy": 1, "dot": 2, "dynamic-slice": 1, "dynamic-update-slice": 2, "gather": 2,
@@ -44,7 +44,7 @@ def why_hlo_refused(module: HloModule) -> str | None:
         name: Counter(called for one in computation.instructions for called in one.called)
         for name, computation in module.computations.items()
     }
-    if (name := cyclic({name: list(called) for name, called in calls.items()})) is not None:
+    if (name := cyclic(calls)) is not None:
         return f"%{name} calls itself, directly or through other computations"
     return too_much({name: len(computation.instructions) for name, computation in module.computations.items()}, calls)
 

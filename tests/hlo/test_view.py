@@ -12,14 +12,14 @@ from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.flat import flatten, free_values
+from fusionlab.hlo.view import free_values, view_of
 
 X = np.linspace(0.1, 1.2, 6, dtype=np.float32)
 
 
 def test_a_function_called_twice_is_inlined_twice(lowered):
     sine = jax.jit(jnp.sin)
-    flat = flatten(lowered(lambda x: sine(sine(x)) + 1, X).parse())
+    flat = view_of(lowered(lambda x: sine(sine(x)) + 1, X).parse())
     assert [node.name for node in flat.walk() if node.name == "stablehlo.sine"] == ["stablehlo.sine"] * 2
     assert "func.call" not in {node.name for node in flat.walk()}
     assert len({node.id for node in flat.walk()}) == len(list(flat.walk()))
@@ -35,7 +35,7 @@ def test_scopes_are_those_of_the_call_sites_first(lowered):
         with jax.named_scope("stage_a"):
             return inner(x)
 
-    (node,) = (n for n in flatten(lowered(function, X).parse()).walk() if n.name == "stablehlo.sine")
+    (node,) = (n for n in view_of(lowered(function, X).parse()).walk() if n.name == "stablehlo.sine")
     assert node.scope.index("stage_a") < node.scope.index("stage_b") < node.scope.index("sin")
 
 
@@ -51,7 +51,7 @@ func.func public @main(%x: tensor<f32>, %p: tensor<i1>, %y: tensor<f32>) -> tens
   }) : (tensor<i1>) -> tensor<f32>
   return %0 : tensor<f32>
 }"""
-    flat = flatten(program_of_text(text).parse())
+    flat = view_of(program_of_text(text).parse())
     sine, choice = flat.nodes
     assert free_values(choice.regions[0]) == [sine.results[0], flat.arguments[0]]
     assert free_values(choice.regions[1]) == [flat.arguments[2]]
@@ -73,7 +73,7 @@ def test_calls_that_recurse_are_an_input_error():
     with make_ir_context():
         module = ir.Module.parse(RECURSIVE)
         with pytest.raises(InputError, match="@again calls itself"):
-            flatten(module)
+            view_of(module)
 
 
 def test_a_chain_of_thousands_of_ops_is_folded(program_of_text):
@@ -84,7 +84,7 @@ func.func public @main(%q0: tensor<i32>) -> tensor<i32> {{
   {adds}
   return %q3000 : tensor<i32>
 }}"""
-    flat = flatten(program_of_text(text).parse())
+    flat = view_of(program_of_text(text).parse())
     assert fold(flat.returns[0]) is None
     assert fold(flat.returns[0], {flat.arguments[0]: np.asarray(2, np.int32)}) == 3002
 
@@ -104,7 +104,7 @@ func.func public @main(%q0: tensor<i32>) -> tensor<i32> {{
     ids=["negative-index", "remainder", "identity", "floats", "bits", "sine", "wraps", "remainder-by-zero"],
 )
 def test_integers_that_follow_from_a_counter(function, expected, lowered):
-    flat = flatten(lowered(function, np.int32(3)).parse())
+    flat = view_of(lowered(function, np.int32(3)).parse())
     found = fold(flat.returns[0], {flat.arguments[0]: np.asarray(3, np.int32)})
     if expected is None:
         assert found is None
@@ -118,7 +118,22 @@ def test_a_function_without_operations_can_be_looked_at(program_of_text):
     program = program_of_text(
         "func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }"
     )
-    flat = flatten(program.parse())
+    flat = view_of(program.parse())
     gc.collect()
     assert flat.arguments[0].type.shape == (4,)
     assert flat.returns == flat.arguments
+
+
+@pytest.mark.parametrize("dtype", ["ui8", "ui16", "ui64", "i8", "i64"])
+def test_integers_of_every_width_fold_in_their_own_arithmetic(program_of_text, dtype):
+    program = program_of_text(
+        f"func.func public @main() -> tensor<{dtype}> {{\n"
+        f"  %a = stablehlo.constant dense<3> : tensor<{dtype}>\n"
+        f"  %b = stablehlo.constant dense<120> : tensor<{dtype}>\n"
+        f"  %c = stablehlo.multiply %a, %b : tensor<{dtype}>\n"
+        f"  return %c : tensor<{dtype}>\n}}"
+    )
+    flat = view_of(program.parse())
+    found = fold(flat.returns[0])
+    assert found.dtype == {"ui": "u", "i": "i"}[dtype.rstrip("0123456789")] + str(int(dtype.lstrip("ui")) // 8)
+    assert found == 360 % 2 ** int(dtype.lstrip("ui")) - 256 * (dtype == "i8" and 360 % 256 > 127)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.passes import own_passes
-from fusionlab.passes.contract import Setting
+from fusionlab.passes import plugins
+from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, run_pipeline
 
 HEAD = """
@@ -178,10 +178,10 @@ def test_installed_packages_bring_passes(folder, program, monkeypatch, cli):
     (folder / "brought.py").write_text(GOOD)
     monkeypatch.syspath_prepend(folder)
     points = {
-        name: EntryPoint(name, value, own_passes.GROUP)
+        name: EntryPoint(name, value, plugins.GROUP)
         for name, value in (("times", "brought:Times"), ("broken", "no_such_module:Times"), ("layout", "brought:Times"))
     }
-    monkeypatch.setattr(own_passes, "installed", lambda: points)
+    monkeypatch.setattr(plugins, "installed", lambda: points)
     result = run(program, "times")
     assert result.applied[0].resolved == "times"
     assert "times: of brought:Times" in cli("passes").stdout

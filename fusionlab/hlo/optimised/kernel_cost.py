@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.optimized import Computation, HloModule, Instruction
-from fusionlab.hlo.optimized_shapes import Shape
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.shapes import Shape
 
 STATED_FLOPS = "fusionlab_flops"
 """Frontend attribute of a call of a kernel that fusionlab made: its FLOPs, which nothing else knows."""

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fusionlab.hlo.flat import Node, Value
+from fusionlab.hlo import ops
+from fusionlab.hlo.view import Node, Value
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def count(axes: Sequence[Axis]) -> int:
 
 
 @dataclass(frozen=True)
-class View:
+class StridedView:
     """Element ``[i, j, ...]`` of a value of ``shape`` is element ``offset + i strides[0] + j strides[1] + ...`` of
     ``base``, counted in row-major order."""
 
@@ -50,20 +51,20 @@ class View:
     offset: int
 
     @staticmethod
-    def whole(value: Value) -> View:
+    def whole(value: Value) -> StridedView:
         """``value`` as a view of itself."""
-        return View(value, value.type.shape, row_major(value.type.shape), 0)
+        return StridedView(value, value.type.shape, row_major(value.type.shape), 0)
 
     @staticmethod
-    def of(value: Value) -> View:
+    def of(value: Value) -> StridedView:
         """``value`` as a view of what it was made from by views alone; of itself where there is no such thing."""
         chain: list[Node] = []
-        while (node := value.producer) is not None and node.name in _VIEWS:
+        while (node := value.producer) is not None and node.op.strided:
             chain.append(node)
             value = node.operands[0]
-        view = View.whole(value)
+        view = StridedView.whole(value)
         for node in reversed(chain):
-            view = _VIEWS[node.name](node, view) or View.whole(node.results[0])
+            view = _VIEWS[node.op](node, view) or StridedView.whole(node.results[0])
         return view
 
     @property
@@ -81,28 +82,30 @@ def _together(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Axis, .
     return run_on([Axis(extent, (stride,)) for extent, stride in zip(shape, strides, strict=True)])
 
 
-def _broadcast(node: Node, inner: View) -> View:
+def _broadcast(node: Node, inner: StridedView) -> StridedView:
     shape = node.results[0].type.shape
     strides = [0] * len(shape)
     for axis, to in enumerate(node.attributes["broadcast_dimensions"]):
         if inner.shape[axis] > 1:
             strides[to] = inner.strides[axis]
-    return View(inner.base, shape, tuple(strides), inner.offset)
+    return StridedView(inner.base, shape, tuple(strides), inner.offset)
 
 
-def _slice(node: Node, inner: View) -> View:
+def _slice(node: Node, inner: StridedView) -> StridedView:
     starts, steps = (list(node.attributes[name]) for name in ("start_indices", "strides"))
     offset = inner.offset + sum(s * stride for s, stride in zip(starts, inner.strides, strict=True))
     strides = tuple(step * stride for step, stride in zip(steps, inner.strides, strict=True))
-    return View(inner.base, node.results[0].type.shape, strides, offset)
+    return StridedView(inner.base, node.results[0].type.shape, strides, offset)
 
 
-def _transpose(node: Node, inner: View) -> View:
+def _transpose(node: Node, inner: StridedView) -> StridedView:
     order = list(node.attributes["permutation"])
-    return View(inner.base, node.results[0].type.shape, tuple(inner.strides[axis] for axis in order), inner.offset)
+    return StridedView(
+        inner.base, node.results[0].type.shape, tuple(inner.strides[axis] for axis in order), inner.offset
+    )
 
 
-def _reshape(node: Node, inner: View) -> View | None:
+def _reshape(node: Node, inner: StridedView) -> StridedView | None:
     """None where axes are put together that do not run on in the base, or there are no elements."""
     shape = node.results[0].type.shape
     if 0 in shape:
@@ -120,12 +123,12 @@ def _reshape(node: Node, inner: View) -> View | None:
         size, stride = waiting.pop()
         strides.append(stride)
         waiting.append((size // extent, stride * extent))
-    return View(inner.base, shape, tuple(reversed(strides)), inner.offset)
+    return StridedView(inner.base, shape, tuple(reversed(strides)), inner.offset)
 
 
 _VIEWS = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.reshape": _reshape,
-    "stablehlo.slice": _slice,
-    "stablehlo.transpose": _transpose,
+    ops.BROADCAST_IN_DIM: _broadcast,
+    ops.RESHAPE: _reshape,
+    ops.SLICE: _slice,
+    ops.TRANSPOSE: _transpose,
 }

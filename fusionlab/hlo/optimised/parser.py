@@ -1,4 +1,4 @@
-"""XLA's optimised HLO text -> frozen records, and back. The grammar is in optimized.lark (lark, LALR)."""
+"""XLA's optimised HLO text -> frozen records, and back. The grammar is in hlo.lark (lark, LALR)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import lark
 
-from fusionlab.hlo.optimized_attributes import parse_json, parse_metadata, parse_names, split_attributes
-from fusionlab.hlo.optimized_shapes import Shape, parse_shape
+from fusionlab.hlo.optimised.attributes import parse_json, parse_metadata, parse_names, split_attributes
+from fusionlab.hlo.optimised.shapes import Shape, parse_shape
 
 _CALLEES = ("calls", "to_apply", "condition", "body", "branch_computations", "called_computations",
             "true_computation", "false_computation", "select", "scatter")  # fmt: skip
@@ -189,7 +189,7 @@ def parse_optimized(text: str) -> HloModule:
 
 @functools.cache
 def _parser() -> lark.Lark:
-    grammar = (Path(__file__).parent / "optimized.lark").read_text("utf-8")
+    grammar = (Path(__file__).parent / "hlo.lark").read_text("utf-8")
     return lark.Lark(grammar, start="module", parser="lalr", lexer="contextual", transformer=_Records())
 
 

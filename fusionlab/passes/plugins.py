@@ -24,7 +24,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.program import Program
-from fusionlab.passes.contract import Applied, Event, Pass, Result, Setting, VerificationError
+from fusionlab.passes.interface import Applied, Event, Pass, Result, Setting, VerificationError
 
 GROUP = "fusionlab.passes"
 """The entry point group of packages that bring passes."""

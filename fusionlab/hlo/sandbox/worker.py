@@ -1,9 +1,9 @@
 """The process in which MLIR reads what others bring: its parsers end the process, or never return, on some damage.
 
-    python -m fusionlab.hlo.reader
+    python -m fusionlab.hlo.sandbox.worker
 
 answers each module on stdin with its bytecode, as MLIR writes it after reading and verifying, or with what is wrong
-with it. ``hlo.foreign`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
+with it. ``client`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
-from fusionlab.hlo.accepted_modules import why_not_studied, why_refused
-from fusionlab.hlo.accepted_text import why_text_refused
+from fusionlab.hlo.ops import op_of
+from fusionlab.hlo.sandbox.validation import why_not_studied, why_refused, why_text_refused
 from fusionlab.own_process import limit_memory
 
 HEADER = struct.Struct("<BQ")
@@ -34,11 +34,6 @@ where."""
 _MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
 _STATIC_SHAPES = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
-_COMPUTED_SHAPES = frozenset(
-    f"stablehlo.{name}"
-    for name in ("dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_iota", "dynamic_pad", "dynamic_reshape",
-                 "get_dimension_size", "real_dynamic_slice")
-)  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -114,7 +109,7 @@ def _looks_dynamic(module: ir.Module) -> bool:
     found = []
 
     def look(operation: Any) -> Any:
-        if operation.name in _COMPUTED_SHAPES or any(
+        if op_of(operation.name).dynamic or any(
             isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
             for value in operation.results
         ):

@@ -9,7 +9,7 @@ import pytest
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.passes.catalogue import PASSES, find_pass
-from fusionlab.passes.contract import Applied, Declined, Setting
+from fusionlab.passes.interface import Applied, Declined, Setting
 from fusionlab.passes.pipeline import parse_pipeline
 
 from .loop_functions import FUNCTIONS, WEIGHTS, X

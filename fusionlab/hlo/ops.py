@@ -1,0 +1,210 @@
+"""Every StableHLO and CHLO op with its traits: the one table that analyses, passes and kernels read.
+
+A new op is a row here and a raising rule (``codegen/raising_rules``). What a single pass wants of an op stays in that
+pass, as a set of the names below the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False)
+class OpDef:
+    """What an op is, whatever its operands are.
+
+    ``family`` is that of the kernel tables (``hlo.families``); ``flops`` and ``axes`` name a rule of ``hlo.cost`` ("":
+    none, the op is unmodelled) and of ``hlo.walker_axes``. ``derivative``, with respect to its floating-point operands:
+    ``linear`` (affine in all together), ``product`` (linear in each), ``piecewise`` (linear almost everywhere),
+    ``smooth``, ``zero`` (almost everywhere, or of a result that is no float), ``regions`` or ``call`` (by what its
+    regions or its target compute), "" where nothing is said.
+
+    ``transcendental``: a special function or a polynomial. ``costly``: worth keeping rather than evaluating again.
+    ``strided``: moves one operand's elements, which can be read in place by strides. ``source``: reads nothing.
+    ``free``: moves no bytes. ``partial``: reads as much of its first operand as it returns. ``triton``: elementwise,
+    and Pallas lowers it for Triton. ``commutative``: in its two operands. ``dynamic``: extents are computed.
+    ``control_flow``: a loop or a branch. ``effect``: does more than return its results; ``waits``: for the host or
+    another device.
+    """
+
+    name: str
+    family: str = "unknown"
+    flops: str = ""
+    axes: str = "elementwise"
+    derivative: str = ""
+    transcendental: bool = False
+    costly: bool = False
+    strided: bool = False
+    source: bool = False
+    free: bool = False
+    partial: bool = False
+    triton: bool = False
+    commutative: bool = False
+    dynamic: bool = False
+    control_flow: bool = False
+    effect: bool = False
+    waits: bool = False
+
+    @cached_property
+    def mnemonic(self) -> str:
+        """``add`` of ``stablehlo.add``; ops of other dialects keep their whole name."""
+        return self.name.removeprefix("stablehlo.")
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _rows(names: str, family: str, dialect: str = "stablehlo", **traits: Any) -> Iterator[OpDef]:
+    return (OpDef(f"{dialect}.{name}", family, **traits) for name in names.split())
+
+
+def _elementwise(names: str, derivative: str, dialect: str = "stablehlo", **traits: Any) -> Iterator[OpDef]:
+    return _rows(names, "elementwise", dialect, flops="elements", derivative=derivative, **traits)
+
+
+def _function(names: str, dialect: str = "stablehlo", **traits: Any) -> Iterator[OpDef]:
+    return _elementwise(names, "smooth", dialect, transcendental=True, **traits)
+
+
+def _moves(names: str, axes: str, **traits: Any) -> Iterator[OpDef]:
+    return _rows(names, "layout", flops="none", axes=axes, derivative="linear", **traits)
+
+
+OPS: dict[str, OpDef] = {
+    op.name: op
+    for row in (
+        # Elementwise, arithmetic first.
+        _elementwise("add", "linear", triton=True, commutative=True),
+        _elementwise("negate subtract", "linear", triton=True),
+        _elementwise("complex convert imag real", "linear"),
+        _elementwise("multiply", "product", triton=True, commutative=True),
+        _elementwise("divide", "smooth", triton=True, costly=True),
+        _elementwise("maximum minimum", "piecewise", triton=True, commutative=True),
+        _elementwise("abs select", "piecewise", triton=True),
+        _elementwise("clamp reduce_precision remainder", "piecewise"),
+        _function("exponential exponential_minus_one log log_plus_one logistic tanh", triton=True, costly=True),
+        _function("rsqrt sqrt", triton=True),
+        _function("atan2 cbrt cosine power sine tan"),
+        _elementwise("and or", "zero", triton=True, commutative=True),
+        _elementwise("compare not", "zero", triton=True),
+        _elementwise("xor", "zero", commutative=True),
+        _elementwise("ceil count_leading_zeros floor is_finite popcnt round_nearest_afz round_nearest_even", "zero"),
+        _elementwise("shift_left shift_right_arithmetic shift_right_logical sign", "zero"),
+        _rows("map", "elementwise", derivative="regions"),
+        _function("acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma sinh", "chlo"),
+        _function("broadcast_atan2 broadcast_polygamma broadcast_power broadcast_zeta polygamma tan zeta", "chlo"),
+        _elementwise("broadcast_divide square", "smooth", "chlo"),
+        _elementwise("broadcast_add broadcast_complex broadcast_subtract conj", "linear", "chlo"),
+        _elementwise("broadcast_multiply", "product", "chlo"),
+        _elementwise("broadcast_maximum broadcast_minimum broadcast_remainder broadcast_select", "piecewise", "chlo"),
+        _elementwise("broadcast_next_after next_after", "piecewise", "chlo"),
+        _elementwise("broadcast_and broadcast_compare broadcast_or broadcast_xor is_inf is_neg_inf", "zero", "chlo"),
+        _elementwise("broadcast_shift_left broadcast_shift_right_arithmetic is_pos_inf mulhi", "zero", "chlo"),
+        _elementwise("broadcast_shift_right_logical", "zero", "chlo"),
+        # Linear algebra and reductions.
+        _rows("dot_general", "gemm", flops="dot_general", axes="dot_general", derivative="product"),
+        _rows("convolution dot dynamic_conv einsum unary_einsum", "gemm"),
+        _rows("ragged_dot", "gemm", "chlo"),
+        _rows("triangular_solve", "triangular-solve", flops="triangular_solve", axes="batched", derivative="smooth"),
+        _rows("cholesky", "factorisation", flops="cholesky", axes="batched", derivative="smooth"),
+        _rows("reduce", "reduction", flops="reduce", axes="reduce", derivative="regions"),
+        _rows("reduce_window", "reduction", flops="reduce_window", axes="same_extents", derivative="regions"),
+        _rows("select_and_scatter", "reduction"),
+        # Moves.
+        _moves("broadcast_in_dim", "broadcast_in_dim", strided=True),
+        _moves("reshape", "reshape", strided=True, free=True),
+        _moves("slice", "same_extents", strided=True, partial=True),
+        _moves("transpose", "transpose", strided=True),
+        _moves("concatenate", "concatenate"),
+        _moves("pad", "same_extents"),
+        _moves("reverse", "elementwise"),
+        _rows("bitcast_convert", "layout", flops="none", derivative="zero", free=True),
+        _rows("broadcast", "layout", flops="none"),
+        _rows("dynamic_broadcast_in_dim dynamic_pad dynamic_reshape", "layout", flops="none", dynamic=True),
+        _rows("real_dynamic_slice", "layout", flops="none", dynamic=True),
+        _rows("dynamic_slice", "gather-scatter", flops="none", axes="same_extents", derivative="linear", partial=True),
+        _rows("dynamic_update_slice", "gather-scatter", flops="none", axes="same_extents", derivative="linear"),
+        _rows("gather", "gather-scatter", flops="none", axes="gather", derivative="linear", partial=True),
+        _rows("scatter", "gather-scatter", flops="scatter", axes="scatter", derivative="regions"),
+        _rows("dynamic_gather", "gather-scatter", dynamic=True),
+        _rows("torch_index_select", "gather-scatter"),
+        _rows("sort", "sort", flops="none", derivative="piecewise"),
+        _rows("top_k", "sort", "chlo", flops="none"),
+        # What reads nothing, and random numbers.
+        _rows("constant", "constant", flops="none", axes="none", derivative="zero", source=True, free=True),
+        _rows("iota", "constant", flops="none", axes="none", derivative="zero", source=True),
+        _rows("dynamic_iota get_dimension_size", "constant", flops="none", dynamic=True),
+        _rows("create_token partition_id replica_id", "constant", flops="none"),
+        _rows("constant constant_like", "constant", "chlo", flops="none"),
+        _rows("rng_bit_generator", "rng", flops="none"),
+        _rows("rng", "rng", effect=True),
+        _rows("fft", "fft"),
+        # Control flow, calls, and what is between devices.
+        _rows("while", "control", flops="while", axes="while", derivative="regions", control_flow=True),
+        _rows("case if", "control", flops="branches", axes="branches", derivative="regions", control_flow=True),
+        _rows("scan", "control", "chlo", derivative="regions"),
+        _rows("optimization_barrier", "control", flops="none", derivative="linear", free=True),
+        _rows("after_all get_tuple_element tuple", "control", flops="none", free=True),
+        _rows("custom_call", "custom", flops="call", axes="batched", derivative="call"),
+        _rows("composite", "custom"),
+        _rows("infeed outfeed", "control", effect=True, waits=True),
+        _rows("recv send", "unknown", effect=True, waits=True),
+        _rows("all_gather all_reduce all_to_all collective_broadcast collective_permute", "collective"),
+        _rows("collective_reduce reduce_scatter", "collective"),
+    )
+    for op in row
+}
+
+
+def op_of(name: str) -> OpDef:
+    """The op called ``name``; one without traits where the table has none."""
+    return OPS.get(name) or OpDef(name)
+
+
+ADD = OPS["stablehlo.add"]
+AND = OPS["stablehlo.and"]
+BROADCAST_IN_DIM = OPS["stablehlo.broadcast_in_dim"]
+CASE = OPS["stablehlo.case"]
+CLAMP = OPS["stablehlo.clamp"]
+COMPARE = OPS["stablehlo.compare"]
+COMPOSITE = OPS["stablehlo.composite"]
+CONCATENATE = OPS["stablehlo.concatenate"]
+CONSTANT = OPS["stablehlo.constant"]
+CONVERT = OPS["stablehlo.convert"]
+CONVOLUTION = OPS["stablehlo.convolution"]
+COSINE = OPS["stablehlo.cosine"]
+CUSTOM_CALL = OPS["stablehlo.custom_call"]
+DOT = OPS["stablehlo.dot"]
+DOT_GENERAL = OPS["stablehlo.dot_general"]
+DYNAMIC_SLICE = OPS["stablehlo.dynamic_slice"]
+DYNAMIC_UPDATE_SLICE = OPS["stablehlo.dynamic_update_slice"]
+GATHER = OPS["stablehlo.gather"]
+IF = OPS["stablehlo.if"]
+IOTA = OPS["stablehlo.iota"]
+MAXIMUM = OPS["stablehlo.maximum"]
+MINIMUM = OPS["stablehlo.minimum"]
+MULTIPLY = OPS["stablehlo.multiply"]
+NEGATE = OPS["stablehlo.negate"]
+NOT = OPS["stablehlo.not"]
+OPTIMIZATION_BARRIER = OPS["stablehlo.optimization_barrier"]
+OR = OPS["stablehlo.or"]
+PAD = OPS["stablehlo.pad"]
+POWER = OPS["stablehlo.power"]
+REDUCE = OPS["stablehlo.reduce"]
+REDUCE_WINDOW = OPS["stablehlo.reduce_window"]
+REMAINDER = OPS["stablehlo.remainder"]
+RESHAPE = OPS["stablehlo.reshape"]
+REVERSE = OPS["stablehlo.reverse"]
+SCATTER = OPS["stablehlo.scatter"]
+SELECT = OPS["stablehlo.select"]
+SIGN = OPS["stablehlo.sign"]
+SINE = OPS["stablehlo.sine"]
+SLICE = OPS["stablehlo.slice"]
+SORT = OPS["stablehlo.sort"]
+SUBTRACT = OPS["stablehlo.subtract"]
+TRANSPOSE = OPS["stablehlo.transpose"]
+TRIANGULAR_SOLVE = OPS["stablehlo.triangular_solve"]
+WHILE = OPS["stablehlo.while"]

@@ -1,0 +1,82 @@
+"""The device that optimised HLO text was compiled for, as far as the text says, and XLA's estimates of time on it.
+
+XLA names neither platform nor clock. The platform shows in the library calls and in the keys that XLA:GPU writes into
+``backend_config``; the clock in the estimates there (``reification_cost``), which state every fusion's time both in
+cycles of the device and in microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fusionlab.hlo.optimised.parser import HloModule, Instruction
+
+_CUDA_CALLS = re.compile(r"__cublas|__cudnn|cusolver|cu_lu_pivots|__triton|__gpu\$")
+_CPU_CALLS = re.compile(r"lapack_|__onednn|ducc_fft|eigen_|__custom_call_cpu")
+_CUDA_CONFIG, _CPU_CONFIG = '"operation_queue_id"', '"__ynn_fusion"'
+
+
+def platform_of(module: HloModule) -> str:
+    """``cuda`` or ``cpu``; "" when nothing in the text tells.
+
+    XLA:GPU configures every fusion; a scheduled module with fusions and no such configuration is XLA:CPU's.
+    """
+    fusions = 0
+    for one in _instructions(module):
+        if _CUDA_CONFIG in one.attribute_text or _CUDA_CALLS.match(one.custom_call_target):
+            return "cuda"
+        if _CPU_CONFIG in one.attribute_text or _CPU_CALLS.match(one.custom_call_target):
+            return "cpu"
+        fusions += one.opcode == "fusion"
+    return "cpu" if fusions and "is_scheduled=true" in module.header else ""
+
+
+def clock_ghz_of_estimates(module: HloModule) -> float | None:
+    """The clock of the device that XLA's estimates in the text are for; None when there are none."""
+    every = (estimate for one in _instructions(module) for estimate in estimates(one))
+    found = [one.cycles / one.us / 1e3 for one in every if one.cycles and one.us]
+    return statistics.median(found) if found else None
+
+
+def _instructions(module: HloModule) -> Iterator[Instruction]:
+    for computation in module.computations.values():
+        yield from computation.instructions
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One run without its launch, by XLA's cost model called ``model`` ("" where the text names none).
+
+    ``cycles`` are those of the device; None where the text gives none.
+    """
+
+    model: str
+    us: float
+    cycles: float | None
+
+
+def estimates(instruction: Instruction) -> tuple[Estimate, ...]:
+    """The estimates of ``instruction`` in the order of the text; what gives no possible time is left out."""
+    if "reification_cost" not in instruction.attribute_text:
+        return ()
+    given = instruction.backend_config.get("reification_cost")
+    found = []
+    for one in given if isinstance(given, list) else ():
+        us = _quantity(one.get("exec_time_us")) if isinstance(one, dict) else None
+        if us is not None:
+            found.append(Estimate(str(one.get("name", "")), us, _quantity(one.get("end_to_end_cycles"))))
+    return tuple(found)
+
+
+def _quantity(value: Any) -> float | None:
+    """A finite number that is not negative; None for anything else (numbers may be written as text)."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
