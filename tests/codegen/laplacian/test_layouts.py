@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.codegen.forward_laplacian.how import How
+from fusionlab.codegen.laplacian.state import Options
 
 from .conftest import Jets, assert_equal_jets
 from .jet_cases import FIRST, MANY, ORDER, SECOND, B, F, N, V, W, X, attention, h, pairs
@@ -51,7 +51,7 @@ def test_one_walker_without_an_axis(flat, jets_of, expected):
 
 
 def test_with_little_memory(jets_of, expected):
-    assert_equal_jets(jets_of(psi, WALKERS[:B], how=How(lean=True)), expected(B), 1e-9)
+    assert_equal_jets(jets_of(psi, WALKERS[:B], options=Options(low_memory=True)), expected(B), 1e-9)
 
 
 def test_a_wide_part_of_a_concatenation_contracted_apart(jets_of, brute_force):
@@ -62,7 +62,7 @@ def test_a_wide_part_of_a_concatenation_contracted_apart(jets_of, brute_force):
         weights = np.random.default_rng(3).standard_normal((wide.shape[-1], 5))
         return jnp.tanh(wide @ weights) + (wide @ weights)
 
-    found = jets_of(mixed, WALKERS[:B], how=How(lean=True))
+    found = jets_of(mixed, WALKERS[:B], options=Options(low_memory=True))
     assert_equal_jets(found, brute_force(mixed, WALKERS[:B]), 1e-9)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.codegen.forward_laplacian import determinants
+from fusionlab.codegen.laplacian.rules import slogdet
 
 from .conftest import assert_equal_jets
 from .jet_cases import MANY, F, N, X, h, matrices
@@ -16,8 +16,8 @@ from .jet_cases import MANY, F, N, X, h, matrices
 def recognised(monkeypatch):
     """How many log|det| have been made as a whole since the start of the test."""
     calls = []
-    rule = determinants.log_determinant_jet
-    monkeypatch.setattr(determinants, "log_determinant_jet", lambda *given: calls.append(1) or rule(*given))
+    rule = slogdet.log_determinant_jet
+    monkeypatch.setattr(slogdet, "log_determinant_jet", lambda *given: calls.append(1) or rule(*given))
     return calls
 
 
@@ -117,13 +117,13 @@ def test_a_matrix_of_one_electron(jets_of, brute_force):
     "n",
     [
         1,
-        *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, determinants._FOLLOWED)),
-        determinants._FOLLOWED + 1,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, slogdet._FOLLOWED)),
+        slogdet._FOLLOWED + 1,
     ],
 )
 def test_the_inverse_of_matrices_with_many_exchanges_of_rows(n):
     matrix = np.random.default_rng(n).normal(size=(5, 2, n, n))
     with jax.enable_x64(True):
         factors, pivots, _ = lax.linalg.lu(matrix)
-        inverse = np.asarray(determinants._inverse(factors, pivots + 1))
+        inverse = np.asarray(slogdet._inverse(factors, pivots + 1))
     np.testing.assert_allclose(inverse @ matrix, np.broadcast_to(np.eye(n), matrix.shape), atol=1e-9)

@@ -11,7 +11,7 @@ whose derivative y (1 - y) is finite where exp(-x) is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,16 +26,13 @@ from fusionlab.hlo.patterns import Op, match, number, op
 
 @dataclass(frozen=True)
 class Composite:
-    """``function`` of ``arguments`` and ``numbers`` is what ``steps`` compute, the last of them its node."""
+    """What ``steps`` compute from ``arguments``, as one op: ``function`` of the arguments and ``numbers``."""
 
-    function: Callable[..., Any]
+    op: str
     arguments: tuple[Value, ...]
-    numbers: tuple[float, ...]
     steps: tuple[Node, ...]
-
-    def of(self, environment: Mapping[Value, Any]) -> Any:
-        """The result, an array, with JAX's derivatives by the arguments."""
-        return self.function(*(environment[value] for value in self.arguments), *self.numbers)
+    function: Callable[..., Any] | None = None
+    numbers: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,75 +51,55 @@ def _sinc(x: Any, pi: float) -> Any:
     return jnp.sinc(x if scale == 1 else x * scale)
 
 
-_DIFFERENCE = op("subtract", "x", "y")
-_SIZE = op("negate", op("abs", _DIFFERENCE))
-_IS_NAN = op("compare", _DIFFERENCE, _DIFFERENCE)
+def _logaddexp(rest: Op) -> Op:
+    difference = op("subtract", "x", "y")
+    larger = op("add", op("maximum", "x", "y"), rest)
+    return op("select", op("compare", difference, difference), op("add", "x", "y"), larger)
+
+
+def _in_base_two(dtype: type[np.floating[Any]]) -> Op:
+    ln2, per_ln2 = float(dtype(np.log(2))), float(dtype(1 / np.log(2)))
+    return op("multiply", per_ln2, op("log_plus_one", op("exponential", op("multiply", ln2, _DISTANCE))))
+
+
+_DISTANCE = op("negate", op("abs", op("subtract", "x", "y")))
 _SCALED = op("multiply", number("pi"), "x")
 _IS_ZERO = op("compare", "x", 0.0)
 _SAFE = op("select", _IS_ZERO, 1.0, _SCALED)
-
-
-def _of_base_two(dtype: type[np.floating[Any]]) -> Op:
-    ln2, per_ln2 = float(dtype(np.log(2))), float(dtype(1 / np.log(2)))
-    return op("multiply", per_ln2, op("log_plus_one", op("exponential", op("multiply", ln2, _SIZE))))
-
+_LOGISTIC = op("divide", 1.0, op("add", 1.0, op("exponential", op("negate", "x"))))
+_LOGADDEXP = _logaddexp(op("log_plus_one", op("exponential", _DISTANCE)))
+_SINC = op("select", _IS_ZERO, op("add", op("multiply", _SCALED, 0.0), 1.0), op("divide", op("sine", _SAFE), _SAFE))
 
 _PATTERNS = (
-    _Pattern(
-        op("divide", 1.0, op("add", 1.0, op("exponential", op("negate", "x")))),
-        jax.lax.logistic,
-        ("x",),
-    ),
-    _Pattern(
-        op(
-            "select",
-            _IS_NAN,
-            op("add", "x", "y"),
-            op("add", op("maximum", "x", "y"), op("log_plus_one", op("exponential", _SIZE))),
-        ),
-        jnp.logaddexp,
-        ("x", "y"),
-        "NE",
-    ),
-    *(
-        _Pattern(
-            op("select", _IS_NAN, op("add", "x", "y"), op("add", op("maximum", "x", "y"), _of_base_two(dtype))),
-            jnp.logaddexp2,
-            ("x", "y"),
-            "NE",
-        )
-        for dtype in (np.float32, np.float64)
-    ),
-    _Pattern(
-        op("select", _IS_ZERO, op("add", op("multiply", _SCALED, 0.0), 1.0), op("divide", op("sine", _SAFE), _SAFE)),
-        _sinc,
-        ("x", "pi"),
-        "EQ",
-    ),
+    _Pattern(_LOGISTIC, jax.lax.logistic, ("x",)),
+    _Pattern(_LOGADDEXP, jnp.logaddexp, ("x", "y"), "NE"),
+    _Pattern(_logaddexp(_in_base_two(np.float32)), jnp.logaddexp2, ("x", "y"), "NE"),
+    _Pattern(_logaddexp(_in_base_two(np.float64)), jnp.logaddexp2, ("x", "y"), "NE"),
+    _Pattern(_SINC, _sinc, ("x", "pi"), "EQ"),
 )
 
 
 def find_composite(node: Node) -> Composite | None:
-    """What ``node`` is the last op of, if it is one of ``_PATTERNS``."""
+    """The function that ``node`` is the last op of, if it is one of ``_PATTERNS``."""
     for pattern in _PATTERNS:
         if node.name != f"stablehlo.{pattern.text.name}" or (found := match(pattern.text, node.results[0])) is None:
             continue
         bound = [found[name] for name in pattern.arguments]
         values = tuple(one for one in bound if isinstance(one, Value))
-        numbers = [one for one in bound if not isinstance(one, Value)]
+        numbers = tuple(one for one in bound if not isinstance(one, Value))
         steps = _steps(node, values)
         if all(direction_of(step) == pattern.direction for step in steps if step.name == "stablehlo.compare"):
-            return Composite(pattern.function, values, tuple(numbers), steps)
+            return Composite("composite", values, steps, pattern.function, numbers)
     return None
 
 
 def _steps(node: Node, arguments: Sequence[Value]) -> tuple[Node, ...]:
     """The nodes between ``arguments`` and the result of ``node``, in order, constants left out."""
-    found: dict[Node, None] = {}
+    found: set[Node] = set()
     pending = [node]
     while pending:
         step = pending.pop()
         if step not in found and step.name not in ("stablehlo.constant", "stablehlo.broadcast_in_dim"):
-            found[step] = None
+            found.add(step)
             pending += [v.producer for v in step.operands if v not in arguments and v.producer is not None]
     return tuple(sorted(found, key=lambda step: step.id))

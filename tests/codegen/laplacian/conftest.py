@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.codegen.forward_laplacian.how import SPARSE, How
-from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import Coordinates, densify
+from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
@@ -32,14 +32,14 @@ class Jets:
 
 @pytest.fixture(scope="session")
 def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
-    """``jets_of(function, x, *others, platform="cpu", walkers=True, how=SPARSE)``: the engine on it.
+    """``jets_of(function, x, *others, platform="cpu", walkers=True, options=Options())``: the forward Laplacian of it.
 
     ``x`` is [B, ...] with 3 N trailing elements, or without B if not ``walkers``. The function is lowered in the
     dtypes of its arguments.
     """
 
     def run(
-        function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True, how: How = SPARSE
+        function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True, options: Options | None = None
     ) -> Jets:
         with jax.enable_x64(True):
             flat = flatten(lowered(function, x, *others, platform=platform).parse())
@@ -50,14 +50,15 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
             owners: list[Any] = []
 
             def both(*arrays: Any) -> Any:
-                engine = ForwardLaplacian(flat.arguments[0], coordinates, int(walkers), Raising(fold=True), one, how)
-                jets = engine.run(nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
+                raising, x = Raising(fold=True), flat.arguments[0]
+                state = State(x, coordinates, int(walkers), raising, one, options or Options())
+                jets = forward_laplacian(state, nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
                 owners[:] = [jet.owners for jet in jets]
                 return [
                     (
                         jet.value,
-                        jnp.zeros_like(jet.value) if jet.lap is None else jet.lap,
-                        densify(jet, coordinates).rows,
+                        jnp.zeros_like(jet.value) if jet.laplacian is None else jet.laplacian,
+                        densify(jet, coordinates).jacobian,
                     )
                     for jet in jets
                 ]
