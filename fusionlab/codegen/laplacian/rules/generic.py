@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.laplacian.chains import differentiable, jet_of
+from fusionlab.codegen.laplacian.chains import differentiable, jets_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising_rules.reduction import combiner
@@ -36,7 +36,7 @@ def combined(state: State, node: Node) -> list[Jet | None]:
 
 def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
     varying = state.varying(node)
-    jets = [densify(jet_of(state, value), state.coordinates) for value in varying]
+    jets = [densify(jet, state.coordinates) for jet in jets_of(state, node)]
     results = _varying_results(node, varying)
     kept = [i for i, value in enumerate(node.results) if value.type.dtype in FLOATS and value in results]
 

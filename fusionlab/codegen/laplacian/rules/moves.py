@@ -47,8 +47,8 @@ def concatenate(state: State, node: Node) -> list[Jet | None]:
 def _padded(jet: Jet | None, array: Any, has_laplacian: bool, count: int) -> Any:
     """The stack of ``jet``, or of a constant ``array``, with ``count`` rows of derivatives."""
     if jet is None:
-        zeros = jnp.zeros((count + has_laplacian, *np.shape(array)), np.result_type(array))
-        return jnp.concatenate([jnp.asarray(array)[None], zeros])
+        first, shape = jnp.asarray(array)[None], (count + has_laplacian, *np.shape(array))
+        return jnp.concatenate([first, jnp.zeros(shape, np.result_type(array))])
     missing = count - jet.jacobian.shape[0]
     if jet.stack is not None and not missing and (jet.laplacian is not None) == has_laplacian:
         return jet.stack
