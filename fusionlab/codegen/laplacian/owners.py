@@ -70,9 +70,9 @@ def moved_owner(
             operands.append(np.broadcast_to(given[value], one.shape(value)))
         elif value.type.dtype.startswith(("f", "bf")):
             operands.append(np.full(one.shape(value), NO_ELECTRON, np.int32))
-        elif isinstance(environment[value], np.ndarray) and value not in one.shapes:
-            operands.append(environment[value])
-        elif (indices := _known_indices(node, environment[value], value, one)) is not None:
+        elif isinstance(array := environment.get(value), np.ndarray) and value not in one.shapes:
+            operands.append(array)
+        elif (indices := _known_indices(node, array, value, one)) is not None:
             operands.append(indices)
         else:
             return None

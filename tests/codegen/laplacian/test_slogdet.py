@@ -45,6 +45,10 @@ def per_walker(x):
     return jax.vmap(lambda y: jnp.linalg.slogdet(y @ jnp.ones((3, N)) + jnp.eye(N) * 3 + jnp.sin(y) @ y.T)[1])(x)
 
 
+def log_of_taken(values, order):
+    return jnp.log(abs(jnp.take_along_axis(values, order, 1))).sum(-1)
+
+
 WHOLE = [
     ("one", lambda x: jnp.linalg.slogdet(matrices(x))[1]),
     ("many", lambda x: jnp.linalg.slogdet(many(x))[1]),
@@ -69,6 +73,8 @@ NOT_WHOLE = [
     ("determinants-transposed", lambda x: jnp.log(abs(diagonal(many(x)).transpose(1, 0, 2))).sum(-1).T),
     ("of-some", lambda x: log_determinants(many(x))[:, 2:4] + jnp.log(abs(diagonal(many(x))[:, 1:3])).sum(-1)),
     ("product", lambda x: jnp.linalg.det(matrices(x))),
+    ("in-an-order-of-data", lambda x: log_of_taken(diagonal(matrices(x)), jnp.argsort(x[:, :, 0], 1))),
+    ("at-an-index-of-data", lambda x: log_of_taken(diagonal(matrices(x)), jnp.argmax(x[:, :, 0], 1)[:, None])),
     ("from-one", lambda x: lax.reduce(jnp.log(abs(diagonal(matrices(x)))), np.float64(1), lax.add, (1,))),
 ]  # fmt: skip
 
@@ -83,6 +89,15 @@ def test_whole_determinants(function, platform, jets_of, brute_force, recognised
 
 @pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in NOT_WHOLE])
 def test_what_looks_like_a_determinant(function, jets_of, brute_force):
+    assert_equal_jets(jets_of(function, X), brute_force(function, X), 1e-10)
+
+
+def test_a_part_of_a_matrix_that_does_not_depend_on_the_coordinates(jets_of, brute_force):
+    def function(x):
+        constant = jnp.broadcast_to(2.0 * jnp.eye(N), (x.shape[0], N, N))
+        joined = jnp.concatenate([matrices(x), constant], 1)
+        return jnp.linalg.slogdet(joined[:, N:])[1] + h(x).sum((1, 2))
+
     assert_equal_jets(jets_of(function, X), brute_force(function, X), 1e-10)
 
 
