@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.kernels.row_kernels import row_kernel
 from fusionlab.codegen.raising import raise_nodes
-from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering
 from fusionlab.hlo.blocks import blocks_of

@@ -22,7 +22,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from fusionlab.codegen.triton_tiles import padded, places
+from fusionlab.codegen.kernels.triton_tiles import padded, places
 from fusionlab.hlo.flat import Value
 from fusionlab.hlo.views import Axis, count
 

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from fusionlab.codegen.batched_products import product_kernel
 from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.kernels.batched_products import product_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering
