@@ -43,7 +43,7 @@ FIRST = (
     "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "commands/test_bench.py",
     "facts/test_facts_of_paulinet.py", "passes/test_laplacian_extremes.py", "codegen/laplacian/test_jets.py",
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/test_laplacian_ties.py",
-    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/test_raising.py",
+    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/raising/test_raising.py",
     "passes/test_laplacians_of_functions.py", "passes/test_laplacian_guards.py", "search/test_best.py",
     "passes/test_contract.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jax import lax
 
-from fusionlab.codegen.raising_rules.contraction import laxest_precision
+from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fusionlab.codegen.inline import drop_dead, inline
+from fusionlab.codegen.raising.inline import drop_dead, inline
 from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.program import Program

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 from fusionlab.codegen.kernels.row_kernels import row_kernel
 from fusionlab.codegen.kernels.row_programs import layer_of
-from fusionlab.codegen.outline import outline
+from fusionlab.codegen.raising.outline import outline
 from fusionlab.hlo.blocks import blocks_of, blocks_to_change, run_in_loops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Declined, Event, Pass, Result, Setting

@@ -26,7 +26,7 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.state import State
 from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_nodes
-from fusionlab.codegen.trips import batched_loop, raise_trips
+from fusionlab.codegen.raising.trips import batched_loop, raise_trips
 from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, same_draws
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators

@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
-from fusionlab.codegen.rebuild import rebuild
+from fusionlab.codegen.raising.rebuild import rebuild
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.flat import Node, flatten
 from fusionlab.hlo.invariants import has_effect

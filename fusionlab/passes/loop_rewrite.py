@@ -9,7 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
-from fusionlab.codegen.splice import drop_dead_functions, splice
+from fusionlab.codegen.raising.splice import drop_dead_functions, splice
 from fusionlab.hlo.flat import Value, flatten, free_values, twins_of
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.program import Program, public_function, public_functions

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fusionlab.codegen.inline import drop_dead, inline
+from fusionlab.codegen.raising.inline import drop_dead, inline
 from fusionlab.hlo.flat import FlatFunction, Node, flatten
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Applied, Declined, Event, Kind, Pass, Result, Setting, verify

@@ -26,7 +26,7 @@ import numpy as np
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo.carried import Carried
 from fusionlab.hlo.flat import FlatFunction, Node
 from fusionlab.hlo.program import Program

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fusionlab.codegen.kernels.batched_products import Product, SumOfProducts
-from fusionlab.codegen.raising_rules.contraction import strictest_precision
+from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.contractions import Axes
 from fusionlab.hlo.flat import Node, Value

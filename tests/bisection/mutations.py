@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 from jax import lax
 
-from fusionlab.codegen import trips
 from fusionlab.codegen.laplacian import chains, interpreter, jet, owners
 from fusionlab.codegen.laplacian.rules import dot_general, elementwise, reductions, slogdet
+from fusionlab.codegen.raising import trips
 from fusionlab.passes import (
     batch_replay,
     hoist_loop_invariants,

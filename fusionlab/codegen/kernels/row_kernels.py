@@ -22,7 +22,7 @@ from jax.experimental.pallas import triton
 from fusionlab.codegen.kernels.row_programs import Layer, RowProgram, features
 from fusionlab.codegen.kernels.triton_tiles import FEWEST, padded, places
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising_rules.contraction import strictest_precision
+from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.views import View
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fusionlab.codegen.composites import Composite, find_composite
 from fusionlab.codegen.laplacian.chains import Environment, defer, jet_of
 from fusionlab.codegen.laplacian.jet import Jet, constant_jet, densify, identity_jet
 from fusionlab.codegen.laplacian.rules import dot_general, elementwise, generic, moves, reductions, slogdet
 from fusionlab.codegen.laplacian.state import Rule, State, read
 from fusionlab.codegen.raising import RaiseError
+from fusionlab.codegen.raising.composites import Composite, find_composite
 from fusionlab.hlo.constants import FLOATS, taken_branch
 from fusionlab.hlo.flat import Node, Value
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen import raising
-from fusionlab.codegen.raising_rules.rule import integers
+from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo.flat import Node, Value
 
 Owner = np.ndarray

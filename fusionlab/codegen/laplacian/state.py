@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from fusionlab.codegen.composites import Composite
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, distinct
 from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.composites import Composite
 from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.flat import Node, Value, reads
 

@@ -16,7 +16,7 @@ from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, at_row, combine, densify, sum_rows, with_first
 from fusionlab.codegen.laplacian.owners import Owner, meeting, minimal, moved_owner, where
 from fusionlab.codegen.laplacian.state import Rule, State
-from fusionlab.codegen.raising_rules.contraction import precision_of
+from fusionlab.codegen.raising.rules.contraction import precision_of
 from fusionlab.hlo.flat import Node, Value
 
 _REPEATS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")

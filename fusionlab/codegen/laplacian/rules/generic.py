@@ -13,7 +13,7 @@ import numpy as np
 from fusionlab.codegen.laplacian.chains import differentiable, jets_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.state import Rule, State
-from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo.constants import FLOATS
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.replay import reached

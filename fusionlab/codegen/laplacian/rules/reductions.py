@@ -14,8 +14,8 @@ from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.owners import minimal
 from fusionlab.codegen.laplacian.rules.generic import second_order
 from fusionlab.codegen.laplacian.state import Rule, State
-from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.codegen.raising_rules.rule import integers
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo.flat import Node
 
 

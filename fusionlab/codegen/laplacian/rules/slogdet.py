@@ -15,16 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.composites import Composite
 from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.owners import moved_owner
 from fusionlab.codegen.laplacian.rules import moves
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising_rules.calls import call_target
-from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.codegen.raising_rules.rule import integers
+from fusionlab.codegen.raising.composites import Composite
+from fusionlab.codegen.raising.rules.calls import call_target
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo.constants import filling, taken_branch
 from fusionlab.hlo.flat import Node, Value
 from fusionlab.hlo.patterns import match, op

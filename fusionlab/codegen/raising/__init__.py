@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.raising_rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
-from fusionlab.codegen.raising_rules.folding import folded
-from fusionlab.codegen.raising_rules.rule import JaxRefusal, RaiseError, RaisingFault, Rule
+from fusionlab.codegen.raising.rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
+from fusionlab.codegen.raising.rules.folding import folded
+from fusionlab.codegen.raising.rules.rule import JaxRefusal, RaiseError, RaisingFault, Rule
 from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.flat import FlatFunction, Node, Region, Value, constant_array, flatten, free_values, reads
 from fusionlab.hlo.program import Program, TensorType

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
+from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax
 from fusionlab.hlo.enumerations import direction_of, keyword
 from fusionlab.hlo.flat import Node
 

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.codegen.raising_rules.rule import Rule, in_jax
+from fusionlab.codegen.raising.rules.rule import Rule, in_jax
 from fusionlab.hlo.constants import FLOATS, evaluate
 from fusionlab.hlo.flat import Node, Value, reads
 

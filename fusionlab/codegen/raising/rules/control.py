@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import Rule, in_jax
+from fusionlab.codegen.raising.rules.rule import Rule, in_jax
 from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.flat import Node
 

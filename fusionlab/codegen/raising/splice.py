@@ -18,7 +18,7 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.sunk_constants import sink_constants
+from fusionlab.codegen.raising.sunk_constants import sink_constants
 from fusionlab.hlo.flat import Node, location_name
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import TensorType, bytecode_of

@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising, raise_nodes
-from fusionlab.codegen.splice import import_lowered
+from fusionlab.codegen.raising.splice import import_lowered
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.flat import TWIN, Node, Value
 from fusionlab.hlo.kernel_cost import STATED_FLOPS

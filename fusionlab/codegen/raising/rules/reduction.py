@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax, integers
+from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax, integers
 from fusionlab.hlo.enumerations import direction_of, keyword
 from fusionlab.hlo.flat import Node, Region, Value, constant_array
 

@@ -7,7 +7,7 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax
+from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax
 from fusionlab.hlo.enumerations import keyword
 from fusionlab.hlo.flat import Node
 

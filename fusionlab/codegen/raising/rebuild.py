@@ -13,8 +13,8 @@ from typing import Any
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
-from fusionlab.codegen.factorisation_checks import drop_factorisation_checks
-from fusionlab.codegen.splice import import_lowered
+from fusionlab.codegen.raising.factorisation_checks import drop_factorisation_checks
+from fusionlab.codegen.raising.splice import import_lowered
 from fusionlab.hlo.flat import Node
 from fusionlab.hlo.program import public_function
 

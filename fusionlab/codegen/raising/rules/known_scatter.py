@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.raising_rules.rule import in_jax
+from fusionlab.codegen.raising.rules.rule import in_jax
 from fusionlab.hlo.flat import Node
 
 

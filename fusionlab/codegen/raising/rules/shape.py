@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising_rules.rule import Rule, in_jax, integers
+from fusionlab.codegen.raising.rules.rule import Rule, in_jax, integers
 from fusionlab.hlo.flat import Node
 
 

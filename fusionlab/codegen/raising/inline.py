@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.splice import lower_callable
+from fusionlab.codegen.raising.splice import lower_callable
 from fusionlab.hlo.invariants import has_effect_inside
 from fusionlab.hlo.program import TensorType
 

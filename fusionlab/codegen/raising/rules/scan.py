@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.codegen.raising_rules.rule import Rule, in_jax
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import Rule, in_jax
 from fusionlab.hlo.flat import Node, Region
 
 

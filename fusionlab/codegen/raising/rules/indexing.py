@@ -12,9 +12,9 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.known_scatter import placed_updates
-from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.codegen.raising_rules.rule import RaiseError, Rule, in_jax, integers
+from fusionlab.codegen.raising.rules.known_scatter import placed_updates
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax, integers
 from fusionlab.hlo.flat import Node
 
 

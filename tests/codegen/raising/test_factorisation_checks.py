@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.codegen.factorisation_checks import drop_factorisation_checks
+from fusionlab.codegen.raising.factorisation_checks import drop_factorisation_checks
 from fusionlab.hlo.program import Program
 
 A = np.random.default_rng(3).standard_normal((5, 3, 3)).astype(np.float32)
