@@ -18,7 +18,6 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising.sunk_constants import sink_constants
 from fusionlab.hlo.flat import Node, location_name
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import TensorType, bytecode_of
@@ -76,7 +75,7 @@ def import_lowered(
     entry, copies = _import(getattr(module, "operation", module), ir.Module.parse(lowered), name)
     outer = "/".join(part for part in callers if part)
     for copy in copies:
-        sink_constants(copy)
+        _sink_constants(copy)
         _relocate(copy, origins, outer)
     if list(entry.opview.type.results) != list(results):
         raise ValueError(f"{name}: lowered to {list(entry.opview.type.results)}, expected {list(results)}")
@@ -168,3 +167,55 @@ def _enclosing_module(operation: Any) -> Any:
         operation = operation.parent
         operation = getattr(operation, "operation", operation)
     return operation
+
+
+def _sink_constants(function: Any) -> None:
+    """Let every ``stablehlo.while`` below ``function`` make its constants itself, outer ones first.
+
+        %c = constant; while(%a = %x, %k = %c) { f(%a, %k) } --> while(%a = %x, %k = %c) { %c = constant; f(%a, %c) }
+
+    JAX lowers an array that a loop's body closes over to a value that the loop carries. XLA takes constants back into
+    the loop that it meets beside it, but not those that come by way of a call: each is filled by a kernel, and read
+    from memory in every trip.
+    """
+    for loop in _loops(function):
+        for at, operand in enumerate(loop.operands):
+            maker = _maker(operand)
+            if maker is None or not _is_number(maker):
+                continue
+            blocks = [region.blocks[0] for region in loop.regions]
+            terminator = blocks[1].operations[len(blocks[1].operations) - 1].operation
+            if terminator.operands[at] != blocks[1].arguments[at]:
+                continue
+            for block in blocks:
+                argument = block.arguments[at]
+                if any(True for _ in argument.uses):
+                    copy = maker.clone(ip=ir.InsertionPoint.at_block_begin(block))
+                    argument.replace_all_uses_with(getattr(copy, "operation", copy).results[0])
+            terminator.operands[at] = blocks[1].arguments[at]
+
+
+def _loops(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for wrapped in list(block.operations):
+                inner = wrapped.operation
+                if inner.name == "stablehlo.while":
+                    yield inner
+                yield from _loops(inner)
+
+
+def _maker(value: Any) -> Any:
+    """The operation that makes ``value``; None for an argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else getattr(owner, "operation", owner)
+
+
+def _is_number(operation: Any) -> bool:
+    """Whether ``operation`` makes one number everywhere: a fusion makes it for nothing."""
+    if operation.name != "stablehlo.constant":
+        return False
+    if isinstance(ir.ShapedType(operation.results[0].type).element_type, ir.ComplexType):
+        return False  # the bindings cannot hand over complex elements
+    numbers = operation.attributes["value"]
+    return isinstance(numbers, ir.DenseElementsAttr) and bool(numbers.is_splat)
