@@ -178,41 +178,28 @@ def distinct(jet: Jet, coordinates: Coordinates) -> Jet:
 
 
 def combine(
-    value: Any,
-    jets: Sequence[Jet],
-    scales: Sequence[Scale],
-    coordinates: Coordinates,
-    extra: Any = None,
-    linear: bool = False,
+    value: Any, terms: Sequence[tuple[Jet, Scale]], coordinates: Coordinates, extra: Any = None, linear: bool = False
 ) -> Jet:
-    """The jet with ``value`` whose derivatives are the sum of those of ``jets``, each through its scale.
+    """The jet with ``value`` whose derivatives are the sum of those of ``terms``, each through its scale.
 
     ``extra`` is added to the Laplacian. ``linear``: the value is the same sum of values.
     """
-    pairs = list(zip(jets, scales, strict=True))
-    owners = _union(jets, coordinates)
+    owners = _union([jet for jet, _ in terms], coordinates)
     if owners is None and extra is None and linear:
-        has_laplacian = any(jet.laplacian is not None for jet in jets)
-        stacks = [densify(jet, coordinates).stacked(has_laplacian) for jet in jets]
-        return Jet.of_stack(sum_of([s(p) for p, s in zip(stacks, scales, strict=True)]), has_laplacian, None)
-    laplacians = [scale(jet.laplacian) for jet, scale in pairs if jet.laplacian is not None]
+        has_laplacian = any(jet.laplacian is not None for jet, _ in terms)
+        stacks = [(densify(jet, coordinates).stacked(has_laplacian), scale) for jet, scale in terms]
+        return Jet.of_stack(sum_of([scale(stack) for stack, scale in stacks]), has_laplacian, None)
+    laplacians = [scale(jet.laplacian) for jet, scale in terms if jet.laplacian is not None]
     laplacians += [] if extra is None else [extra]
     laplacian = sum_of(laplacians) if laplacians else None
     if owners is None:
-        return Jet(value, laplacian, sum_of([s(densify(jet, coordinates).jacobian) for jet, s in pairs]), None)
-    if all(len(jet.owners or ()) == len(owners) and all(map(same_owner, jet.owners or (), owners)) for jet in jets):
-        return Jet(value, laplacian, sum_of([scale(jet.jacobian) for jet, scale in pairs]), owners)
-    blocks = [
-        sum_of(
-            [
-                scale(jet.block(number, coordinates))
-                for jet, scale in pairs
-                for number, other in enumerate(jet.owners or ())
-                if same_owner(owner, other)
-            ]
-        )
-        for owner in owners
-    ]
+        return Jet(value, laplacian, sum_of([s(densify(jet, coordinates).jacobian) for jet, s in terms]), None)
+    if all(len(jet.owners or ()) == len(owners) and all(map(same_owner, jet.owners or (), owners)) for jet, _ in terms):
+        return Jet(value, laplacian, sum_of([scale(jet.jacobian) for jet, scale in terms]), owners)
+    blocks = []
+    for owner in owners:
+        of = [(jet, i, s) for jet, s in terms for i, other in enumerate(jet.owners or ()) if same_owner(owner, other)]
+        blocks.append(sum_of([scale(jet.block(number, coordinates)) for jet, number, scale in of]))
     return Jet(value, laplacian, jnp.concatenate(blocks), owners)
 
 

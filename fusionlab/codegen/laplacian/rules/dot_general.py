@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from fusionlab.hlo.flat import Node, Value
 _REPEATS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
 """Moves of one operand that may repeat elements."""
 
+_Owners = tuple[tuple[Owner, ...], tuple[Owner, ...]]
 _Kind = tuple[Any, tuple[int, ...]] | None
 """What parts of a concatenation share that are contracted together: owners (None: dense), and axes along which they
 repeat; None for parts that do not depend on the coordinates."""
@@ -107,16 +109,12 @@ def dot_general(state: State, node: Node) -> list[Jet | None]:
 
 def _contraction(state: State, node: Node) -> Contraction:
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    precision, dtype = precision_of(node), state.raising.dtype(node.results[0].type)
-
-    def apply(left: Any, right: Any, dimensions: Any) -> Any:
-        return lax.dot_general(left, right, dimensions, precision=precision, preferred_element_type=dtype)
-
+    dtype = state.raising.dtype(node.results[0].type)
     return Contraction(
         batch=(tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)),
         summed=(tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)),
         ranks=(len(node.operands[0].type.shape), len(node.operands[1].type.shape)),
-        apply=apply,
+        apply=functools.partial(lax.dot_general, precision=precision_of(node), preferred_element_type=dtype),
         join_rows=state.options.for_cpu,
     )
 
@@ -145,16 +143,14 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     extra = extra if cross is None else extra + (cross + cross)
     of_left = Jet(None, None, through_left[2:], owners[0])
     of_right = Jet(None, None, through_right[2:], owners[1])
-    return combine(through_right[0], [of_left, of_right], [_as_it_is, _as_it_is], coordinates, extra)
+    return combine(through_right[0], [(of_left, _as_it_is), (of_right, _as_it_is)], coordinates, extra)
 
 
 def _as_it_is(part: Any) -> Any:
     return part
 
 
-def _contracted_owners(
-    left: Jet, right: Jet, contraction: Contraction, coordinates: Coordinates
-) -> tuple[tuple[Owner, ...], tuple[Owner, ...]] | None:
+def _contracted_owners(left: Jet, right: Jet, contraction: Contraction, coordinates: Coordinates) -> _Owners | None:
     """Owners of both sides on the result's axes; None when the result has to be dense."""
     if left.owners is None or right.owners is None:
         return None
@@ -164,13 +160,7 @@ def _contracted_owners(
     return (of_left, of_right) if (len(of_left) + len(of_right)) * coordinates.each < coordinates.count else None
 
 
-def _cross(
-    u: Any,
-    v: Any,
-    contraction: Contraction,
-    owners: tuple[tuple[Owner, ...], tuple[Owner, ...]] | None,
-    coordinates: Coordinates,
-) -> Any:
+def _cross(u: Any, v: Any, contraction: Contraction, owners: _Owners | None, coordinates: Coordinates) -> Any:
     """sum_k u_k . v_k, of stacks that went through ``leading``; None where no electron owns elements of both."""
     axis, each, total = len(contraction.batch[0]), coordinates.each, None
     if owners is None:  # all rows of both, so that no operand has to be cut out of its copy; then those of directions
@@ -223,28 +213,24 @@ def _repeated_axes(state: State, value: Value, free: Sequence[int]) -> tuple[int
     if not path:
         return ()
     shape, whole = state.one.shape(source), state.one.shape(value)
-    places: Owner | None = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    places = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
     for node in reversed(path):
-        assert places is not None
-        places = moved_owner(node, {node.operands[0]: places}, state.environment, state.one)
-    assert places is not None
+        moved = moved_owner(node, {node.operands[0]: places}, state.environment, state.one)
+        assert moved is not None  # none of these has indices
+        places = moved
     return tuple(axis for axis in free if whole[axis] > 1 and places.shape[axis] == 1)
 
 
 def _before_broadcast(jet: Jet, axes: Sequence[int]) -> Jet:
-    """The jet with extent 1 on ``axes``, along which it was repeated."""
+    """The jet with extent 1 on ``axes``, along which it was repeated, if there are any."""
+    if not axes:
+        return jet
 
     def first(part: Any) -> Any:
-        for axis in axes:
-            part = lax.slice_in_dim(part, 0, 1, axis=axis)
-        return part
+        return functools.reduce(lambda array, axis: lax.slice_in_dim(array, 0, 1, axis=axis), axes, part)
 
-    def first_of(owner: Owner) -> Owner:
-        for axis in axes:
-            owner = owner.take([0], axis)
-        return owner
-
-    return jet.map_parts(first, None if jet.owners is None else tuple(map(first_of, jet.owners)))
+    at = tuple(slice(1) if axis in axes else slice(None) for axis in range(len(jet.shape)))
+    return jet.map_parts(first, None if jet.owners is None else tuple(owner[at] for owner in jet.owners))
 
 
 def _split(state: State, source: Value, fixed: Any, contraction: Contraction, side: int) -> Jet | None:
@@ -276,10 +262,8 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
             constant = contraction.with_fixed(arrays, weight, side)
             continue
         axes = kind[1]
-        find = _materialised if len(members) == 1 else jet_of
-        jets = [
-            _before_broadcast(jet_of(state, value), axes) if axes else find(state, value) for value, _, _ in members
-        ]
+        find = _materialised if len(members) == 1 and not axes else jet_of
+        jets = [_before_broadcast(find(state, value), axes) for value, _, _ in members]
         jet = _with_fixed(state, _side_by_side(jets, axis), weight, contraction, side)
         if axes or not jet.dense:
             repeated.append(jet)
@@ -320,9 +304,9 @@ def _side_by_side(jets: Sequence[Jet], axis: int) -> Jet:
 
 def _sum(state: State, left: Jet, right: Jet) -> Jet:
     shape = np.broadcast_shapes(left.shape, right.shape)
-    jets = [_widened(left, shape), _widened(right, shape)]
-    value = jets[0].value + jets[1].value
-    return combine(value, jets, [_as_it_is, _as_it_is], state.coordinates, linear=True)
+    left, right = _widened(left, shape), _widened(right, shape)
+    terms = [(left, _as_it_is), (right, _as_it_is)]
+    return combine(left.value + right.value, terms, state.coordinates, linear=True)
 
 
 def _widened(jet: Jet, shape: tuple[int, ...]) -> Jet:

@@ -54,7 +54,8 @@ def divide(state: State, node: Node) -> list[Jet | None]:
 
 def _linear(state: State, node: Node, scales: Callable[[State, Node], Sequence[Scale]]) -> list[Jet | None]:
     jets, value = jets_of(state, node), state.run(node)
-    return [combine(value, jets, scales(state, node), state.coordinates, linear=True)]
+    terms = list(zip(jets, scales(state, node), strict=True))
+    return [combine(value, terms, state.coordinates, linear=True)]
 
 
 def _of_extreme(state: State, node: Node) -> Sequence[Scale]:
@@ -90,8 +91,11 @@ def product(state: State, value: Any, left: Jet, right: Jet) -> Jet:
     cross = row_products(left, right, coordinates)
     extra = None if cross is None else cross + cross
     if not (left.dense or right.dense):
-        scales = [lambda part: part * right.value, lambda part: part * left.value]
-        return combine(value, [left, right], scales, coordinates, extra)
+        terms: list[tuple[Jet, Scale]] = [
+            (left, lambda part: part * right.value),
+            (right, lambda part: part * left.value),
+        ]
+        return combine(value, terms, coordinates, extra)
     # One expression for all rows, which XLA keeps in one kernel, the front aside: u V + U v in every row but the first,
     # which is u v; the cross terms belong to the Laplacian in row 1.
     left, right = densify(left, coordinates), densify(right, coordinates)
@@ -111,8 +115,8 @@ def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
         moved = u * inverse - v * (value * inverse)
         extra = -(sum_rows(moved[2:] * (v + v)[2:]) * inverse)
         return Jet.of_stack(_front(state)(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
-    scales = [lambda part: part * inverse, lambda part: -(part * ratio)]
-    found = combine(value, [top, bottom], scales, coordinates)
+    terms: list[tuple[Jet, Scale]] = [(top, lambda part: part * inverse), (bottom, lambda part: -(part * ratio))]
+    found = combine(value, terms, coordinates)
     cross = row_products(found, bottom, coordinates)
     if cross is None:
         return found
