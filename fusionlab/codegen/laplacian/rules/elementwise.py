@@ -80,6 +80,10 @@ def _either(first: Any) -> Sequence[Scale]:
     ]
 
 
+def _times(factor: Any) -> Scale:
+    return lambda part: part * factor
+
+
 def _front(state: State) -> Callable[..., Any]:
     """``front(stack, *rows)``: how value and Laplacian come in front of a stack."""
     return with_first if state.options.for_cpu else select_first
@@ -91,11 +95,7 @@ def product(state: State, value: Any, left: Jet, right: Jet) -> Jet:
     cross = row_products(left, right, coordinates)
     extra = None if cross is None else cross + cross
     if not (left.dense or right.dense):
-        terms: list[tuple[Jet, Scale]] = [
-            (left, lambda part: part * right.value),
-            (right, lambda part: part * left.value),
-        ]
-        return combine(value, terms, coordinates, extra)
+        return combine(value, [(left, _times(right.value)), (right, _times(left.value))], coordinates, extra)
     # One expression for all rows, which XLA keeps in one kernel, the front aside: u V + U v in every row but the first,
     # which is u v; the cross terms belong to the Laplacian in row 1.
     left, right = densify(left, coordinates), densify(right, coordinates)
@@ -115,8 +115,7 @@ def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
         moved = u * inverse - v * (value * inverse)
         extra = -(sum_rows(moved[2:] * (v + v)[2:]) * inverse)
         return Jet.of_stack(_front(state)(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
-    terms: list[tuple[Jet, Scale]] = [(top, lambda part: part * inverse), (bottom, lambda part: -(part * ratio))]
-    found = combine(value, terms, coordinates)
+    found = combine(value, [(top, _times(inverse)), (bottom, lambda part: -(part * ratio))], coordinates)
     cross = row_products(found, bottom, coordinates)
     if cross is None:
         return found
