@@ -144,7 +144,7 @@ def _dense(jet: Jet, value: Any, slope: Any, source: list[Any], low_memory: bool
 
 
 def _affine(state: State, chain: Sequence[Node], root: Value) -> bool:
-    """Whether the chain has no second derivative."""
+    """True if the chain has no second derivative."""
     varying = {root}
     for node in chain:
         if state.op(node) not in _AFFINE | _PIECEWISE_LINEAR | _LINEAR_IN_ONE:

@@ -95,7 +95,7 @@ def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> se
 
 
 def _is_whole(state: State, found: Composite, varying: Collection[Value]) -> bool:
-    """Whether a recognised function depends on the coordinates by its arguments alone, and not on the way from them."""
+    """True if the coordinates reach the result of ``found`` by its arguments alone, and not on the way from them."""
     within = {value for step in found.steps for values in (step.operands, step.results) for value in values}
     inner = within.difference(found.arguments)
     return not inner.intersection((state.x, *state.stop_gradient)) and any(v in varying for v in found.arguments)

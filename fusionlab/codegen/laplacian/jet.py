@@ -25,12 +25,12 @@ from jax import lax
 from fusionlab.codegen.laplacian.owners import NO_ELECTRON, Owner, meeting, minimal, same_owner, where
 
 Scale = Callable[[Any], Any]
-"""How one jet's Laplacian and Jacobian enter a linear combination; must broadcast over a leading axis."""
+"""Maps the Laplacian and the rows of a jet where they enter a linear combination; broadcasts over a leading axis."""
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What is differentiated by: ``electrons`` N times ``each`` c coordinates."""
+    """The coordinates that jets are derivatives by: ``each`` c of each of ``electrons`` N."""
 
     electrons: int
     each: int
@@ -57,7 +57,7 @@ class Jet:
 
     @property
     def dense(self) -> bool:
-        """Whether there is a row for every coordinate."""
+        """True if there is a row for every coordinate."""
         return self.owners is None
 
     @property

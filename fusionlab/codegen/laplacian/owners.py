@@ -37,7 +37,7 @@ def minimal(owner: Owner) -> Owner:
 
 
 def same_owner(first: Owner, second: Owner) -> bool:
-    """Whether two blocks have the same owners, element by element."""
+    """True if two blocks have the same owners, element by element."""
     return first.shape == second.shape and bool((first == second).all())
 
 

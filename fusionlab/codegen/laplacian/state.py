@@ -1,4 +1,4 @@
-"""What a forward Laplacian starts from, and what its rules have found out so far."""
+"""The state of a forward Laplacian: what it starts from, and the arrays and jets that its rules have made."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class State:
     composites: dict[Node, Composite] = field(default_factory=dict)
 
     def depends_on_x(self, value: Value) -> bool:
-        """Whether ``value`` has derivatives."""
+        """True if ``value`` has derivatives."""
         return value in self.jets or value in self.deferred
 
     def op(self, node: Node) -> str:
@@ -72,7 +72,7 @@ class State:
         return node.name if found is None else found.op
 
     def arguments(self, node: Node) -> Sequence[Value]:
-        """What ``node`` is differentiated by."""
+        """The values that ``node`` is differentiated by."""
         found = self.composites.get(node)
         return read(node) if found is None else found.arguments
 

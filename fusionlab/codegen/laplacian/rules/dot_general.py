@@ -25,7 +25,7 @@ _REPEATS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transp
 
 _Owners = tuple[tuple[Owner, ...], tuple[Owner, ...]]
 _Kind = tuple[Any, tuple[int, ...]] | None
-"""What parts of a concatenation share that are contracted together: owners (None: dense), and axes along which they
+"""Shared by parts of a concatenation that are contracted together: owners (None: dense), and axes along which they
 repeat; None for parts that do not depend on the coordinates."""
 _Part = tuple[Value, Any, int]
 """A part of a concatenation, what it is contracted with, and how wide it is."""

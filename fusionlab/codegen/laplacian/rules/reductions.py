@@ -44,7 +44,7 @@ def reduce(state: State, node: Node) -> list[Jet | None]:
 
 
 def shares(array: Any, axes: tuple[int, ...], largest: bool) -> Any:
-    """How much of the maximum (or minimum) of ``array`` over ``axes`` each element is, [*shape]: they add up to 1.
+    """The share that each element has in the maximum (or minimum) of ``array`` over ``axes``; they add up to 1.
 
     JAX's rule compares with the result, which XLA may compute again with another rounding: then no element is the
     largest, and the share is 0/0. A barrier keeps what is compared here from being computed twice.
