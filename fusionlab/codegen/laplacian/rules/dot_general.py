@@ -71,26 +71,26 @@ class Contraction:
 
     def of_rows(self, left: Any, right: Any, rows_in: tuple[bool, bool]) -> Any:
         """[R, *result], contracting operands that went through ``leading``; those of ``rows_in`` have a row axis."""
-        count = len(self.batch[0])
-        batch = tuple(range(count))
-        numbers = []
-        for side, array in enumerate((left, right)):
-            summed = tuple(range(array.ndim - len(self.summed[side]), array.ndim))
-            numbers.append((summed, (*batch, count) if all(rows_in) else batch))
-        if not rows_in[0]:  # rows first, so that the large operand needs no transposition
-            result = self.apply(right, left, ((numbers[1][0], numbers[0][0]), (numbers[1][1], numbers[0][1])))
-            others, mine = len(self.free(1)), len(self.free(0))
-            axes = [*batch, *(count + 1 + others + i for i in range(mine)), *(count + 1 + i for i in range(others))]
-            return jnp.transpose(result, [count, *axes])
-        result = self.apply(left, right, ((numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1])))
-        return jnp.moveaxis(result, count, 0)
+        count, (u, v) = len(self.batch[0]), self._trailing(left, right)
+        batch = tuple(range(count + all(rows_in)))
+        if rows_in[0]:
+            return jnp.moveaxis(self.apply(left, right, ((u, v), (batch, batch))), count, 0)
+        # Rows first, so that the large operand needs no transposition.
+        result = self.apply(right, left, ((v, u), (batch, batch)))
+        others, mine = len(self.free(1)), len(self.free(0))
+        axes = [*batch, *(count + 1 + others + i for i in range(mine)), *(count + 1 + i for i in range(others))]
+        return jnp.transpose(result, [count, *axes])
 
     def of_joined_rows(self, left: Any, right: Any) -> Any:
         """The sum over rows of the contractions row by row, as one contraction over rows too."""
-        count = len(self.batch[0])
+        count, (u, v) = len(self.batch[0]), self._trailing(left, right)
         batch = tuple(range(count))
-        summed = [(count, *range(p.ndim - len(self.summed[s]), p.ndim)) for s, p in enumerate((left, right))]
-        return self.apply(left, right, ((summed[0], summed[1]), (batch, batch)))
+        return self.apply(left, right, (((count, *u), (count, *v)), (batch, batch)))
+
+    def _trailing(self, *operands: Any) -> tuple[tuple[int, ...], ...]:
+        """The axes that are summed over, of operands that went through ``leading``."""
+        pairs = zip(operands, self.summed, strict=True)
+        return tuple(tuple(range(array.ndim - len(summed), array.ndim)) for array, summed in pairs)
 
 
 def dot_general(state: State, node: Node) -> list[Jet | None]:
