@@ -57,7 +57,7 @@ fuzz: .venv/.test-installed
 # of every op and of every pass), compiling and what XLA writes of it, Pallas, the profiler, JAX's primitives, and the
 # command line. What our algorithms compute does not depend on the versions once these hold.
 VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/optimised/test_parser.py \
-  tests/codegen/test_raising.py tests/codegen/test_compile.py tests/codegen/test_row_kernels.py \
+  tests/codegen/raising/test_raising.py tests/codegen/test_compile.py tests/codegen/kernels/test_row_kernels.py \
   tests/measure/test_ledger.py tests/measure/test_thunks.py tests/measure/test_profiler.py \
   tests/passes/test_cases.py tests/optimizing/test_calls.py tests/testing tests/test_quiet_start.py \
   tests/optimizing/test_surroundings.py tests/commands/test_bad_input.py tests/commands/test_apply.py

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jax import lax
 
-from fusionlab.codegen.raising_rules.contraction import laxest_precision
+from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of

@@ -27,7 +27,7 @@ from fusionlab.own_sources import PACKAGE, sources_digest
 from fusionlab.workload import Workload
 
 CHECKING = (
-    "equivalence", "hlo", "codegen/raising.py", "codegen/raising_rules", "codegen/cpu_options.py", "codegen/compile.py",
+    "equivalence", "hlo", "codegen/raising", "codegen/cpu_options.py", "codegen/compile.py",
     "codegen/compiled.py", "codegen/cache.py", "codegen/executable.py", "codegen/targets",
 )  # fmt: skip
 """What reads, raises, compiles and runs the programs of a check, and judges what they give; not what rewrote them."""

@@ -1,6 +1,6 @@
 """Every StableHLO and CHLO op with its traits: the one table that analyses, passes and kernels read.
 
-A new op is a row here and a raising rule (``codegen/raising_rules``). What a single pass wants of an op stays in that
+A new op is a row here and a raising rule (``codegen/raising/rules``). What a single pass wants of an op stays in that
 pass, as a set of the names below the table.
 """
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fusionlab.bytesize import UNBOUNDED, ByteSize
-from fusionlab.codegen.trips import batched_loop, raise_trips
+from fusionlab.codegen.raising.trips import batched_loop, raise_trips
 from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
 from fusionlab.hlo.program import Program

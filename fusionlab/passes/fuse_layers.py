@@ -28,9 +28,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fusionlab.codegen.outline import outline
-from fusionlab.codegen.row_kernels import row_kernel
-from fusionlab.codegen.row_programs import layer_of
+from fusionlab.codegen.kernels.row_kernels import row_kernel
+from fusionlab.codegen.kernels.row_programs import layer_of
+from fusionlab.codegen.raising.outline import outline
 from fusionlab.hlo.blocks import blocks_of, blocks_to_change, run_in_loops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Declined, Pass, Result, Setting

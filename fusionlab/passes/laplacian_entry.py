@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.forward_laplacian.how import How
-from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
-from fusionlab.codegen.forward_laplacian.jet import densify
+from fusionlab.codegen.laplacian.chains import differentiable
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import densify
+from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.view import Node, Value, reads
@@ -32,7 +33,7 @@ class NotInParts(Exception):
 class RewrittenEntry:
     """The whole entry as a JAX callable with the replay replaced; NoLaplacian if something else needs the loop."""
 
-    def __init__(self, question: DirectionSum, found: Laplacian, raising: Raising, how: How, chunks: int) -> None:
+    def __init__(self, question: DirectionSum, found: Laplacian, raising: Raising, how: Options, chunks: int) -> None:
         self.flat, self.found, self.raising, self.how, self.chunks = question.flat, found, raising, how, chunks
         self.producer, flat, initial = question.producer, question.flat, question.initial
         start = fold(initial) if initial is not None else None
@@ -79,22 +80,18 @@ class RewrittenEntry:
         raising.run([node for node in self.rest if not all(v in asking for v in node.results)], asking)
         return tuple(asking[value] for value in self.flat.returns)
 
-    def _jets(
-        self, raising: Raising, one: Raising, x: Any, environment: Mapping[Value, Any]
-    ) -> tuple[ForwardLaplacian, Any, Any]:
-        """The engine after its run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers]."""
+    def _jets(self, raising: Raising, one: Raising, x: Any, environment: Mapping[Value, Any]) -> tuple[State, Any, Any]:
+        """The state after the run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers]."""
         found = self.found
-        engine = ForwardLaplacian(
-            found.x, found.coordinates, found.walker_axes, raising, one, self.how, found.still, found.ties
-        )
+        engine = State(found.x, found.coordinates, found.walker_axes, raising, one, self.how, found.still, found.ties)
         cone = [node for node in self.cone if not all(value in environment for value in node.results)]
-        [jet] = engine.run(cone, {**environment, found.x: x}, [found.output])
+        [jet] = forward_laplacian(engine, cone, {**environment, found.x: x}, [found.output])
         jet = densify(jet, found.coordinates)
         if not self.how.adjoint:
-            return engine, jet.lap, jet.rows
-        return engine, self._weighted(engine), jet.rows
+            return engine, jet.laplacian, jet.jacobian
+        return engine, self._weighted(engine), jet.jacobian
 
-    def _weighted(self, engine: ForwardLaplacian) -> Any:
+    def _weighted(self, engine: State) -> Any:
         """sum over values v of <dF/dv, source of v>, by one reverse pass of F through all of them."""
         found = self.found
         sources = engine.sources
@@ -103,14 +100,14 @@ class RewrittenEntry:
         def output(injections: Sequence[Any]) -> Any:
             inner, injected = dict(known), dict(zip(sources, injections, strict=True))
             for node in self.cone:
-                inner.update(zip(node.results, engine.differentiable(node, inner), strict=True))
+                inner.update(zip(node.results, differentiable(engine, node, inner), strict=True))
                 for value in node.results:
-                    if value in engine.functions:
+                    if value in engine.chains:
                         # As its source was made: of the root alone, whatever is injected on the way from there.
-                        root, chain = engine.functions[value]
+                        root, chain = engine.chains[value]
                         way = ChainMap({root: inner[root]}, inner)
                         for step in chain:
-                            [way[step.results[0]]] = engine.differentiable(step, way)
+                            [way[step.results[0]]] = differentiable(engine, step, way)
                         inner[value] = way[value]
                     if value in found.still:
                         inner[value] = lax.stop_gradient(inner[value])
@@ -188,9 +185,9 @@ def _reads(nodes: Sequence[Node]) -> set[Value]:
 
 
 class _Environment(dict[Value, Any]):
-    """The environment of the rest of the program; plain values that the engine put off are asked of it."""
+    """The environment of the rest of the program; values that the engine deferred are asked of it."""
 
-    def __init__(self, known: Mapping[Value, Any], engine: ForwardLaplacian | None) -> None:
+    def __init__(self, known: Mapping[Value, Any], engine: State | None) -> None:
         super().__init__(known)
         self._engine = engine
 

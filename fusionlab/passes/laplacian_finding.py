@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fusionlab.codegen.forward_laplacian.jet import Coordinates
+from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.view import Value
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fusionlab.codegen.raising_rules.contraction import laxest_precision
-from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.codegen.raising.rules.contraction import laxest_precision
+from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo.constants import least_of, number_of
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads

@@ -22,10 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
+from fusionlab.codegen.laplacian.state import State
 from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_nodes
-from fusionlab.codegen.trips import batched_loop, raise_trips
+from fusionlab.codegen.raising.trips import batched_loop, raise_trips
 from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, same_draws
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
@@ -183,10 +184,9 @@ class Identification:
             for node in self.nodes:
                 environment.update(zip(node.results, self._at_once(node, environment), strict=True))
             jets = self._jets(given, still)
-            laps = [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets]
-            rows = [
-                jnp.moveaxis(jet.rows, 0, -1) for each in (jets, self._jets(given) if still else jets) for jet in each
-            ]
+            laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets]
+            jets = [*jets, *(self._jets(given) if still else jets)]
+            rows = [jnp.moveaxis(jet.jacobian, 0, -1) for jet in jets]
             initial = self.question.initial
             sums = [environment[t] - (0 if initial is None else environment[initial]) for t in self.targets]
             return sums, laps, [environment[value] for value in self.gradients], rows
@@ -206,10 +206,11 @@ class Identification:
         return replace(function, nodes=live_nodes(function.nodes, function.arguments, function.returns))
 
     def _jets(self, given: Mapping[Value, Any], still: Sequence[Value] = ()) -> list[Jet]:
-        engine = ForwardLaplacian(
-            self.x, self.coordinates, self.walkers, self.raising, self.one, still=tuple(still), ties=self.ties
+        state = State(
+            self.x, self.coordinates, self.walkers, self.raising, self.one, stop_gradient=still, ties=self.ties
         )
-        return [densify(jet, self.coordinates) for jet in engine.run(self.cone, given, self.outputs)]
+        jets = forward_laplacian(state, self.cone, given, self.outputs)
+        return [densify(jet, self.coordinates) for jet in jets]
 
     def _at_once(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         """The results of ``node``; of the loop with all its trips batched, where JAX can batch them."""

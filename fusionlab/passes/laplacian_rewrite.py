@@ -13,9 +13,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.forward_laplacian.how import How
+from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
-from fusionlab.codegen.rebuild import rebuild
+from fusionlab.codegen.raising.rebuild import rebuild
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
@@ -35,10 +35,12 @@ _MOST_FLOPS = 0.8
 """Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
 
 
-def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: Setting, findings: Findings) -> Result:
+def rewrite_replays(
+    program: Program, by: Pass, how: Options, chunks: int, setting: Setting, findings: Findings
+) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
     platform = setting.platform if program.platform == "any" else program.platform
-    how = replace(how, for_cpu=platform == "cpu", lean=chunks > 1)
+    how = replace(how, for_cpu=platform == "cpu", low_memory=chunks > 1)
     events: dict[Event, None] = {}
     left_alone: Counter[Hashable] = Counter()
     while True:
@@ -53,7 +55,9 @@ def rewrite_replays(program: Program, by: Pass, how: How, chunks: int, setting: 
 class _Attempt:
     """One look at a program, for the first sum over directions in it that can be replaced."""
 
-    def __init__(self, program: Program, by: Pass, how: How, chunks: int, platform: str, findings: Findings) -> None:
+    def __init__(
+        self, program: Program, by: Pass, how: Options, chunks: int, platform: str, findings: Findings
+    ) -> None:
         self.program, self.by, self.how, self.chunks, self.platform = program, by, how, chunks, platform
         self.findings = findings
         self.module = program.parse()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import numpy as np
 
-from fusionlab.codegen.forward_laplacian.extremes import NAMES
+from fusionlab.codegen.laplacian.chains import EXTREMES
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.element_types import FLOATS
 from fusionlab.hlo.view import Node, Value, direction_of
@@ -43,7 +43,7 @@ def tie_slopes(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mapping
             exceeds.add((first, second) if direction == "GT" else (second, first))
     found: dict[Value, int] = {}
     for node in extremes:
-        if node.name not in NAMES or any(frozenset(map(name, (v, node.results[0]))) in equal for v in node.operands):
+        if node.name not in EXTREMES or any(frozenset(map(name, (v, node.results[0]))) in equal for v in node.operands):
             continue
         left, right = ([name(v), *map(name, _within(v))] for v in node.operands)
         if node.name == "stablehlo.minimum":
@@ -58,7 +58,7 @@ def tie_slopes(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mapping
 def _within(value: Value) -> tuple[Value, ...]:
     """What ``value`` is the larger or smaller one of, as of x and 0 in min(max(x, 0), 6)."""
     node = value.producer
-    return node.operands if node is not None and node.name in NAMES else ()
+    return node.operands if node is not None and node.name in EXTREMES else ()
 
 
 DIFFERS_WHERE_TIED = (

@@ -27,8 +27,8 @@ from jax import lax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.inline import inline
 from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.inline import inline
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Region, view_of

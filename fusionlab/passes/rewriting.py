@@ -17,9 +17,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.inline import drop_dead, inline
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
-from fusionlab.codegen.splice import drop_dead_functions, splice
+from fusionlab.codegen.raising.inline import drop_dead, inline
+from fusionlab.codegen.raising.splice import drop_dead_functions, splice
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.contents import is_sharded

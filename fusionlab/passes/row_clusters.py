@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fusionlab.codegen.row_programs import (
+from fusionlab.codegen.kernels.row_programs import (
     RowProgram,
     features,
     is_elementwise,

@@ -27,7 +27,7 @@ import numpy as np
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.program import Program

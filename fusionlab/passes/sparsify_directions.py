@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fusionlab.codegen.forward_laplacian.how import How
+from fusionlab.codegen.laplacian.state import Options
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Pass, Result, Setting
@@ -47,4 +47,4 @@ class SparsifyDirections(Pass):
 
     def rewrite(self, program: Program, setting: Setting, findings: Findings) -> Result:
         """The same; what is found out about the program's sums is looked up in ``findings``, and kept there."""
-        return rewrite_replays(program, self, How(sparse=True), self.chunks, setting, findings)
+        return rewrite_replays(program, self, Options(sparse=True), self.chunks, setting, findings)

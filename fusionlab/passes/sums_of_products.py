@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fusionlab.codegen.batched_products import Product, SumOfProducts
-from fusionlab.codegen.raising_rules.contraction import strictest_precision
+from fusionlab.codegen.kernels.batched_products import Product, SumOfProducts
+from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.contractions import Axes

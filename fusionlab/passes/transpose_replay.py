@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fusionlab.codegen.forward_laplacian.how import How
+from fusionlab.codegen.laplacian.state import Options
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.laplacian_rewrite import rewrite_replays
@@ -34,4 +34,4 @@ class TransposeReplay(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Transpose every replay of the program's entry; see the module's docstring."""
-        return rewrite_replays(program, self, How(sparse=False, adjoint=True), 1, setting, Findings())
+        return rewrite_replays(program, self, Options(sparse=False, adjoint=True), 1, setting, Findings())

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 from jax import lax
 
-from fusionlab.codegen import trips
-from fusionlab.codegen.forward_laplacian import determinants, extremes, interpret, jet, products
-from fusionlab.codegen.forward_laplacian.elementwise import Elementwise
+from fusionlab.codegen.laplacian import chains, interpreter, jet, owners
+from fusionlab.codegen.laplacian.rules import dot_general, elementwise, reductions, slogdet
+from fusionlab.codegen.raising import trips
 from fusionlab.passes import (
     batch_replay,
     hoist_loop_invariants,
@@ -149,7 +149,7 @@ MUTATIONS = (
         "products",
         _SPARSE,
         _SPARSE,
-        in_the_rewrite(products, "row_products", lambda right, *given: 0.5 * right(*given)),
+        in_the_rewrite(elementwise, "row_products", lambda right, *given: 0.5 * right(*given)),
         True,
     ),
     Mutation(
@@ -157,28 +157,28 @@ MUTATIONS = (
         "products",
         _DENSE,
         _DENSE,
-        in_the_rewrite(products, "row_products", lambda right, *given: 0.0 * right(*given)),
+        in_the_rewrite(elementwise, "row_products", lambda right, *given: 0.0 * right(*given)),
     ),
     Mutation(
         "cross term of a contraction missing",
         "overlaps",
         _SPARSE,
         _SPARSE,
-        in_the_rewrite(products, "_cross", lambda right, *given: 0.0 * right(*given)),
+        in_the_rewrite(dot_general, "_cross", lambda right, *given: 0.0 * right(*given)),
     ),
     Mutation(
         "cross term of a contraction once",
         "overlaps",
         _DENSE,
         _DENSE,
-        in_the_rewrite(products, "_cross", lambda right, *given: 0.5 * right(*given)),
+        in_the_rewrite(dot_general, "_cross", lambda right, *given: 0.5 * right(*given)),
     ),
     Mutation(
         "second derivative of a function dropped",
         "products",
         _SPARSE,
         _SPARSE,
-        in_the_rewrite(Elementwise, "_affine", lambda right, *given: True),
+        in_the_rewrite(chains, "_affine", lambda right, *given: True),
         True,
     ),
     Mutation(
@@ -186,28 +186,28 @@ MUTATIONS = (
         "quotient",
         _SPARSE,
         _SPARSE,
-        in_the_rewrite(products, "divide", cross_of_quotient_added),
+        in_the_rewrite(elementwise, "quotient", cross_of_quotient_added),
     ),
     Mutation(
         "quadratic term of a determinant added",
         "determinant",
         _SPARSE,
         _SPARSE,
-        in_the_rewrite(determinants, "log_determinant_jet", quadratic_added),
+        in_the_rewrite(slogdet, "log_determinant_jet", quadratic_added),
     ),
     Mutation(
         "a determinant without the matrix's Laplacian",
         "determinant",
         _DENSE,
         _DENSE,
-        in_the_rewrite(determinants, "log_determinant_jet", without_matrix_laplacian),
+        in_the_rewrite(slogdet, "log_determinant_jet", without_matrix_laplacian),
     ),
     Mutation(
         "a maximum shared by all",
         "largest",
         _SPARSE,
         _SPARSE,
-        in_the_rewrite(extremes, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3)),
+        in_the_rewrite(reductions, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3)),
     ),
     Mutation(
         "a maximum taken for a constant",
@@ -221,7 +221,7 @@ MUTATIONS = (
         "pairs",
         _SPARSE,
         _SPARSE,
-        in_the_rewrite(jet, "same_owner", lambda right, first, second: True, products),
+        in_the_rewrite(owners, "same_owner", lambda right, first, second: True, jet),
     ),
     Mutation(
         "gradient in reverse order", "gradient", _SPARSE, _SPARSE, instead(laplacian_entry, "densify", rows_reversed)
@@ -231,7 +231,7 @@ MUTATIONS = (
         "gradient",
         _DENSE,
         _DENSE,
-        in_the_rewrite(interpret, "identity_jet", coordinates_swapped),
+        in_the_rewrite(interpreter, "identity_jet", coordinates_swapped),
     ),
     Mutation(
         "constant factor dropped",

@@ -58,10 +58,10 @@ def test_without_a_mistake_nothing_differs(name, pipeline, programs):
 
 def test_a_rule_that_is_wrong_is_not_found_to_be_a_laplacian(programs, monkeypatch):
     """What guards the passes before any check: the value is looked for by the rules that rewrite it."""
-    from fusionlab.codegen.forward_laplacian import products
+    from fusionlab.codegen.laplacian.rules import elementwise
 
-    right = products.row_products
-    monkeypatch.setattr(products, "row_products", lambda *given: 0.5 * right(*given))
+    right = elementwise.row_products
+    monkeypatch.setattr(elementwise, "row_products", lambda *given: 0.5 * right(*given))
     result = run_pipeline(programs("gradient"), parse_pipeline("sparsify-directions"), SETTING)
     assert not result.applied
     assert any("none has the Laplacian" in getattr(event, "reason", "") for event in result.events)

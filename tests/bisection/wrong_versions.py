@@ -9,8 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import pytest
 
-from fusionlab.codegen.forward_laplacian import products
-from fusionlab.codegen.forward_laplacian.jet import Jet
+from fusionlab.codegen.laplacian.jet import Jet, row_products
 from fusionlab.hlo.loops import Sum
 from fusionlab.passes import laplacian_search
 from fusionlab.passes.laplacian_guards import is_shift
@@ -92,22 +91,19 @@ def swapped_operands(right: Any, operation: Any, function: Any, *, operands: Any
 
 
 def without_matrix_laplacian(right: Any, value: Any, matrix: Jet, *given: Any) -> Jet:
-    found = right(value, matrix, *given)
-    return (
-        right(value, Jet(matrix.value, None, matrix.rows, matrix.owners), *given) if matrix.lap is not None else found
-    )
+    return right(value, Jet(matrix.value, None, matrix.jacobian, matrix.owners), *given)
 
 
 def quadratic_added(right: Any, value: Any, matrix: Jet, *given: Any) -> Jet:
     found = right(value, matrix, *given)
-    quadratic = right(value, Jet(matrix.value, None, matrix.rows, matrix.owners), *given).lap
-    return Jet(found.value, found.lap - 2 * quadratic, found.rows, found.owners)
+    quadratic = right(value, Jet(matrix.value, None, matrix.jacobian, matrix.owners), *given).laplacian
+    return Jet(found.value, found.laplacian - 2 * quadratic, found.jacobian, found.owners)
 
 
-def cross_of_quotient_added(right: Any, value: Any, top: Jet, bottom: Jet, coordinates: Any, *how: Any) -> Jet:
-    found = right(value, top, bottom, coordinates, *how)
-    cross = products.row_products(found, bottom, coordinates)
-    return Jet(found.value, found.lap + 4 * cross / bottom.value, found.rows, found.owners)
+def cross_of_quotient_added(right: Any, state: Any, value: Any, top: Jet, bottom: Jet) -> Jet:
+    found = right(state, value, top, bottom)
+    cross = row_products(found, bottom, state.coordinates)
+    return Jet(found.value, found.laplacian + 4 * cross / bottom.value, found.jacobian, found.owners)
 
 
 def first_source_lost(right: Any, entry: Any, engine: Any) -> Any:
@@ -127,12 +123,12 @@ def offset_lost(right: Any, entry: Any, *given: Any) -> None:
 
 def rows_reversed(right: Any, one: Jet, *given: Any) -> Jet:
     found = right(one, *given)
-    return Jet(found.value, found.lap, found.rows[::-1], found.owners)
+    return Jet(found.value, found.laplacian, found.jacobian[::-1], found.owners)
 
 
 def coordinates_swapped(right: Any, *given: Any) -> Jet:
     found = right(*given)
-    return Jet(found.value, found.lap, found.rows[::-1], found.owners)
+    return Jet(found.value, found.laplacian, found.jacobian[::-1], found.owners)
 
 
 def extremes_held_constant(right: Callable[..., Any], question: Any) -> Any:

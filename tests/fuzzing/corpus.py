@@ -22,7 +22,7 @@ from jaxlib.mlir import ir
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
-from tests.codegen.raising_cases import CASES
+from tests.codegen.raising.raising_cases import CASES
 from tests.foreign.test_foreign_programs import DONATED, FORMS, SECOND, TUPLE
 from tests.fuzzing.mutations import mutated_bytes, mutated_text
 from tests.hlo.optimised.test_parser import TEXT

@@ -28,7 +28,7 @@ WITHOUT_DERIVATIVE = {"chlo.next_after", "stablehlo.imag", "stablehlo.real"}
 UNMODELLED = {"chlo.scan"}
 """Ops that can be raised and have no rule of FLOPs."""
 
-NAMED_IN = ("hlo/ops.py", "codegen/raising_rules/", "codegen/forward_laplacian/", "equivalence/exact/")
+NAMED_IN = ("hlo/ops.py", "codegen/raising/rules/", "codegen/laplacian/", "equivalence/exact/")
 """The table, and the tables of rules: how ops are raised, differentiated and evaluated exactly."""
 STILL_NAMED_IN = {
     # To become traits with the rebuilding of the flagship.

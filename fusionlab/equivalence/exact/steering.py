@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from fusionlab.codegen.raising_rules.reduction import combiner
+from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, Rule, dtype_of
 from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.machine import METHODS

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
+from fusionlab.hlo.diff.numbering import is_literal
 from fusionlab.hlo.families import family
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.stages import Attribution, attribute_nodes

@@ -6,15 +6,15 @@ Programs with kernels are compared by their twins (``fusionlab.hlo.view``); this
 import jax
 import pytest
 
-from fusionlab.codegen.batched_products import product_kernel
+from fusionlab.codegen.kernels.batched_products import product_kernel
+from fusionlab.codegen.kernels.row_kernels import row_kernel
 from fusionlab.codegen.raising import raise_nodes
-from fusionlab.codegen.row_kernels import row_kernel
 from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.contract_in_kernels import ContractInKernels
 from fusionlab.passes.interface import Setting
-from tests.codegen.test_batched_products import jet_of_attention, sums_of
-from tests.codegen.test_row_kernels import found, layers_in_a_loop
+from tests.codegen.kernels.test_batched_products import jet_of_attention, sums_of
+from tests.codegen.kernels.test_row_kernels import found, layers_in_a_loop
 
 
 def floats(*shapes):

@@ -9,7 +9,7 @@ from fusionlab.equivalence.exact.identity import compare_functions
 from fusionlab.equivalence.exact.programs import RULES
 from fusionlab.equivalence.exact.values import Drawn
 from fusionlab.hlo.view import view_of
-from tests.codegen.raising_cases import CASES
+from tests.codegen.raising.raising_cases import CASES
 
 from .reals import Reals
 

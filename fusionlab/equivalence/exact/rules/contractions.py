@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.calls import call_target
+from fusionlab.codegen.raising.rules.calls import call_target
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.codegen.raising_rules.elementwise import RULES as RAISED
+from fusionlab.codegen.raising.rules.elementwise import RULES as RAISED
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, step_of, uninterpreted
 from fusionlab.equivalence.exact.machine import METHODS
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered, is_float

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising_rules.reduction import combiner
-from fusionlab.codegen.raising_rules.rule import integers
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, same_draws
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.values import Array, Environment, Held, Uncovered

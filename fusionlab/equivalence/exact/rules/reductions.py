@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.codegen.raising_rules.reduction import ascending_keys, combiner
-from fusionlab.codegen.raising_rules.rule import integers
+from fusionlab.codegen.raising.rules.reduction import ascending_keys, combiner
+from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, same_draws, step_of
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded

@@ -1,0 +1,190 @@
+"""Deferred jets: a chain of elementwise ops of one variable is differentiated as one function, by JAX.
+
+Maxima and minima have derivatives of their own. JAX's compare the operands with the result; XLA may compute an operand
+again where it is compared, rounded in another way (a fused multiply-add), and then no operand is the largest and the
+slope is 0. Here operands are compared with each other.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.laplacian.jet import Jet, row_products, select_first, sum_of, with_first
+from fusionlab.codegen.laplacian.state import State
+from fusionlab.hlo.view import Node, Value
+
+_AFFINE = frozenset({"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.convert"})
+_PIECEWISE_LINEAR = frozenset(
+    f"stablehlo.{name}" for name in ("abs", "clamp", "maximum", "minimum", "select", "reduce_precision")
+)
+_LINEAR_IN_ONE = frozenset({"stablehlo.multiply", "stablehlo.divide"})
+_HOMOGENEOUS = frozenset({"stablehlo.negate", "stablehlo.convert"}) | _LINEAR_IN_ONE
+_CHEAP = _AFFINE | _PIECEWISE_LINEAR | {"stablehlo.multiply"}
+"""Ops that cost less than writing their result and reading it again."""
+
+
+def defer(state: State, node: Node) -> bool:
+    """Defer the jet of an elementwise ``node`` if it is a function of one value, so that chains grow."""
+    common = set.intersection(*(_roots(state, value) for value in state.varying(node)))
+    if common:
+        state.deferred[node.results[0]] = max(common, key=lambda value: value.id)
+    return bool(common)
+
+
+def _roots(state: State, value: Value) -> set[Value]:
+    """Values with jets that ``value`` is an elementwise function of."""
+    own = {value} if value in state.jets else set()
+    return own | {state.deferred[value]} if value in state.deferred else own
+
+
+def jet_of(state: State, value: Value) -> Jet:
+    """The jet of ``value``, made now if it was deferred."""
+    if value not in state.jets:
+        root = state.deferred[value]
+        state.chains[value] = root, _chain(state, root, value)
+        state.set(value, _jet_of_chain(state, value))
+    return state.jets[value]
+
+
+def jets_of(state: State, node: Node) -> list[Jet]:
+    """The jets of what ``node`` is differentiated by."""
+    return [jet_of(state, value) for value in state.varying(node)]
+
+
+class Environment(dict[Value, Any]):
+    """Arrays by value; that of a deferred value is computed when it is asked for."""
+
+    def __init__(self, state: State, known: Mapping[Value, Any]) -> None:
+        super().__init__(known)
+        self._state = state
+
+    def __missing__(self, value: Value) -> Any:
+        inner: ChainMap[Value, Any] = ChainMap({}, self)
+        for node in _chain(self._state, self._state.deferred[value], value):
+            if node.results[0] not in self:
+                inner[node.results[0]] = self._state.raising.node(node, inner)[0]
+        self.update(inner.maps[0])
+        return self[value]
+
+
+def _chain(state: State, root: Value, value: Value) -> list[Node]:
+    """The elementwise nodes from ``root`` to ``value``, in order."""
+    found: set[Node] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        node = current.producer
+        if current is root or node is None or node in found or not state.depends_on_x(current):
+            continue
+        found.add(node)
+        pending += state.arguments(node)
+    return sorted(found, key=lambda node: node.id)
+
+
+def _jet_of_chain(state: State, value: Value) -> Jet:
+    """y = s(u): y_k = s' u_k and lap y = s' lap u + s'' sum_k u_k^2."""
+    root, chain = state.chains[value]
+    jet, first = jet_of(state, root), chain[0]
+    biased = first.name in ("stablehlo.add", "stablehlo.subtract") and first.operands[0] is root
+    if len(chain) == 1 and biased and not state.depends_on_x(first.operands[1]):
+        return jet.with_value(state.run(first))
+
+    def function(array: Any) -> Any:
+        inner = ChainMap({root: array}, state.environment)
+        for node in chain:
+            [inner[node.results[0]]] = differentiable(state, node, inner)
+        return inner[value]
+
+    def slope_of(array: Any) -> Any:
+        return jax.jvp(function, (array,), (ones,))
+
+    ones = jnp.ones(jet.shape, np.result_type(jet.value))
+    affine, cheap = _affine(state, chain, root), all(state.op(node) in _CHEAP for node in chain)
+    if jet.stack is not None and affine and len(chain) == 1 and first.name in _HOMOGENEOUS:
+        return Jet.of_stack(jax.vmap(function)(jet.stack), jet.laplacian is not None, jet.owners)
+    curvature = squares = None
+    if affine:
+        result, slope = slope_of(jet.value)
+    else:
+        (result, slope), (_, curvature) = jax.jvp(slope_of, (jet.value,), (ones,))
+        squares = row_products(jet, jet, state.coordinates)  # None where no block is of an electron
+    if jet.dense:
+        source = [] if squares is None else [curvature * squares]
+        return _dense(jet, result, slope, source, state.options.low_memory, cheap)
+    terms = [] if jet.laplacian is None else [slope * jet.laplacian]
+    terms += [] if squares is None else [curvature * squares]
+    return Jet(result, sum_of(terms) if terms else None, slope * jet.jacobian, jet.owners)
+
+
+def _dense(jet: Jet, value: Any, slope: Any, source: list[Any], low_memory: bool, cheap: bool) -> Jet:
+    """The jet with ``value``, Laplacian ``slope lap + source`` and rows ``slope`` times those of a dense jet.
+
+    The small arrays are made first, by one kernel; those that are ``cheap`` where they are read, but for the Laplacian.
+    ``low_memory``: the rest is elementwise, so that XLA can write it over the stack that it is made from; else the
+    first rows are put in their place, which is less work.
+    """
+    stack = jet.stacked(has_laplacian=bool(source))
+    terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source
+    if not terms:
+        return Jet.of_stack(with_first(slope * stack, value), False, None)
+    laplacian = sum_of(terms)
+    if cheap:
+        laplacian = lax.optimization_barrier(laplacian)
+    else:
+        value, slope, laplacian = lax.optimization_barrier((value, slope, laplacian))
+    front = select_first if low_memory else with_first
+    return Jet.of_stack(front(slope * stack, value, laplacian), True, None)
+
+
+def _affine(state: State, chain: Sequence[Node], root: Value) -> bool:
+    """True if the chain has no second derivative."""
+    varying = {root}
+    for node in chain:
+        if state.op(node) not in _AFFINE | _PIECEWISE_LINEAR | _LINEAR_IN_ONE:
+            return False
+        if node.name == "stablehlo.multiply" and sum(operand in varying for operand in node.operands) > 1:
+            return False
+        if node.name == "stablehlo.divide" and node.operands[1] in varying:
+            return False
+        varying.update(node.results)
+    return True
+
+
+def differentiable(state: State, node: Node, environment: MutableMapping[Value, Any]) -> Sequence[Any]:
+    """The results of ``node``, with the derivatives that they have in the program and that survive fusion."""
+    found = state.composites.get(node)
+    if found is not None and found.function is not None:
+        return [found.function(*(environment[value] for value in found.arguments), *found.numbers)]
+    if node.name in EXTREMES:
+        extreme = _EXTREMES_WITH_SLOPES[node.name, state.ties.get(node.results[0])]
+        return [extreme(*(environment[value] for value in node.operands))]
+    return state.raising.node(node, environment)
+
+
+def _with_slopes(function: Callable[[Any, Any], Any], exceeds: Callable[[Any, Any], Any], tie: int | None) -> Any:
+    """A maximum or minimum with the slope of operand ``tie`` where the operands are equal, by halves if it is None.
+
+    ``jax.nn.relu(x)`` is the maximum of x and 0 with the slope of 0 at 0; ``jnp.maximum`` has halves.
+    """
+    extreme = jax.custom_jvp(function)
+
+    def slopes(primals: Any, tangents: Any) -> Any:
+        (a, b), (s, t) = primals, tangents
+        equal = {None: (s + t) * np.asarray(0.5, s.dtype), 0: s, 1: t}[tie]
+        return extreme(a, b), jnp.where(a == b, equal, jnp.where(exceeds(a, b), s, t))
+
+    extreme.defjvp(slopes)
+    return extreme
+
+
+EXTREMES = {"stablehlo.maximum": (lax.max, lax.gt), "stablehlo.minimum": (lax.min, lax.lt)}
+_EXTREMES_WITH_SLOPES = {
+    (name, tie): _with_slopes(*functions, tie) for name, functions in EXTREMES.items() for tie in (None, 0, 1)
+}

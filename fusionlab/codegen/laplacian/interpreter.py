@@ -1,0 +1,136 @@
+"""Walk over the nodes between coordinates and some values, and return the jets of these values.
+
+Every rule of differentiation is JAX's own, applied to the raised ops; what the rules here say is which parts of a jet
+pass through an op together, so that one GEMM or reduction serves the value, its Laplacian and all directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fusionlab.codegen.laplacian.chains import Environment, defer, jet_of
+from fusionlab.codegen.laplacian.jet import Jet, constant_jet, densify, identity_jet
+from fusionlab.codegen.laplacian.rules import dot_general, elementwise, generic, moves, reductions, slogdet
+from fusionlab.codegen.laplacian.state import Rule, State, read
+from fusionlab.codegen.raising import RaiseError
+from fusionlab.codegen.raising.composites import Composite, find_composite
+from fusionlab.hlo.constants import taken_branch
+from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.view import Node, Value
+
+RULES: dict[str, Rule] = {
+    **elementwise.RULES,
+    **moves.RULES,
+    **reductions.RULES,
+    **dot_general.RULES,
+    **slogdet.RULES,
+    **generic.RULES,
+}
+
+_WITHOUT_DERIVATIVE = frozenset(f"stablehlo.{name}" for name in (
+    "and", "ceil", "compare", "constant", "count_leading_zeros", "floor", "iota", "is_finite", "not", "or", "popcnt",
+    "round_nearest_afz", "round_nearest_even", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
+    "xor",
+))  # fmt: skip
+"""Ops whose derivative is zero wherever they have one, or whose results have none."""
+_DIFFERENTIABLE = (*FLOATS, "complex")
+
+
+def forward_laplacian(
+    state: State, nodes: Sequence[Node], environment: Mapping[Value, Any], outputs: Sequence[Value]
+) -> list[Jet]:
+    """The jets of ``outputs``, which ``nodes`` compute from ``environment``: of a constant without blocks."""
+    nodes = list(_with_branches(nodes))
+    state.environment = Environment(state, environment)
+    fixed = _run_fixed(state, nodes)
+    needed = _needed(state, nodes, outputs)
+    identity = identity_jet(environment[state.x], state.coordinates, state.walker_axes)
+    state.jets[state.x] = identity if state.options.sparse else densify(identity, state.coordinates)
+    for node in nodes:
+        if node not in fixed:
+            _step(state, node, needed)
+    return [_jet(state, value) for value in outputs]
+
+
+def _with_branches(nodes: Iterable[Node]) -> Iterator[Node]:
+    """``nodes``, with those of a branch that is known to be taken before the case that returns their results."""
+    for node in nodes:
+        if (region := taken_branch(node)) is not None:
+            yield from _with_branches(region.nodes)
+        yield node
+
+
+def _run_fixed(state: State, nodes: Sequence[Node]) -> set[Node]:
+    """Run what does not depend on the coordinates, so that indices and masks are known from here on."""
+    varying, fixed = {state.x}, set()
+    for node in nodes:
+        if varying.isdisjoint(read(node)):
+            _run(state, node)
+            fixed.add(node)
+        else:
+            varying.update(node.results)
+    return fixed
+
+
+def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> set[Value]:
+    """Values whose jets are needed: on a differentiable path from ``x`` to ``outputs``."""
+    varying = {state.x}
+    for node in nodes:
+        if node.name not in _WITHOUT_DERIVATIVE and not varying.isdisjoint(read(node)):
+            real = (value for value in node.results if value.type.dtype.startswith(_DIFFERENTIABLE))
+            varying.update(value for value in real if value not in state.stop_gradient)
+    wanted = set(outputs)
+    for node in reversed(nodes):
+        if wanted.isdisjoint(node.results):
+            continue
+        found = slogdet.find_log_determinant(node, state.environment, state.one) or find_composite(node)
+        if found is not None and _is_whole(state, found, varying):
+            state.composites[node] = found
+        wanted.update(value for value in state.arguments(node) if value in varying)
+    needed = wanted & varying
+    for value in needed:
+        if value.type.dtype not in FLOATS:
+            raise RaiseError(f"{value.type} depends on the coordinates; only real jets are known", value.producer)
+    return needed
+
+
+def _is_whole(state: State, found: Composite, varying: Collection[Value]) -> bool:
+    """True if the coordinates reach the result of ``found`` by its arguments alone, and not on the way from them."""
+    within = {value for step in found.steps for values in (step.operands, step.results) for value in values}
+    inner = within.difference(found.arguments)
+    return not inner.intersection((state.x, *state.stop_gradient)) and any(v in varying for v in found.arguments)
+
+
+def _step(state: State, node: Node, needed: Collection[Value]) -> None:
+    if not any(value in needed for value in node.results) or not state.varying(node):
+        _run(state, node)
+        return
+    if (region := taken_branch(node)) is not None:
+        for value, inner in zip(node.results, region.returns, strict=True):
+            state.set(value, _jet(state, inner))
+        return
+    with state.raising.scope(node):
+        try:
+            if node.name in elementwise.RULES and defer(state, node):
+                return
+            jets = RULES.get(state.op(node), generic.second_order)(state, node)
+        except NotImplementedError as error:  # JAX has no derivative of it
+            raise RaiseError(f"{node.name} has no jet: {str(error).splitlines()[0]}", node) from error
+        for value, jet in zip(node.results, jets, strict=True):
+            if jet is not None:
+                state.set(value, jet)
+
+
+def _jet(state: State, value: Value) -> Jet:
+    return jet_of(state, value) if state.depends_on_x(value) else constant_jet(state.environment[value])
+
+
+def _run(state: State, node: Node) -> None:
+    """Run a node without derivatives."""
+    region = taken_branch(node)
+    if region is not None:
+        results: Sequence[Any] = [state.environment[value] for value in region.returns]
+    else:
+        results = state.raising.node(node, state.environment)
+    state.environment.update(zip(node.results, results, strict=True))

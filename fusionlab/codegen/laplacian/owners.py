@@ -1,0 +1,125 @@
+"""Owners: the electron that each element of a value depends on, known at compile time and the same for all walkers.
+
+An op that moves elements moves their owners in the same way: it runs here on integers, one walker wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxlib.mlir.dialects import stablehlo
+
+from fusionlab.codegen import raising
+from fusionlab.codegen.raising.rules.rule import integers
+from fusionlab.hlo.view import Node, Value
+
+Owner = np.ndarray
+"""Electron of each element: i32, the rank of the value, extent 1 on axes along which it does not vary."""
+
+NO_ELECTRON = -1
+
+
+def minimal(owner: Owner) -> Owner:
+    """``owner`` with extent 1 on every axis along which it is constant, elements that depend on no electron aside.
+
+    Derivatives of an element that depends on no electron are zero, so it may as well have its neighbours' owner.
+    """
+    for axis, extent in enumerate(owner.shape):
+        if extent > 1:
+            most = owner.max(axis, keepdims=True)
+            if ((owner == most) | (owner == NO_ELECTRON)).all():
+                owner = most
+    return np.ascontiguousarray(owner, dtype=np.int32)
+
+
+def same_owner(first: Owner, second: Owner) -> bool:
+    """True if two blocks have the same owners, element by element."""
+    return first.shape == second.shape and bool((first == second).all())
+
+
+def meeting(first: Sequence[Owner], second: Sequence[Owner]) -> Iterator[tuple[int, int, Owner]]:
+    """The pairs of blocks with elements that depend on one electron in both, and which elements these are."""
+    for s, left in enumerate(first):
+        for t, right in enumerate(second):
+            both = (left == right) & (left != NO_ELECTRON)
+            if both.any():
+                yield s, t, both
+
+
+def where(mask: Owner, array: Any) -> Any:
+    """``array`` where ``mask``, which broadcasts, and zero elsewhere."""
+    if mask.all():
+        return array
+    return jnp.where(jnp.broadcast_to(mask, array.shape), array, np.zeros((), array.dtype))
+
+
+def moved_owner(
+    node: Node, given: Mapping[Value, Owner], environment: Mapping[Value, Any], one: raising.Raising
+) -> Owner | None:
+    """The owner of the result of ``node``, a move; floats not in ``given`` depend on no electron.
+
+    ``one`` raises with one walker. None when the indices that the node moves by are not known at compile time.
+    """
+    operands: list[Any] = []
+    for value in node.operands:
+        if value in given:
+            operands.append(np.broadcast_to(given[value], one.shape(value)))
+        elif value.type.dtype.startswith(("f", "bf")):
+            operands.append(np.full(one.shape(value), NO_ELECTRON, np.int32))
+        elif isinstance(array := environment.get(value), np.ndarray) and value not in one.shapes:
+            operands.append(array)
+        elif (indices := _known_indices(node, array, value, one)) is not None:
+            operands.append(indices)
+        else:
+            return None
+    return minimal(np.asarray(_moved(node, operands, one)))
+
+
+def _known_indices(node: Node, array: Any, value: Value, one: raising.Raising) -> Any:
+    """The indices of one walker; None unless they are known and the same for all walkers."""
+    if not isinstance(array, np.ndarray):
+        return None
+    shape = one.shape(value)
+    if any(extent not in (1, whole) for extent, whole in zip(shape, array.shape, strict=True)):
+        return None
+    first = array[tuple(map(slice, shape))]
+    differs = (array != first).any(axis=tuple(range(array.ndim - 1))) if array.ndim else np.False_
+    return None if np.any(np.logical_and(differs, np.logical_not(_finds_walker(node, one)))) else first
+
+
+def _finds_walker(node: Node, one: raising.Raising) -> Any:
+    """For each component of a gather's indices, whether it finds the walker itself."""
+    if node.name != "stablehlo.gather":
+        return np.False_
+    source = node.operands[0]
+    walkers = [n != m for n, m in zip(one.shape(source), source.type.shape, strict=True)]
+    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
+    return np.array([walkers[axis] for axis in numbers.start_index_map], np.bool_)
+
+
+def _moved(node: Node, operands: Sequence[Any], one: raising.Raising) -> Any:
+    """The result of a move: by NumPy where that says it, since JAX compiles every op of a new shape."""
+    shape = one.shape(node.results[0])
+    match node.name:
+        case "stablehlo.reshape":
+            return operands[0].reshape(shape)
+        case "stablehlo.transpose":
+            return operands[0].transpose(integers(node.attributes["permutation"]))
+        case "stablehlo.broadcast_in_dim":
+            inner = [1] * len(shape)
+            for axis, to in enumerate(integers(node.attributes["broadcast_dimensions"])):
+                inner[to] = operands[0].shape[axis]
+            return np.broadcast_to(operands[0].reshape(inner), shape)
+        case "stablehlo.concatenate":
+            return np.concatenate(operands, node.attributes["dimension"].value)
+        case "stablehlo.slice":
+            names = ("start_indices", "limit_indices", "strides")
+            start, limit, strides = (integers(node.attributes[name]) for name in names)
+            return operands[0][tuple(map(slice, start, one.resized(node.operands[0], limit), strides))]
+        case _:
+            with jax.ensure_compile_time_eval():
+                return raising.RULES[node.name](node, [jnp.asarray(o) for o in operands], one, {})[0]

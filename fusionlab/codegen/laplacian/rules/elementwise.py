@@ -1,0 +1,150 @@
+"""Elementwise ops of several values that are not functions of one: chains of one variable are deferred before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.laplacian.chains import jets_of
+from fusionlab.codegen.laplacian.jet import (
+    Jet,
+    Scale,
+    at_row,
+    combine,
+    densify,
+    row_products,
+    select_first,
+    sum_rows,
+    with_first,
+)
+from fusionlab.codegen.laplacian.rules.generic import second_order
+from fusionlab.codegen.laplacian.state import Rule, State
+from fusionlab.hlo.view import Node
+
+
+def add(state: State, node: Node) -> list[Jet | None]:
+    return _linear(state, node, lambda state, node: [lambda part: part, lambda part: part])
+
+
+def subtract(state: State, node: Node) -> list[Jet | None]:
+    return _linear(state, node, lambda state, node: [lambda part: part, lambda part: -part])
+
+
+def select(state: State, node: Node) -> list[Jet | None]:
+    return _linear(state, node, lambda state, node: _either(state.environment[node.operands[0]]))
+
+
+def extreme(state: State, node: Node) -> list[Jet | None]:
+    """The maximum or minimum of two jets."""
+    return _linear(state, node, _of_extreme)
+
+
+def multiply(state: State, node: Node) -> list[Jet | None]:
+    left, right = jets_of(state, node)
+    return [product(state, state.run(node), left, right)]
+
+
+def divide(state: State, node: Node) -> list[Jet | None]:
+    top, bottom = jets_of(state, node)
+    return [quotient(state, state.run(node), top, bottom)]
+
+
+def _linear(state: State, node: Node, scales: Callable[[State, Node], Sequence[Scale]]) -> list[Jet | None]:
+    jets, value = jets_of(state, node), state.run(node)
+    terms = list(zip(jets, scales(state, node), strict=True))
+    return [combine(value, terms, state.coordinates, linear=True)]
+
+
+def _of_extreme(state: State, node: Node) -> Sequence[Scale]:
+    first, second = (state.environment[value] for value in node.operands)
+    chosen = first > second if node.name == "stablehlo.maximum" else first < second
+    tie = state.ties.get(node.results[0])
+    if tie is not None:
+        return _either(chosen | (first == second) if tie == 0 else chosen)
+    equal = first == second
+
+    def by_halves(scale: Scale) -> Scale:
+        return lambda part: jnp.where(equal, part * np.asarray(0.5, part.dtype), scale(part))
+
+    return [by_halves(scale) for scale in _either(chosen)]
+
+
+def _either(first: Any) -> Sequence[Scale]:
+    """The scales of two jets of which one is taken, the first where ``first``."""
+    return [
+        lambda part: jnp.where(first, part, np.zeros((), part.dtype)),
+        lambda part: jnp.where(first, np.zeros((), part.dtype), part),
+    ]
+
+
+def _times(factor: Any) -> Scale:
+    return lambda part: part * factor
+
+
+def _front(state: State) -> Callable[..., Any]:
+    """``front(stack, *rows)``: how value and Laplacian come in front of a stack."""
+    return with_first if state.options.for_cpu else select_first
+
+
+def product(state: State, value: Any, left: Jet, right: Jet) -> Jet:
+    """lap (u v) = u lap v + v lap u + 2 sum_k u_k v_k."""
+    coordinates = state.coordinates
+    cross = row_products(left, right, coordinates)
+    extra = None if cross is None else cross + cross
+    if not (left.dense or right.dense):
+        return combine(value, [(left, _times(right.value)), (right, _times(left.value))], coordinates, extra)
+    # One expression for all rows, which XLA keeps in one kernel, the front aside: u V + U v in every row but the first,
+    # which is u v; the cross terms belong to the Laplacian in row 1.
+    left, right = densify(left, coordinates), densify(right, coordinates)
+    u, v = left.stacked(True), right.stacked(True)
+    moved = u[0] * v + u * v[0]
+    return Jet.of_stack(_front(state)(moved, u[0] * v[0], moved[1] + extra), True, None)
+
+
+def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
+    """y = u / v: y_k = (u_k - y v_k) / v and lap y = (lap u - y lap v - 2 sum_k y_k v_k) / v."""
+    coordinates = state.coordinates
+    inverse = 1 / bottom.value
+    ratio = value * inverse
+    if top.dense or bottom.dense:  # as in ``product``
+        top, bottom = densify(top, coordinates), densify(bottom, coordinates)
+        u, v = top.stacked(True), bottom.stacked(True)
+        moved = u * inverse - v * (value * inverse)
+        extra = -(sum_rows(moved[2:] * (v + v)[2:]) * inverse)
+        return Jet.of_stack(_front(state)(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
+    found = combine(value, [(top, _times(inverse)), (bottom, lambda part: -(part * ratio))], coordinates)
+    cross = row_products(found, bottom, coordinates)
+    if cross is None:
+        return found
+    extra = -(cross + cross) * inverse
+    laplacian = extra if found.laplacian is None else found.laplacian + extra
+    return Jet(value, laplacian, found.jacobian, found.owners)
+
+
+_OF_ONE_OPERAND = (
+    "stablehlo.abs", "stablehlo.cbrt", "stablehlo.convert", "stablehlo.cosine", "stablehlo.exponential",
+    "stablehlo.exponential_minus_one", "stablehlo.log", "stablehlo.log_plus_one", "stablehlo.logistic",
+    "stablehlo.negate", "stablehlo.reduce_precision", "stablehlo.rsqrt", "stablehlo.sine", "stablehlo.sqrt",
+    "stablehlo.tan", "stablehlo.tanh", "chlo.acos", "chlo.acosh", "chlo.asin", "chlo.asinh", "chlo.atan", "chlo.atanh",
+    "chlo.bessel_i1e", "chlo.cosh", "chlo.digamma", "chlo.erf", "chlo.erf_inv", "chlo.erfc", "chlo.lgamma",
+    "chlo.sinh", "chlo.square",
+)  # fmt: skip
+"""Functions of one variable: always deferred."""
+
+RULES: dict[str, Rule] = {
+    "stablehlo.add": add,
+    "stablehlo.atan2": second_order,
+    "stablehlo.clamp": second_order,
+    "stablehlo.divide": divide,
+    "stablehlo.maximum": extreme,
+    "stablehlo.minimum": extreme,
+    "stablehlo.multiply": multiply,
+    "stablehlo.power": second_order,
+    "stablehlo.select": select,
+    "stablehlo.subtract": subtract,
+    "composite": second_order,
+    **dict.fromkeys(_OF_ONE_OPERAND, second_order),
+}

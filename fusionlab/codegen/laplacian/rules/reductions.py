@@ -1,0 +1,57 @@
+"""Reductions over axes by a sum, a maximum or a minimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.laplacian.chains import jet_of
+from fusionlab.codegen.laplacian.jet import Jet, densify
+from fusionlab.codegen.laplacian.owners import minimal
+from fusionlab.codegen.laplacian.rules.generic import second_order
+from fusionlab.codegen.laplacian.state import Rule, State
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import integers
+from fusionlab.hlo.view import Node
+
+
+def reduce(state: State, node: Node) -> list[Jet | None]:
+    """A reduction of one array from a constant: of sums one for all parts of the jet."""
+    name = combiner(node.regions[0])
+    if state.varying(node) != [node.operands[0]] or name not in ("add", "maximum", "minimum"):
+        return second_order(state, node)
+    source, start = node.operands
+    jet, axes = jet_of(state, source), integers(node.attributes["dimensions"])
+    if jet.owners is not None and any(owner.shape[axis] > 1 for owner in jet.owners for axis in axes):
+        jet = densify(jet, state.coordinates)
+    owners = None if jet.owners is None else tuple(minimal(np.squeeze(owner, axes)) for owner in jet.owners)
+    has_laplacian = jet.laplacian is not None
+    if name == "add" and isinstance(initial := state.environment[start], np.ndarray) and not initial.any():
+        stack = jax.vmap(lambda part: state.run(node, {source: part}))(jet.stacked())
+        return [Jet.of_stack(stack, has_laplacian, owners)]
+    value = state.run(node, {source: jet.value})
+    share = None if name == "add" else shares(jet.value, axes, name == "maximum")
+
+    def summed(part: Any) -> Any:
+        weighted = part if share is None else part * share
+        return lax.reduce(weighted, np.zeros((), part.dtype), lax.add, axes)
+
+    return [Jet.of_derivatives(value, jax.vmap(summed)(jet.derivatives), has_laplacian, owners)]
+
+
+def shares(array: Any, axes: tuple[int, ...], largest: bool) -> Any:
+    """The share that each element has in the maximum (or minimum) of ``array`` over ``axes``; they add up to 1.
+
+    JAX's rule compares with the result, which XLA may compute again with another rounding: then no element is the
+    largest, and the share is 0/0. A barrier keeps what is compared here from being computed twice.
+    """
+    array = lax.optimization_barrier(array)
+    among = (array == (jnp.max if largest else jnp.min)(array, axes, keepdims=True)).astype(array.dtype)
+    return among / among.sum(axes, keepdims=True)
+
+
+RULES: dict[str, Rule] = {"stablehlo.reduce": reduce}

@@ -1,0 +1,136 @@
+"""log|det A| by LU factorisation: recognised as a whole, because its derivatives need no derivative of the LU.
+
+    LU = getrf(A);  y = sum_i log|LU_ii|     -->     y_k   = tr(A^-1 A_k)
+                                                     lap y = tr(A^-1 lap A) - sum_k tr(A^-1 A_k A^-1 A_k)
+
+(Jacobi's formula and its derivative.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.laplacian.chains import jet_of
+from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
+from fusionlab.codegen.laplacian.owners import moved_owner
+from fusionlab.codegen.laplacian.rules import moves
+from fusionlab.codegen.laplacian.state import Rule, State
+from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.composites import Composite
+from fusionlab.codegen.raising.rules.calls import call_target
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import integers
+from fusionlab.hlo.constants import filling, taken_branch
+from fusionlab.hlo.patterns import match, op
+from fusionlab.hlo.view import Node, Value
+
+_FOLLOWED = 24
+"""The largest matrix whose exchanges of rows are followed one by one: from 28 rows on each is a kernel of its own."""
+_LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
+
+
+def find_log_determinant(node: Node, environment: Mapping[Value, Any], one: Raising) -> Composite | None:
+    """The log|det| that ``node`` is, if it is a sum of log|.| over the diagonal of LU factors."""
+    if node.name != "stablehlo.reduce" or len(node.operands) != 2 or combiner(node.regions[0]) != "add":
+        return None
+    logarithm = match(op("log", op("abs", "diagonal")), node.operands[0])
+    diagonal = logarithm["diagonal"] if logarithm is not None else None
+    if not isinstance(diagonal, Value) or integers(node.attributes["dimensions"]) != (len(diagonal.type.shape) - 1,):
+        return None
+    path, factors = _path_to_factors(diagonal)
+    if factors is None or factors.producer is None or factors.type.shape[-1] != factors.type.shape[-2]:
+        return None
+    *batch, n, _ = shape = one.shape(factors)
+    places = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
+    expected = places.reshape(*batch, n * n)[..., :: n + 1]
+    for step in reversed(path):
+        if step.name != "stablehlo.select":
+            moved = moved_owner(step, {step.operands[0]: places}, environment, one)
+            if moved is None:
+                return None
+            places = np.broadcast_to(moved, one.shape(step.results[0]))
+    same_axes = diagonal.type.shape[:-1] == factors.type.shape[:-2]
+    if not (same_axes and places.shape == expected.shape and (places == expected).all()):
+        return None
+    return Composite("log_abs_det", (factors.producer.operands[0],), (factors.producer,))
+
+
+def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
+    """The moves (and selections of NaN where a factorisation failed) between LU factors and ``value``."""
+    path: list[Node] = []
+    while (node := value.producer) is not None:
+        if (region := taken_branch(node)) is not None:
+            value = region.returns[value.index]
+            continue
+        if node.name == "stablehlo.custom_call" and call_target(node) in _LU:
+            return path, value if value is node.results[0] else None
+        path.append(node)
+        if node.name == "stablehlo.select" and _is_nan(node.operands[2]):
+            value = node.operands[1]
+        elif node.name in moves.RULES and node.name != "stablehlo.concatenate":
+            value = node.operands[0]
+        else:
+            break
+    return path, None
+
+
+def _is_nan(value: Value) -> bool:
+    array = filling(value)
+    return array is not None and bool(np.isnan(array).all())
+
+
+def log_abs_det(state: State, node: Node) -> list[Jet | None]:
+    """The sum of the logarithms: the factors that give the value give the inverse."""
+    found = state.composites[node]
+    value = state.run(node)
+    factors, pivots, *_ = (state.environment[result] for result in found.steps[0].results)
+    return [log_determinant_jet(value, jet_of(state, found.arguments[0]), factors, pivots, state.coordinates)]
+
+
+def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates) -> Jet:
+    """The jet of ``value`` = log|det A| [...] from the jet of A [..., n, n] and its LU factors (pivots 1-based)."""
+    matrix = densify(matrix, coordinates)
+    inverse = _inverse(factors, pivots)
+    batch = tuple(range(inverse.ndim - 2))
+    traces = jnp.sum(matrix.derivatives * jnp.swapaxes(inverse, -1, -2), axis=(-1, -2))
+    # [..., i, k, j] = sum_m inverse[..., i, m] rows[k, ..., m, j]
+    products = lax.dot_general(
+        inverse,
+        matrix.jacobian,
+        (((inverse.ndim - 1,), (inverse.ndim - 1,)), (batch, tuple(axis + 1 for axis in batch))),
+        precision=lax.Precision.HIGHEST,
+    )
+    quadratic = jnp.sum(products * jnp.swapaxes(products, -1, -3), axis=(-1, -2, -3))
+    if matrix.laplacian is None:
+        return Jet(value, -quadratic, traces, None)
+    return Jet(value, traces[0] - quadratic, traces[1:], None)
+
+
+def _inverse(factors: Any, pivots: Any) -> Any:
+    permutation = _permutation(pivots, factors.shape[-1]).astype(factors.dtype)
+    lower = lax.linalg.triangular_solve(factors, permutation, left_side=True, lower=True, unit_diagonal=True)
+    return lax.linalg.triangular_solve(factors, lower, left_side=True, lower=False)
+
+
+def _permutation(pivots: Any, n: int) -> Any:
+    """P [..., n, n] of PA = LU: whether row j of A has become row i, from pivots [..., n] (1-based).
+
+    Few exchanges are followed in the program's own elementwise ops, which is a kernel less than JAX's routine.
+    """
+    if n > _FOLLOWED:
+        permutation = lax.linalg.lu_pivots_to_permutation(pivots - 1, n)
+        return permutation[..., :, None] == jnp.arange(n, dtype=permutation.dtype)
+    rows = jnp.arange(1, n + 1, dtype=pivots.dtype)
+    place = jnp.broadcast_to(rows, pivots.shape)
+    for step in range(1, n + 1):
+        pivot = pivots[..., step - 1 : step]
+        place = jnp.where(place == step, pivot, jnp.where(place == pivot, step, place))
+    return place[..., None, :] == rows[:, None]
+
+
+RULES: dict[str, Rule] = {"log_abs_det": log_abs_det}

@@ -1,0 +1,66 @@
+"""What is known while a program is raised stays known: small arrays that follow from constants alone.
+
+Indices, masks and tables are computed once, here, and not on the device in every step; and what is done by indices
+that are known can be followed at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from fusionlab.codegen.raising.rules.rule import Rule, in_jax
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import evaluate
+from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.view import Node, Value, reads
+
+_MOST_ELEMENTS = 65_536
+_MOST_FLOATS = 4_096
+_WHOLE = frozenset(
+    (
+        *(ops.CLAMP, ops.CONCATENATE, ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE, ops.GATHER, ops.PAD, ops.REDUCE),
+        *(ops.REDUCE_WINDOW, ops.REVERSE, ops.SCATTER, ops.SIGN, ops.SLICE, ops.SORT, ops.TRANSPOSE, ops.WHILE),
+    )
+)
+"""Ops that are run here when all that they read is known; others fold by NumPy or not at all."""
+
+
+def folded(
+    node: Node, environment: Mapping[Value, Any], rules: Mapping[str, Rule], raising: Any
+) -> Sequence[Any] | None:
+    """The results of ``node`` as NumPy arrays if all that it reads is known and small; None otherwise."""
+    if not node.results or not all(isinstance(environment[value], np.ndarray) for value in reads(node)):
+        return None
+    for value in node.results:
+        size = int(np.prod(raising.shape(value)))
+        if size > (_MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS):
+            return None
+    operands = [environment[value] for value in node.operands]
+    if node.op is ops.OPTIMIZATION_BARRIER:
+        return operands
+    if len(node.results) == 1 and node.results[0] not in raising.shapes:
+        with np.errstate(all="ignore"):
+            array = in_jax(node, evaluate, node, operands)
+        if array is not None and not _rounds(node, operands, array):
+            return [np.asarray(array).astype(raising.dtype(node.results[0].type))]
+    if node.op not in _WHOLE:
+        return None
+    with jax.ensure_compile_time_eval():
+        return [np.asarray(array) for array in rules[node.name](node, operands, raising, environment)]
+
+
+def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:
+    """Whether a sum or product of floats is rounded: folded, it would be another constant than the program's."""
+    combine = _RING.get(node.op)
+    if combine is None or node.results[0].type.dtype not in FLOATS:
+        return False
+    with np.errstate(all="ignore"):
+        wide = combine(*(np.asarray(operand).astype(np.longdouble) for operand in operands))
+        return bool((wide != np.asarray(result).astype(np.longdouble)).any() and np.isfinite(wide).all())
+
+
+_RING = {ops.ADD: np.add, ops.MULTIPLY: np.multiply, ops.SUBTRACT: np.subtract}

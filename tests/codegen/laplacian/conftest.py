@@ -1,0 +1,126 @@
+"""Jets of small JAX functions by the engine, and the same numbers by JAX's own second derivatives of the function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import Coordinates, densify
+from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.raising import Raising, live_nodes
+from fusionlab.hlo.view import view_of
+from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+
+
+@dataclass(frozen=True)
+class Jets:
+    """Per result of a function: value [S], Laplacian [S], rows [K, *S] and the owners of its slots (None if dense)."""
+
+    values: list[np.ndarray]
+    laplacians: list[np.ndarray]
+    rows: list[np.ndarray]
+    owners: list[tuple[np.ndarray, ...] | None]
+
+
+@pytest.fixture(scope="session")
+def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
+    """``jets_of(function, x, *others, platform="cpu", walkers=True, options=Options())``: the forward Laplacian of it.
+
+    ``x`` is [B, ...] with 3 N trailing elements, or without B if not ``walkers``. The function is lowered in the
+    dtypes of its arguments.
+    """
+
+    def run(
+        function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True, options: Options | None = None
+    ) -> Jets:
+        with jax.enable_x64(True):
+            flat = view_of(lowered(function, x, *others, platform=platform).parse())
+            coordinates = Coordinates(int(np.prod(x.shape[int(walkers) :])) // 3, 3)
+            marks = walker_axes(flat, [(flat.arguments[0], 0)]) if walkers else {}
+            one = Raising(shapes=resized_shapes(marks, x.shape[0], 1))
+            nodes = live_nodes(flat.nodes, flat.arguments, flat.returns)
+            owners: list[Any] = []
+
+            def both(*arrays: Any) -> Any:
+                raising, x = Raising(fold=True), flat.arguments[0]
+                state = State(x, coordinates, int(walkers), raising, one, options or Options())
+                jets = forward_laplacian(state, nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
+                owners[:] = [jet.owners for jet in jets]
+                return [
+                    (
+                        jet.value,
+                        jnp.zeros_like(jet.value) if jet.laplacian is None else jet.laplacian,
+                        densify(jet, coordinates).jacobian,
+                    )
+                    for jet in jets
+                ]
+
+            leaves = jax.tree.leaves((x, *others))
+            results = jax.jit(both, compiler_options=CPU_OPTIONS)(*leaves)
+            values, laplacians, rows = zip(*results, strict=True)
+            return Jets(*(list(map(np.asarray, part)) for part in (values, laplacians, rows)), list(owners))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def brute_force() -> Callable[..., Jets]:
+    """``brute_force(function, x, *others, walkers=True)``: JAX's derivatives of the function itself, walker by walker.
+
+    One ``jvp`` of ``jvp`` per coordinate: the rows of the Jacobian and the diagonal of the Hessian.
+    """
+    known: dict[Any, tuple[Jets, Any]] = {}
+
+    def run(function: Any, x: Any, *others: Any, walkers: bool = True) -> Jets:
+        def of_one(one: Any) -> Any:
+            def flat(coordinates: Any) -> list[Any]:
+                results = jax.tree.leaves(function(_shaped(coordinates, one, walkers), *others))
+                results = [result[0] if walkers else result for result in results]
+                # Integers are as good as constants, and JAX's tangents of them are of a type of their own.
+                return [r if jnp.issubdtype(r.dtype, jnp.inexact) else r.astype(one.dtype) for r in results]
+
+            def along(direction: Any) -> Any:
+                def slope(coordinates: Any) -> Any:
+                    return jax.jvp(flat, (coordinates,), (direction,))
+
+                (_, slopes), (_, curvatures) = jax.jvp(slope, (one.reshape(-1),), (direction,))
+                return curvatures, slopes
+
+            curvatures, slopes = jax.vmap(along)(jnp.eye(one.size, dtype=one.dtype))
+            # The values by themselves: JAX 0.10's jvp of a reduction forgets an initial value that is not 0.
+            return flat(one.reshape(-1)), [curvature.sum(0) for curvature in curvatures], slopes
+
+        with jax.enable_x64(True):
+            batched = jax.vmap(of_one, out_axes=(0, 0, 1)) if walkers else of_one
+            parts = jax.jit(batched, compiler_options=CPU_OPTIONS)(x)
+            return Jets(*([np.asarray(array) for array in part] for part in parts), [])
+
+    def once(function: Any, x: Any, *others: Any, walkers: bool = True) -> Jets:
+        key = (function, id(x), *map(id, others), walkers)
+        if key not in known:  # what the ids are of is kept with the result
+            known[key] = run(function, x, *others, walkers=walkers), (x, others)
+        return known[key][0]
+
+    return once
+
+
+def _shaped(coordinates: Any, one: Any, walkers: bool) -> Any:
+    return coordinates.reshape(((1,) if walkers else ()) + tuple(one.shape))
+
+
+def assert_equal_jets(found: Jets, expected: Jets, tolerance: float) -> None:
+    """Values, Laplacians and rows agree to ``tolerance`` of the largest magnitude in each array."""
+    for name in ("values", "laplacians", "rows"):
+        pairs: Sequence[Any] = list(zip(getattr(found, name), getattr(expected, name), strict=True))
+        for i, (ours, theirs) in enumerate(pairs):
+            assert ours.shape == theirs.shape, f"{name} of result {i}"
+            scale = max(float(np.abs(theirs).max(initial=0)), 1e-3)
+            np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=tolerance, err_msg=f"{name} of {i}")
