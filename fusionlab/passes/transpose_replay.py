@@ -22,8 +22,7 @@ from typing import ClassVar
 from fusionlab.codegen.forward_laplacian.how import How
 from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Result, Setting
-from fusionlab.passes.laplacian_rewrite import rewrite_replays
-from fusionlab.passes.laplacian_search import Findings
+from fusionlab.passes.fuse_jvp_replay.rewrite import Findings, rewrite_replays
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import find_replays
 from fusionlab.passes.contract import Setting
-from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from tests.optional_packages import needs_deepqmc
 from workloads import catalogue
 

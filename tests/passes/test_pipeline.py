@@ -8,7 +8,7 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.loops import find_loops
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.contract import Declined, Setting, VerificationError, verify
-from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 

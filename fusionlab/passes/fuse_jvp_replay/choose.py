@@ -31,8 +31,8 @@ from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.contract import Applied, Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
+from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
-from fusionlab.passes.laplacian_search import Findings
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 _MOST_PARTS = 64

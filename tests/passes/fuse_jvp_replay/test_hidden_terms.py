@@ -10,8 +10,8 @@ from fusionlab.passes.contract import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from workloads.catalogue import build
 
-from .laplacian_functions import X, fori
-from .test_laplacian_guards import of, psi, rewritten
+from ..laplacian_functions import X, fori
+from .test_guards import of, psi, rewritten
 
 stopped = lax.stop_gradient
 
@@ -79,7 +79,7 @@ SHARED = {
 
 @pytest.mark.parametrize("name", SHARED)
 def test_a_rare_answer_that_the_value_shares(name):
-    """Behind it the replay has another function; of the same function it is rewritten (test_laplacian_branches)."""
+    """Behind it the replay has another function; of the same function it is rewritten (test_combined_predicates)."""
 
     def function(x):
         return jax.vmap(

@@ -9,13 +9,13 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.value_numbers import merge_equal
 from fusionlab.passes.contract import Setting
-from fusionlab.passes.laplacian_search import find_laplacian
+from fusionlab.passes.fuse_jvp_replay.candidates import find_laplacian
+from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
-from fusionlab.passes.sums_over_directions import sum_of_loop
 
-from .laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy
-from .test_forms_of_laplacians import of_hessian
-from .test_laplacian_guards import psi
+from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy
+from .test_guards import psi
+from .test_recognise import of_hessian
 
 FAR = 400.0
 """A squared distance that no position of a trial has."""
@@ -121,7 +121,7 @@ def held_constant(log_psi, lowered, method=local_energy):
         flat = flatten(lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
     merge_equal(flat)
     [replay] = [replay for replay in inventory(flat) if not replay.blockers]
-    return len(find_laplacian(sum_of_loop(flat, replay)).still)
+    return len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient)
 
 
 def rewritten(log_psi, lowered, passes, method=local_energy):

@@ -10,7 +10,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .laplacian_functions import X, fori
+from ..laplacian_functions import X, fori
 
 W = np.random.default_rng(8).standard_normal((3, 5))
 MANY = np.random.default_rng(9).standard_normal((70, 3, 3))

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from .laplacian_functions import X, fori
-from .test_laplacian_guards import W, psi, rewritten
+from ..laplacian_functions import X, fori
+from .test_guards import W, psi, rewritten
 
 
 def core(y):

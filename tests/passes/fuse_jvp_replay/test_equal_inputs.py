@@ -14,10 +14,10 @@ from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.passes.contract import Setting
-from fusionlab.passes.laplacian_ties import tie_slopes
+from fusionlab.passes.fuse_jvp_replay.equal_inputs import subgradients
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .laplacian_functions import exact, fori, jvp_in_loop
+from ..laplacian_functions import exact, fori, jvp_in_loop
 
 N = 3
 W = np.array([[1.0, 0.5, -0.25], [-0.75, 0.25, 1.0], [0.5, -1.0, 0.75]])
@@ -235,4 +235,4 @@ def test_a_gradient_of_its_own_at_a_tie_stays_the_programs(lowered, run_raised):
 def test_slopes_by_the_programs_derivative(function, slopes, lowered):
     flat = flatten(lowered(lambda x: jax.jvp(function, (x,), (x,)), X.astype(np.float32)).parse())
     nodes = list(flat.walk())
-    assert list(tie_slopes(nodes, nodes, ValueNumbers(flat)).values()) == slopes
+    assert list(subgradients(nodes, nodes, ValueNumbers(flat)).values()) == slopes
