@@ -38,11 +38,11 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
     for each in filter(None, (candidate, candidate.with_what_follows())):
         known, reasons = frozenset(tried), list[NotALaplacian | RaiseError]()
         try:
-            for x, walkers, outputs in _positions(each):
+            for x, outputs in _positions(each):
                 for group in _groups(each.before, [value for value in outputs if value not in known]):
                     tried.update(group)
                     try:
-                        if (found := _identified(each, numbers, x, walkers, group, deadline)) is not None:
+                        if (found := _identified(each, numbers, x, group, deadline)) is not None:
                             return found
                     except (NotALaplacian, RaiseError) as reason:
                         if isinstance(reason, LimitReached):
@@ -63,38 +63,31 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
 
 
 def _identified(
-    candidate: TraceCandidate,
-    numbers: ValueNumbers,
-    x: Value,
-    walkers: int,
-    outputs: Sequence[Value],
-    deadline: float,
+    candidate: TraceCandidate, numbers: ValueNumbers, x: Value, outputs: Sequence[Value], deadline: float
 ) -> Laplacian | None:
-    trial = Identification(candidate, numbers, x, walkers, outputs, deadline)
+    trial = Identification(candidate, numbers, x, outputs, deadline)
     try:
         return trial.run()
     except RaiseError:
         # Where walkers are as many as something else is, axes are mistaken for one another.
         if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
             raise
-        return Identification(candidate, numbers, x, walkers, outputs, deadline, resize=False).run()
+        return Identification(candidate, numbers, x, outputs, deadline, resize=False).run()
 
 
-def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, int, list[Value]]]:
-    """Values that may be the positions, with their walker axes and the candidates for what is differentiated by them.
+def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, list[Value]]]:
+    """Values that may be the positions, with the candidates for what is differentiated by them.
 
     They are those that most of what is read beside the directions depends on, and through which alone it does, if
     there are such: the last two of them, and the first.
     """
-    target = candidate.targets[0]
-    walkers = target.type.shape
-    found = []
+    target, found = candidate.targets[0], []
+    walkers, dtype = target.type.shape, target.type.dtype
     for value in (*candidate.flat.arguments, *(value for node in candidate.before for value in node.results)):
-        if not is_float(value) or value.type.dtype != target.type.dtype or _reshaped(value, walkers):
+        if not is_float(value) or value.type.dtype != dtype or _numbers(value, walkers) != candidate.directions:
             continue
-        shape = value.type.shape
-        coordinates = math.prod(shape[len(walkers) :])
-        if shape[: len(walkers)] == walkers and coordinates == candidate.directions and len(shape) > len(walkers):
+        node = value.producer
+        if node is None or node.name != "stablehlo.reshape" or not _numbers(node.operands[0], walkers):  # the first
             dependent = reached(candidate.flat, [value])
             found.append((sum(read in dependent for read in candidate.read), value))
     if not found:
@@ -106,17 +99,13 @@ def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, int, list[Val
         raise NotALaplacian("no value of one number per walker is computed from the positions before the loop")
     positions = {value for _, value in found}
     chosen = [(value, outputs) for value, outputs in best if _stands_for(candidate, value, positions)] or best
-    for value, outputs in [*chosen[:-3:-1], *chosen[:-2][:1]]:
-        yield value, len(walkers), outputs
+    yield from [*chosen[:-3:-1], *chosen[:-2][:1]]
 
 
-def _reshaped(value: Value, walkers: tuple[int, ...]) -> bool:
-    """True for an earlier candidate with the coordinates of a walker in another shape."""
-    node = value.producer
-    if node is None or node.name != "stablehlo.reshape":
-        return False
-    shape = node.operands[0].type.shape
-    return shape[: len(walkers)] == walkers and len(shape) > len(walkers)
+def _numbers(value: Value, walkers: tuple[int, ...]) -> int:
+    """The numbers of ``value`` per walker; 0 where it has no axes besides those of the walkers, or not these."""
+    shape, axes = value.type.shape, len(walkers)
+    return math.prod(shape[axes:]) if shape[:axes] == walkers and len(shape) > axes else 0
 
 
 def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[Value]) -> bool:

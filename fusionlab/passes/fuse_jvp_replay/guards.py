@@ -7,7 +7,7 @@ of the value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -121,19 +121,22 @@ def _is_equality_of_floats(node: Node) -> bool:
     return node.name == "stablehlo.compare" and is_float(node.operands[0]) and direction_of(node) in ("EQ", "NE")
 
 
-def told_apart(nodes: Collection[Node], axes: Mapping[Value, set[int]]) -> str | None:
+def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
     """A constant or index of ``nodes`` computes for one walker what it does not for the next: a few are not all then.
 
     ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
+    Indices of gathers and scatters may differ.
     """
-    users: dict[Value, list[Node]] = {}
+    differing: dict[Value, Node] = {}
     for node in nodes:
-        for value in node.operands:
-            users.setdefault(value, []).append(node)
-    for node in nodes:
-        for value in node.results:
-            if any(_varies(node, axis) for axis in axes.get(value, ())) and not _only_an_index(value, users):
-                return f"a {node.name.removeprefix('stablehlo.')} tells walkers apart ({node.scope})"
+        for at, value in enumerate(node.operands):
+            if value not in differing or (at == 1 and node.name in ("stablehlo.gather", "stablehlo.scatter")):
+                continue
+            origin = differing[value]
+            if node.name not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
+                return f"a {origin.name.removeprefix('stablehlo.')} tells walkers apart ({origin.scope})"
+            differing.update(dict.fromkeys(node.results, origin))
+        differing.update((v, node) for v in node.results if any(_varies(node, axis) for axis in axes.get(v, ())))
     return None
 
 
@@ -145,21 +148,6 @@ def _varies(node: Node, axis: int) -> bool:
         return False
     array = constant_array(node)
     return bool((array != array.take([0], axis)).any()) and not bool(np.isnan(array).all())
-
-
-def _only_an_index(value: Value, users: Mapping[Value, Sequence[Node]]) -> bool:
-    """True if ``value`` ends, through arithmetic of indices, in indices of gathers and scatters alone."""
-    pending, seen = [value], {value}
-    while pending:
-        known = pending.pop()
-        for node in users.get(known, ()):
-            if node.name in ("stablehlo.gather", "stablehlo.scatter") and node.operands[1] is known:
-                continue
-            if node.name not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
-                return False
-            pending += [result for result in node.results if result not in seen]
-            seen.update(node.results)
-    return True
 
 
 def mixed(flat: FlatFunction, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> str | None:

@@ -24,9 +24,9 @@ import numpy as np
 
 from fusionlab.codegen.forward_laplacian.how import SPARSE
 from fusionlab.codegen.forward_laplacian.interpret import ForwardLaplacian
-from fusionlab.codegen.forward_laplacian.jet import Coordinates, Jet, densify
-from fusionlab.codegen.raising import JaxRefusal, RaiseError, Raising, live_nodes
-from fusionlab.codegen.trips import batched_loop, raise_trips
+from fusionlab.codegen.forward_laplacian.jet import Coordinates, densify
+from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.codegen.trips import at_once
 from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, same_draws
 from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
@@ -36,7 +36,7 @@ from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, free_values, reads, walk
+from fusionlab.hlo.flat import FlatFunction, Node, Value, flatten, reads, walk
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers, merge_equal
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
@@ -56,9 +56,8 @@ FEW_ENOUGH = 64
 _FEWEST_WALKERS, _MOST_WALKERS = 2, 16
 _FLOPS = 1e8
 """Walkers that are evaluated: as many as have together about so many FLOPs in the program, within these limits."""
-MOST_SECONDS = 600.0
-"""For the search of one sum over directions; a MOST_ELEMENTS of residues are held by all draws evaluated together."""
-MOST_ELEMENTS = 2**27
+MOST_SECONDS, MOST_ELEMENTS = 600.0, 2**27
+"""For the identification of one sum; and of the residues that draws evaluated together hold, at least one draw."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
 
@@ -80,7 +79,6 @@ class Laplacian:
 
     x: Value
     coordinates: Coordinates
-    walker_axes: int
     output: Value
     target: Value
     scale: float
@@ -90,6 +88,11 @@ class Laplacian:
     stop_gradient: tuple[Value, ...] = ()
     subgradients: Mapping[Value, int] = field(default_factory=dict)
     squares: float = 0.0
+
+    @property
+    def walker_axes(self) -> int:
+        """The number of leading axes that count walkers in ``x`` and ``output``."""
+        return len(self.output.type.shape)
 
 
 class _Results(NamedTuple):
@@ -115,13 +118,13 @@ class Identification:
         candidate: TraceCandidate,
         numbers: ValueNumbers,
         x: Value,
-        walkers: int,
         outputs: Sequence[Value],
         deadline: float = math.inf,
         resize: bool = True,
     ) -> None:
         self.candidate, self.flat, self.x, self.numbers = candidate, candidate.flat, x, numbers
-        self.walkers, self.outputs, self.deadline = walkers, list(outputs), deadline
+        self.outputs, self.deadline = list(outputs), deadline
+        self.walkers = walkers = len(candidate.targets[0].type.shape)
         self.targets = [t for t in candidate.targets if t.type == candidate.targets[0].type]
         inner = x.type.shape[walkers:]
         each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
@@ -207,11 +210,17 @@ class Identification:
     def _lowered(self, stopped: Sequence[Value]) -> FlatFunction:
         """The results are those of ``_Results``, one after another; no derivatives go through ``stopped``."""
 
-        def results(given: dict[Value, Any]) -> _Results:
-            environment, initial = dict(given), self.candidate.initial
+        def results(*arrays: Any) -> _Results:
+            given = dict(zip(self.inputs, arrays, strict=True))
+            environment, initial, replay = dict(given), self.candidate.initial, self.candidate.replay
+            loop = replay.loop if replay else None
             for node in self.nodes:
-                environment.update(zip(node.results, self._all_trips(node, environment), strict=True))
-            jets = self._jets(given, self.outputs, stopped)
+                made = at_once(loop, self.raising, environment) if loop and node is loop.node else None
+                environment.update(zip(node.results, made or self.raising.node(node, environment), strict=True))
+            engine = ForwardLaplacian(
+                self.x, self.coordinates, self.walkers, self.raising, self.one, SPARSE, stopped, self.subgradients
+            )
+            jets = [densify(jet, self.coordinates) for jet in engine.run(self.cone, given, self.outputs)]
             return _Results(
                 [environment[t] - (0 if initial is None else environment[initial]) for t in self.targets],
                 [jnp.zeros(jet.shape) if jet.lap is None else jet.lap for jet in jets],
@@ -219,42 +228,18 @@ class Identification:
                 [jnp.moveaxis(jet.rows, 0, -1) for jet in jets],
             )
 
-        return self._lower(results)
-
-    def _lower(self, results: Callable[[dict[Value, Any]], Any]) -> FlatFunction:
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
-        function = jax.jit(lambda *arrays: results(dict(zip(self.inputs, arrays, strict=True))), keep_unused=True)
         with jax.enable_x64(True):
             try:
-                lowered = function.trace(*types).lower(lowering_platforms=("cpu",))
+                lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
                 if isinstance(error, TypeError | ValueError) and not self.axes:
                     raise  # shapes that do not fit are expected only where axes are taken for those of walkers
-                raise RaiseError(
-                    f"{self.candidate.subject} cannot be evaluated: {str(error).splitlines()[0]}"
-                ) from error
+                said = str(error).splitlines()[0]
+                raise RaiseError(f"{self.candidate.subject} cannot be evaluated: {said}") from error
         view = flatten(lowered.compiler_ir("stablehlo"))
         merge_equal(view)
         return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
-
-    def _jets(self, given: Mapping[Value, Any], outputs: Sequence[Value], stopped: Sequence[Value] = ()) -> list[Jet]:
-        engine = ForwardLaplacian(
-            self.x, self.coordinates, self.walkers, self.raising, self.one, SPARSE, stopped, self.subgradients
-        )
-        return [densify(jet, self.coordinates) for jet in engine.run(self.cone, given, outputs)]
-
-    def _all_trips(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
-        """The results of ``node``; of the loop with all its trips batched, where JAX can batch them."""
-        replay = self.candidate.replay
-        if replay is None or node is not replay.loop.node:
-            return self.raising.node(node, environment)
-        assert replay.trips is not None
-        captured = list(dict.fromkeys(value for region in node.regions for value in free_values(region)))
-        try:
-            run = batched_loop(raise_trips(replay.loop, captured, self.raising), replay.trips)
-            return run(*(jnp.asarray(environment[v]) for v in node.operands), *(environment[v] for v in captured))
-        except (NotImplementedError, JaxRefusal):
-            return self.raising.node(node, environment)
 
     def _identical(self, lowered: FlatFunction) -> list[Laplacian]:
         """All pairs of a target and an output that are equal in all draws, plain Laplacians first."""
@@ -281,17 +266,15 @@ class Identification:
             if scale is not None and squared is not None:
                 gradients = tuple(g for i, g in enumerate(self.gradients) if (i, at) not in unlike)
                 match = (self.outputs[at], self.targets[which], scale, gradients, self.axes, self.one)
-                found.append(Laplacian(self.x, self.coordinates, self.walkers, *match, (), self.subgradients, squared))
+                found.append(Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared))
         return sorted(found, key=lambda match: (match.squares != 0, match.scale != 1))
 
     def _has_derivatives(self, lowered: FlatFunction, output: Value) -> bool:
         """True if the rows of ``output`` in ``lowered`` are all of its derivatives in the first draw."""
-        complete = self._lower(lambda given: jnp.moveaxis(self._jets(given, [output])[0].rows, 0, -1))
-        field = FieldWithGuards(primes(1)[0], (_DRAWS[0][0][0],))
+        field, at = FieldWithGuards(primes(1)[0], (_DRAWS[0][0][0],)), self.outputs.index(output)
         [(_, arguments)] = self._batches(lowered, field)
-        [rows] = self._outputs(complete, Evaluator(field, RULES), arguments)
-        found = self._results(lowered, Evaluator(field, RULES, formulas=self.formulas), arguments)
-        return not _differ(found.rows[self.outputs.index(output)], rows)
+        both = (self._results(f, Evaluator(field, RULES), arguments) for f in (lowered, self._lowered(())))
+        return not _differ(*(results.rows[at] for results in both))
 
     def _batches(
         self, lowered: FlatFunction, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
