@@ -10,7 +10,7 @@ The candidates are rewritten and, where the study has a target, compiled for it;
 target's roofline is taken, and all are printed with their figures. With ``memory_budget``, candidates beyond it
 (temp bytes by XLA's buffer assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4,
 8, ... parts.
-``chunk`` asks for batch-replay with that many directions at a time. In front of a forward Laplacian, loops of constants
+``chunk`` means batch-replay with that many directions at a time. In front of a forward Laplacian, loops of constants
 alone are run once and for all (fold-constant-loops).
 
 requires: what its passes require; a loop that is not a replay of that form is left alone with the reason.

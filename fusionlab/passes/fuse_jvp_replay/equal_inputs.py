@@ -3,7 +3,7 @@
     maximum(x, 0)      slope at 0:  1/2 (jnp.maximum)      0 (jax.nn.relu)
 
 The value does not say which; the program's derivative does. JAX's rule of a maximum compares its operands with it for
-equality, that of ``relu`` asks for x > 0. Whatever subgradient is taken for the program's, it is compared with the
+equality, that of ``relu`` compares x > 0. Whatever subgradient is taken for the program's, it is compared with the
 program's where electrons are at the origin, at one place, in a plane or on lines of symmetry, and parameters vanish:
 few random points have equal values, and symmetric molecules, starts of sampling and networks set to zero do.
 """

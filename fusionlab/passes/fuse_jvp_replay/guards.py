@@ -27,7 +27,7 @@ _INDEX_ARITHMETIC = tuple(f"stablehlo.{name}" for name in _INDEX_OPS)
 
 
 def less_precise(cone: Collection[Node], own: Collection[Node]) -> str | None:
-    """What computes the value is less precise than what computes the sum: its Laplacian would be, too."""
+    """The value is computed less precisely than the sum: its Laplacian would be, too."""
     widths, others = _widths(cone), _widths(own)
     if widths and others and min(widths) < min(others):
         return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"

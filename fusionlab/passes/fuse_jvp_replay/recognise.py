@@ -51,7 +51,7 @@ class TraceCandidate:
 
     @property
     def subject(self) -> str:
-        """What a message says of it."""
+        """Its name in messages."""
         return "the loop" if self.replay else "the sum over directions"
 
     def with_what_follows(self) -> TraceCandidate | None:

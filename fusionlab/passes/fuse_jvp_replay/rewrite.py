@@ -44,7 +44,7 @@ class Site:
         self._known: tuple[TraceCandidate, Laplacian] | NotALaplacian | RaiseError | None = None
 
     def identified(self) -> tuple[TraceCandidate, Laplacian]:
-        """What it computes; NotALaplacian or RaiseError with the reason if that is not known."""
+        """The sum and its Laplacian; NotALaplacian or RaiseError with the reason if that is not known."""
         if self._known is None:
             try:
                 self._known = self._identified()
@@ -79,7 +79,7 @@ class View:
 
 
 class Findings(dict[str, View]):
-    """Views of programs by digest, for passes that are tried in turn on one program: what is found out stays there."""
+    """Views of programs by digest, for passes that are tried on one program: what is found out stays there."""
 
     def of(self, program: Program) -> View:
         """The one view of ``program``."""

@@ -1,4 +1,4 @@
-"""What a value, or a supposed gradient, asks and the replay does not: the replay is one function, the value several."""
+"""Predicates of a value, or of a supposed gradient, that the replay lacks: it is one function, the value several."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Passes that are tried in turn on one program share its view, and identify each sum of it once."""
+"""Passes that are tried on one program share its view, and identify each sum of it once."""
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def program_of(function):
     return lower(jax.vmap(lambda y: fori(lambda _, z: function(z).sum(), None, y)), X)
 
 
-def test_passes_in_turn_identify_a_sum_once(searched):
+def test_several_passes_identify_a_sum_once(searched):
     program, other = program_of(jnp.sin), program_of(jnp.cos)
     findings = Findings()
     for one in (SparsifyDirections(), CollapseReplay(), SparsifyDirections(chunks=3)):

@@ -36,7 +36,7 @@ def by_hand(weights, x):
 
 
 def guarded(weights, x):
-    """The maximum is asked whether it is finite, as in ``jax.nn.logsumexp``."""
+    """The maximum is tested for being finite, as in ``jax.nn.logsumexp``."""
     terms = (features(weights, x) @ weights["orbitals"]).sum(-1)
     top = terms.max(initial=-jnp.inf)
     top = jnp.where(jnp.isfinite(top), top, 0.0)
@@ -75,7 +75,7 @@ def rounded(weights, x):
     return jnp.log(jnp.exp(terms).sum()) + top - top.astype(jnp.int32).astype(top.dtype)
 
 
-def asked_of_a_difference(weights, x):
+def finite_difference(weights, x):
     """What is finite is the difference, not the maximum."""
     terms = jnp.log(jnp.maximum(features(weights, x).sum(-1), 0.0))
     top = terms.max()
@@ -147,7 +147,7 @@ def rewritten(log_psi, lowered, passes, method=local_energy):
         pytest.param(chosen_where_it_never_is, 0, marks=pytest.mark.slow),
         pytest.param(chosen_by_something_else_too, 0, marks=pytest.mark.slow),
         (rounded, 0),
-        (asked_of_a_difference, 0),
+        (finite_difference, 0),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -204,7 +204,7 @@ def test_the_adjoint_passes_by_them_too(lowered, run_raised):
 
 
 def test_large_scores_do_not_overflow(lowered, run_raised):
-    """What the shift is for: the value still has it."""
+    """What the shift is for: the value keeps it."""
     weights = {**WEIGHTS, "orbitals": 400 * WEIGHTS["orbitals"]}
     program = rewritten(by_hand, lowered, "sparsify-directions", alone)
     logs, laplacian = run_raised(program, jax.tree.leaves((weights, X)))
