@@ -56,8 +56,10 @@ FEW_ENOUGH = 64
 _FEWEST_WALKERS, _MOST_WALKERS = 2, 16
 _FLOPS = 1e8
 """Walkers that are evaluated: as many as have together about so many FLOPs in the program, within these limits."""
-MOST_SECONDS, MOST_ELEMENTS = 600.0, 2**27
-"""For the identification of one sum; and of the residues that draws evaluated together hold, at least one draw."""
+MOST_SECONDS = 600.0
+"""For the identification of one sum."""
+AT_ONCE, MOST_ELEMENTS = 2**27, 2**28
+"""Residues that draws evaluated together hold, if they are several, and those of one draw at most."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
 
@@ -286,7 +288,7 @@ class Identification:
                 f"{self.candidate.subject} is too large to be identified: {size:,} numbers are held at once, "
                 f"more than {MOST_ELEMENTS:,}"
             )
-        draws, some = len(field.seeds), max(MOST_ELEMENTS // max(size, 1), 1)
+        draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
         arrays = [change(i, held.array) for i, held in enumerate(drawn_arguments(lowered, Evaluator(field, RULES)))]
         for at in range(0, draws, some):
             yield slice(at, at + some), [Drawn(array[at : at + some]) for array in arrays]

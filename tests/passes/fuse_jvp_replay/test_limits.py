@@ -40,7 +40,7 @@ def test_fewer_draws_at_a_time_where_memory_is_short(evaluated, monkeypatch):
     draws, sizes = evaluated
     _, whole = rewritten(function, X)
     assert max(draws) == 4
-    monkeypatch.setattr(identify, "MOST_ELEMENTS", max(sizes))
+    monkeypatch.setattr(identify, "AT_ONCE", max(sizes))
     draws.clear()
     _, result = rewritten(function, X)
     assert set(draws) == {1}
@@ -55,7 +55,7 @@ def test_a_hidden_term_is_seen_in_single_draws(monkeypatch, evaluated):
         return jax.vmap(lambda y: (psi(None, y), fori(lambda _, z: psi(None, z) + term(z), None, y)))(x)
 
     rewritten(hidden, X)
-    monkeypatch.setattr(identify, "MOST_ELEMENTS", max(sizes))
+    monkeypatch.setattr(identify, "AT_ONCE", max(sizes))
     draws.clear()
     assert not rewritten(hidden, X)[1].applied
     assert set(draws) == {1}
