@@ -12,6 +12,7 @@ evaluated once more, with every predicate as it is there.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -149,6 +150,7 @@ class Identification:
         self.one = Raising(shapes=resized_shapes(self.axes, many, 1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.formulas: dict[Node, Formula] = {}
+        self.lowered = functools.cache(self._lower)
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
         return live_nodes(self.flat.nodes, self.inputs, values)
@@ -180,36 +182,40 @@ class Identification:
 
         Derivatives through a shift, as of a log-sum-exp by its maximum, are left out where all agree without them.
         """
-        shifts = [node.results[0] for node in self.cone if may_shift(node)]
+        shifts = tuple(node.results[0] for node in self.cone if may_shift(node))
         refused: list[NotALaplacian] = []
-        for stopped in (shifts, []) if shifts else ([],):
-            lowered, matches = self._matches(stopped)
-            for match in matches:
+        for stopped in (shifts, ()) if shifts else ((),):
+            for match in self._matches(stopped):
                 cone = self._computing([match.output])
-                dropped = [shift for shift in shifts if shift.producer in cone]
+                dropped = tuple(shift for shift in shifts if shift.producer in cone)
                 if not stopped:
-                    dropped = [shift for shift in dropped if self._drops_out(shift, match)]
+                    dropped = tuple(shift for shift in dropped if self._drops_out(shift, match))
                 try:
                     guarded = self._guarded(match, list(walk(cone)))
-                    written = lowered if stopped or not dropped else self._lowered(dropped)
-                    gradients = self._at_equal_inputs(written, match, guarded)
-                    return replace(match, gradients=gradients, stop_gradient=tuple(dropped))
+                    gradients = self._at_equal_inputs(self.lowered(stopped or dropped), match, guarded)
+                    return replace(match, gradients=gradients, stop_gradient=dropped)
                 except NotALaplacian as reason:
                     refused.append(reason)
             if refused:
                 raise next((reason for reason in refused if isinstance(reason, Uncovered)), refused[0])
         return None
 
-    def _matches(self, stopped: Sequence[Value]) -> tuple[FlatFunction, list[Laplacian]]:
-        """The lowered program without derivatives through ``stopped``, and what is identical in it."""
-        lowered = self._lowered(stopped)
-        matches = self._identical(lowered)
-        return lowered, [m for m in matches if not stopped or m.gradients or self._has_derivatives(lowered, m.output)]
+    def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
+        """What is identical without derivatives through ``stopped``, where these are not part of the gradient either."""
+        matches = self._identical(self.lowered(stopped))
+        return [m for m in matches if not stopped or m.gradients or self._has_derivatives(stopped, m.output)]
 
     def _drops_out(self, shift: Value, match: Laplacian) -> bool:
-        return any((m.target, m.output) == (match.target, match.output) for m in self._matches([shift])[1])
+        return any((m.target, m.output) == (match.target, match.output) for m in self._matches((shift,)))
 
-    def _lowered(self, stopped: Sequence[Value]) -> FlatFunction:
+    def _has_derivatives(self, stopped: tuple[Value, ...], output: Value) -> bool:
+        """True if the derivatives of ``output`` are the same without those through ``stopped``, in the first draw."""
+        field, at = FieldWithGuards(primes(1)[0], (_DRAWS[0][0][0],)), self.outputs.index(output)
+        [(_, arguments)] = self._batches(self.lowered(stopped), field)
+        both = (self._results(self.lowered(s), Evaluator(field, RULES), arguments) for s in (stopped, ()))
+        return not _differ(*(results.rows[at] for results in both))
+
+    def _lower(self, stopped: tuple[Value, ...]) -> FlatFunction:
         """The results are those of ``_Results``, one after another; no derivatives go through ``stopped``."""
 
         def results(*arrays: Any) -> _Results:
@@ -270,13 +276,6 @@ class Identification:
                 match = (self.outputs[at], self.targets[which], scale, gradients, self.axes, self.one)
                 found.append(Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared))
         return sorted(found, key=lambda match: (match.squares != 0, match.scale != 1))
-
-    def _has_derivatives(self, lowered: FlatFunction, output: Value) -> bool:
-        """True if the rows of ``output`` in ``lowered`` are all of its derivatives in the first draw."""
-        field, at = FieldWithGuards(primes(1)[0], (_DRAWS[0][0][0],)), self.outputs.index(output)
-        [(_, arguments)] = self._batches(lowered, field)
-        both = (self._results(f, Evaluator(field, RULES), arguments) for f in (lowered, self._lowered(())))
-        return not _differ(*(results.rows[at] for results in both))
 
     def _batches(
         self, lowered: FlatFunction, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
