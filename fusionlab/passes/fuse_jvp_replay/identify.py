@@ -201,7 +201,7 @@ class Identification:
         return None
 
     def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
-        """What is identical without derivatives through ``stopped``, where these are not part of the gradient either."""
+        """What is identical without derivatives through ``stopped``, where these are no part of the gradient either."""
         matches = self._identical(self.lowered(stopped))
         return [m for m in matches if not stopped or m.gradients or self._has_derivatives(stopped, m.output)]
 
