@@ -39,12 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 FIRST = (
     "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians_of_ansatze.py",
     "commands/test_study_of_paulinet.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
-    "workloads/test_deepqmc_agreement.py", "passes/test_forms_of_laplacians.py", "hlo/test_walker_axes.py",
+    "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
     "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "commands/test_bench.py",
-    "facts/test_facts_of_paulinet.py", "passes/test_laplacian_extremes.py", "codegen/laplacian/test_jets.py",
-    "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/test_laplacian_ties.py",
-    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/raising/test_raising.py",
-    "passes/test_laplacians_of_functions.py", "passes/test_laplacian_guards.py", "search/test_best.py",
+    "facts/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
+    "codegen/laplacian/test_jets.py",
+    "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
+    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/test_raising.py",
+    "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_guards.py", "search/test_best.py",
     "passes/test_interface.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip
 """The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""

@@ -19,7 +19,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
     "fold-constant-loops": ("fusionlab.passes.fold_constant_loops", "FoldConstantLoops"),
     "fuse-layers": ("fusionlab.passes.fuse_layers", "FuseLayers"),
-    "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay", "FuseJvpReplay"),
+    "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay.choose", "FuseJvpReplay"),
     "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),
     "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),

@@ -6,9 +6,9 @@ rewrite:
         lap += jvp_g(eye[k])[k]                          lap = lap F;  g = dF
 
 The value F, and the positions x, are found by evaluating the replay beside the forward Laplacians of the program's own
-values (``laplacian_search``). Where the gradient is used elsewhere it comes from the derivatives that are there anyway,
-so that the reverse pass is dead, and so is every residual of the replay. All 3N directions are carried everywhere;
-``sparsify-directions`` carries those that are not known to be zero.
+values (``fuse_jvp_replay.identify``). Where the gradient is used elsewhere it comes from the derivatives that are there
+anyway, so that the reverse pass is dead, and so is every residual of the replay. All 3N directions are carried
+everywhere; ``sparsify-directions`` carries those that are not known to be zero.
 
 requires: a replay of 3N trips whose sum over directions is, at every point tried, a constant times the Laplacian of one
     value that the program computes before the loop; ops that raise to JAX.
@@ -24,9 +24,8 @@ from typing import ClassVar
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
+from fusionlab.passes.fuse_jvp_replay.rewrite import Findings, rewrite_replays
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.laplacian_rewrite import rewrite_replays
-from fusionlab.passes.laplacian_search import Findings
 
 
 @dataclass(frozen=True)

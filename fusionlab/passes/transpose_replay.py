@@ -21,9 +21,8 @@ from typing import ClassVar
 
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.hlo.program import Program
+from fusionlab.passes.fuse_jvp_replay.rewrite import Findings, rewrite_replays
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.laplacian_rewrite import rewrite_replays
-from fusionlab.passes.laplacian_search import Findings
 
 
 @dataclass(frozen=True)

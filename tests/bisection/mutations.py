@@ -19,12 +19,10 @@ from fusionlab.codegen.raising import trips
 from fusionlab.passes import (
     batch_replay,
     hoist_loop_invariants,
-    laplacian_entry,
-    laplacian_identity,
-    laplacian_search,
     rewriting,
 )
-from fusionlab.passes.laplacian_entry import RewrittenEntry
+from fusionlab.passes.fuse_jvp_replay import candidates, entry, identify
+from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 
 from .wrong_versions import (
     Patch,
@@ -51,8 +49,8 @@ from .wrong_versions import (
 
 def agrees_with_any(patch: Patch) -> None:
     """What is no Laplacian is taken to be identical to the sum, and equal to it where values are exactly equal."""
-    instead(laplacian_identity, "_factors", lambda right, *given: (1, 0) if right(*given) is None else None)(patch)
-    instead(laplacian_identity.Identification, "_where_tied", lambda right, *given: given[-1])(patch)
+    instead(identify, "_factors", lambda right, *given: (1, 0) if right(*given) is None else None)(patch)
+    instead(identify.Identification, "_at_equal_inputs", lambda right, *given: tuple(given[-1]))(patch)
 
 
 @dataclass(frozen=True)
@@ -214,7 +212,7 @@ MUTATIONS = (
         "largest",
         _SPARSE,
         _SPARSE,
-        instead(laplacian_search, "find_laplacian", extremes_held_constant),
+        instead(candidates, "find_laplacian", extremes_held_constant),
     ),
     Mutation(
         "slots of different electrons taken for one",
@@ -223,9 +221,7 @@ MUTATIONS = (
         _SPARSE,
         in_the_rewrite(owners, "same_owner", lambda right, first, second: True, jet),
     ),
-    Mutation(
-        "gradient in reverse order", "gradient", _SPARSE, _SPARSE, instead(laplacian_entry, "densify", rows_reversed)
-    ),
+    Mutation("gradient in reverse order", "gradient", _SPARSE, _SPARSE, instead(entry, "densify", rows_reversed)),
     Mutation(
         "coordinates of an electron swapped",
         "gradient",
@@ -238,7 +234,7 @@ MUTATIONS = (
         "scaled",
         _SPARSE,
         _SPARSE,
-        instead(laplacian_search, "find_laplacian", lambda right, *given: replace(right(*given), scale=1.0)),
+        instead(candidates, "find_laplacian", lambda right, *given: replace(right(*given), scale=1.0)),
     ),
     Mutation("initial sum dropped", "scaled", _SPARSE, _SPARSE, instead(RewrittenEntry, "__init__", offset_lost)),
     Mutation(
@@ -246,7 +242,7 @@ MUTATIONS = (
         "products",
         _ADJOINT,
         _ADJOINT,
-        instead(RewrittenEntry, "_weighted", first_source_lost),
+        instead(entry, "weighted_sources", first_source_lost),
     ),
     Mutation(
         "parts of the walkers in reverse",

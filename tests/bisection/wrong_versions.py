@@ -11,8 +11,8 @@ import pytest
 
 from fusionlab.codegen.laplacian.jet import Jet, row_products
 from fusionlab.hlo.loops import Sum
-from fusionlab.passes import laplacian_search
-from fusionlab.passes.laplacian_guards import is_shift
+from fusionlab.passes.fuse_jvp_replay import candidates
+from fusionlab.passes.fuse_jvp_replay.guards import may_shift
 
 Patch = pytest.MonkeyPatch
 
@@ -36,7 +36,7 @@ def in_the_rewrite(owner: Any, name: str, wrong: Callable[..., Any], *owners: An
         def switched(*given: Any, **named: Any) -> Any:
             return right(*given, **named) if searching[0] else wrong(right, *given, **named)
 
-        search = laplacian_search.find_laplacian
+        search = candidates.find_laplacian
 
         def find(*given: Any) -> Any:
             searching[0] = True
@@ -45,7 +45,7 @@ def in_the_rewrite(owner: Any, name: str, wrong: Callable[..., Any], *owners: An
             finally:
                 searching[0] = False
 
-        patch.setattr(laplacian_search, "find_laplacian", find)
+        patch.setattr(candidates, "find_laplacian", find)
         for one in (owner, *owners):
             patch.setattr(one, name, switched)
 
@@ -106,9 +106,9 @@ def cross_of_quotient_added(right: Any, state: Any, value: Any, top: Jet, bottom
     return Jet(found.value, found.laplacian + 4 * cross / bottom.value, found.jacobian, found.owners)
 
 
-def first_source_lost(right: Any, entry: Any, engine: Any) -> Any:
+def first_source_lost(right: Any, engine: Any, *given: Any) -> Any:
     engine.sources.pop(next(iter(engine.sources)))
-    return right(entry, engine)
+    return right(engine, *given)
 
 
 def parts_reversed(right: Any, entry: Any, environment: Any) -> Any:
@@ -131,6 +131,7 @@ def coordinates_swapped(right: Any, *given: Any) -> Jet:
     return Jet(found.value, found.laplacian, found.jacobian[::-1], found.owners)
 
 
-def extremes_held_constant(right: Callable[..., Any], question: Any) -> Any:
+def extremes_held_constant(right: Callable[..., Any], candidate: Any) -> Any:
     """Maxima and minima that do not drop out, too."""
-    return replace(right(question), still=tuple(node.results[0] for node in question.flat.nodes if is_shift(node)))
+    shifts = (node.results[0] for node in candidate.flat.nodes if may_shift(node))
+    return replace(right(candidate), stop_gradient=tuple(shifts))

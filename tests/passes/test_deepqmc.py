@@ -10,7 +10,7 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import find_replays
 from fusionlab.hlo.view import view_of
-from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.interface import Setting
 from tests.optional_packages import needs_deepqmc
 from workloads import catalogue

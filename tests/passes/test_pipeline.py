@@ -7,7 +7,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.batch_replay import BatchReplay
-from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.interface import Declined, Setting, VerificationError, verify
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline

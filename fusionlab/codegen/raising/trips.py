@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising import Raising, raise_nodes
+from fusionlab.codegen.raising import JaxRefusal, Raising, raise_nodes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum, wrapped
-from fusionlab.hlo.view import Value
+from fusionlab.hlo.view import Value, free_values
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,17 @@ def batched_loop(trips: Trips, chunk: int) -> Callable[..., tuple[Any, ...]]:
         return _results(loop, count, initial, carried)
 
     return run
+
+
+def at_once(loop: Loop, raising: Raising, environment: Mapping[Value, Any]) -> Sequence[Any] | None:
+    """The results of ``loop`` with all its trips batched; None where JAX cannot batch them."""
+    assert loop.trips is not None
+    captured = list(dict.fromkeys(value for region in loop.node.regions for value in free_values(region)))
+    given = [*(jnp.asarray(environment[v]) for v in loop.node.operands), *(environment[v] for v in captured)]
+    try:
+        return batched_loop(raise_trips(loop, captured, raising), loop.trips)(*given)
+    except (NotImplementedError, JaxRefusal):
+        return None
 
 
 def _count(counter: Counter, trip: Any) -> Any:

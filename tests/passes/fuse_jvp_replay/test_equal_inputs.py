@@ -13,15 +13,15 @@ from jax import lax
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import view_of
+from fusionlab.passes.fuse_jvp_replay.equal_inputs import subgradients
 from fusionlab.passes.interface import Setting
-from fusionlab.passes.laplacian_ties import tie_slopes
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .laplacian_functions import exact, fori, jvp_in_loop
+from ..laplacian_functions import exact, fori, jvp_in_loop
 
 N = 3
 W = np.array([[1.0, 0.5, -0.25], [-0.75, 0.25, 1.0], [0.5, -1.0, 0.75]])
-"""Products of it with small integers are exact, so that ties stay ties."""
+"""Products of it with small integers are exact, so that equal values stay equal."""
 
 
 def geometries():
@@ -170,7 +170,7 @@ def program_and_truth(function, lowered, method=fori):
 
 
 def assert_true(found, truth):
-    """Equal at every geometry where the Laplacian is finite; second derivatives near to a tie cancel to 1e-6."""
+    """Equal at every geometry where the Laplacian is finite; second derivatives near to equal values cancel to 1e-6."""
     known = np.isfinite(truth[1])
     assert known.sum() >= 20
     for ours, theirs in zip(found, truth, strict=True):
@@ -180,7 +180,7 @@ def assert_true(found, truth):
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "max" else n for n in FUNCTIONS])
-def test_tied_coalescent_and_far_geometries(name, lowered, run_raised):
+def test_equal_coalescent_and_far_geometries(name, lowered, run_raised):
     program, truth = program_and_truth(total(FUNCTIONS[name]), lowered)
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
     assert result.applied, result.events
@@ -213,7 +213,7 @@ def test_what_is_declined(name, lowered):
         assert any("where two values are exactly equal" in event.reason for event in result.events), result.events
 
 
-def test_a_gradient_of_its_own_at_a_tie_stays_the_programs(lowered, run_raised):
+def test_a_subgradient_of_its_own_stays_the_programs(lowered, run_raised):
     """The slope of |x| at 0 does not enter the Laplacian of a sum of them; the program's gradient has slope 0 there."""
     program, truth = program_and_truth(lambda x: _steep(x).sum(), lowered)
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
@@ -232,7 +232,7 @@ def test_a_gradient_of_its_own_at_a_tie_stays_the_programs(lowered, run_raised):
     ],
     ids=["relu", "maximum", "both", "relu6", "minimum"],
 )
-def test_slopes_by_the_programs_derivative(function, slopes, lowered):
+def test_subgradients_by_the_programs_derivative(function, slopes, lowered):
     flat = view_of(lowered(lambda x: jax.jvp(function, (x,), (x,)), X.astype(np.float32)).parse())
     nodes = list(flat.walk())
-    assert list(tie_slopes(nodes, nodes, ValueNumbers(flat)).values()) == slopes
+    assert list(subgradients(nodes, nodes, ValueNumbers(flat)).values()) == slopes

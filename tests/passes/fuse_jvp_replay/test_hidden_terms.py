@@ -10,8 +10,8 @@ from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from workloads.catalogue import build
 
-from .laplacian_functions import X, fori
-from .test_laplacian_guards import of, psi, rewritten
+from ..laplacian_functions import X, fori
+from .test_guards import of, psi, rewritten
 
 stopped = lax.stop_gradient
 
@@ -78,8 +78,8 @@ SHARED = {
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_a_rare_answer_that_the_value_shares(name):
-    """Behind it the replay has another function; of the same function it is rewritten (test_laplacian_branches)."""
+def test_a_rare_predicate_that_the_value_shares(name):
+    """Behind it the replay has another function; of the same function it is rewritten (test_combined_predicates)."""
 
     def function(x):
         return jax.vmap(
@@ -115,7 +115,7 @@ KEPT_QUICK = ("maximum", "smoothstep", "logarithm-of-a-sum")
 @pytest.mark.parametrize(
     "name", [name if name in KEPT_QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KEPT]
 )
-def test_what_a_value_and_its_replay_ask_alike_is_rewritten(name):
+def test_predicates_that_a_value_and_its_replay_share_are_rewritten(name):
     def value(_, y):
         return psi(None, y) + KEPT[name](y)
 
@@ -126,7 +126,7 @@ def test_what_a_value_and_its_replay_ask_alike_is_rewritten(name):
 @pytest.mark.parametrize(
     "name", [pytest.param("orbformer", marks=pytest.mark.slow), pytest.param("psiformer", marks=pytest.mark.full)]
 )
-def test_what_a_network_asks_is_asked_alike_by_its_replay(name):
+def test_predicates_of_a_network_are_those_of_its_replay(name):
     workload = build(name, "LiH", laplacian="replay", walkers=4, size="tiny", dtype="float32")
     result = SparsifyDirections().run(lowering.lower(workload, "cuda"), Setting(platform="cuda"))
     assert result.applied, result.events

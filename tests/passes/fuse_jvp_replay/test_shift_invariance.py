@@ -8,14 +8,14 @@ import pytest
 from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.value_numbers import merge_equal
 from fusionlab.hlo.view import view_of
+from fusionlab.passes.fuse_jvp_replay.candidates import find_laplacian
+from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from fusionlab.passes.interface import Setting
-from fusionlab.passes.laplacian_search import find_laplacian
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
-from fusionlab.passes.sums_over_directions import sum_of_loop
 
-from .laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy
-from .test_forms_of_laplacians import of_hessian
-from .test_laplacian_guards import psi
+from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy
+from .test_guards import psi
+from .test_recognise import of_hessian
 
 FAR = 400.0
 """A squared distance that no position of a trial has."""
@@ -36,7 +36,7 @@ def by_hand(weights, x):
 
 
 def guarded(weights, x):
-    """The maximum is asked whether it is finite, as in ``jax.nn.logsumexp``."""
+    """The maximum is tested for being finite, as in ``jax.nn.logsumexp``."""
     terms = (features(weights, x) @ weights["orbitals"]).sum(-1)
     top = terms.max(initial=-jnp.inf)
     top = jnp.where(jnp.isfinite(top), top, 0.0)
@@ -75,7 +75,7 @@ def rounded(weights, x):
     return jnp.log(jnp.exp(terms).sum()) + top - top.astype(jnp.int32).astype(top.dtype)
 
 
-def asked_of_a_difference(weights, x):
+def finite_difference(weights, x):
     """What is finite is the difference, not the maximum."""
     terms = jnp.log(jnp.maximum(features(weights, x).sum(-1), 0.0))
     top = terms.max()
@@ -121,7 +121,7 @@ def held_constant(log_psi, lowered, method=local_energy):
         flat = view_of(lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
     merge_equal(flat)
     [replay] = [replay for replay in inventory(flat) if not replay.blockers]
-    return len(find_laplacian(sum_of_loop(flat, replay)).still)
+    return len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient)
 
 
 def rewritten(log_psi, lowered, passes, method=local_energy):
@@ -147,7 +147,7 @@ def rewritten(log_psi, lowered, passes, method=local_energy):
         pytest.param(chosen_where_it_never_is, 0, marks=pytest.mark.slow),
         pytest.param(chosen_by_something_else_too, 0, marks=pytest.mark.slow),
         (rounded, 0),
-        (asked_of_a_difference, 0),
+        (finite_difference, 0),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -204,7 +204,7 @@ def test_the_adjoint_passes_by_them_too(lowered, run_raised):
 
 
 def test_large_scores_do_not_overflow(lowered, run_raised):
-    """What the shift is for: the value still has it."""
+    """What the shift is for: the value keeps it."""
     weights = {**WEIGHTS, "orbitals": 400 * WEIGHTS["orbitals"]}
     program = rewritten(by_hand, lowered, "sparsify-directions", alone)
     logs, laplacian = run_raised(program, jax.tree.leaves((weights, X)))

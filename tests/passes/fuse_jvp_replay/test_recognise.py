@@ -7,7 +7,7 @@ import pytest
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .laplacian_functions import LOOP_FREE, LOOPS, WEIGHTS, X, alone, determinants, exact, local_energy, smooth
+from ..laplacian_functions import LOOP_FREE, LOOPS, WEIGHTS, X, alone, determinants, exact, local_energy, smooth
 
 FORMS = {**LOOPS, **LOOP_FREE}
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from .laplacian_functions import X, fori
-from .test_laplacian_guards import of, psi, rewritten
+from ..laplacian_functions import X, fori
+from .test_guards import of, psi, rewritten
 
 
 def indicator(y, i):

@@ -9,8 +9,8 @@ from jax import lax
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .laplacian_functions import WEIGHTS, X, exact, features, fori, jvp_in_loop, local_energy, smooth
-from .test_laplacian_guards import lower
+from ..laplacian_functions import WEIGHTS, X, exact, features, fori, jvp_in_loop, local_energy, smooth
+from .test_guards import lower
 
 
 def normalised(h):

@@ -10,7 +10,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .laplacian_functions import X, fori
+from ..laplacian_functions import X, fori
 
 W = np.random.default_rng(8).standard_normal((3, 5))
 MANY = np.random.default_rng(9).standard_normal((70, 3, 3))
@@ -60,7 +60,7 @@ def of(changed):
             lambda y: psi(None, y) + jnp.where((y[0, 0] > 0.9) & (y[1, 1] > 0.9), 1.0, 0.0) * jnp.sin(y).sum(),
             (),
             "none has the Laplacian",
-            id="two-rare-answers-together",
+            id="two-rare-predicates-together",
         ),
         pytest.param(
             lambda y: psi(None, y) + jnp.floor(1e-3 * (y**2).sum()) * jnp.sin(y).sum(),
@@ -94,7 +94,7 @@ def of(changed):
         ),
     ],
 )
-def test_what_the_sum_alone_asks(changed, more, why):
+def test_predicates_of_the_sum_alone(changed, more, why):
     _, result = rewritten(of(changed), X, *more)
     assert not result.applied
     assert any(why in event.reason for event in result.events), result.events
@@ -122,20 +122,20 @@ def test_walkers_of_two_kinds():
 
 
 @pytest.mark.parametrize(
-    ("ask", "at"),
+    ("guard", "at"),
     [
         pytest.param(jnp.nan_to_num, 0.0, id="nan-to-num"),
         pytest.param(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), 0.0, id="is-finite"),
         pytest.param(lambda g: jnp.where(jnp.abs(g) < 1e3, g, 0.0), 1e3, id="cut-off"),
     ],
 )
-def test_a_gradient_that_is_asked_about_is_still_asked(ask, at, run_raised):
+def test_a_gradient_behind_a_predicate_stays_the_programs(guard, at, run_raised):
     def singular(_, y):
         return psi(None, y) + jnp.sqrt((y**2).sum()) + (y**4).sum()
 
     def function(x):
         def of_one(y):
-            return singular(None, y), fori(singular, None, y), ask(jax.grad(singular, 1)(None, y))
+            return singular(None, y), fori(singular, None, y), guard(jax.grad(singular, 1)(None, y))
 
         return jax.vmap(of_one)(x)
 

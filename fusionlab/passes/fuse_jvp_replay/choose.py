@@ -10,7 +10,7 @@ The candidates are rewritten and, where the study has a target, compiled for it;
 target's roofline is taken, and all are printed with their figures. With ``memory_budget``, candidates beyond it
 (temp bytes by XLA's buffer assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4,
 8, ... parts.
-``chunk`` asks for batch-replay with that many directions at a time. In front of a forward Laplacian, loops of constants
+``chunk`` means batch-replay with that many directions at a time. In front of a forward Laplacian, loops of constants
 alone are run once and for all (fold-constant-loops).
 
 requires: what its passes require; a loop that is not a replay of that form is left alone with the reason.
@@ -30,9 +30,9 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
+from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result, Setting
-from fusionlab.passes.laplacian_search import Findings
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 _MOST_PARTS = 64

@@ -11,12 +11,12 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
-from fusionlab.passes.fuse_jvp_replay import FuseJvpReplay
+from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.interface import Declined, Figures, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads import catalogue
 
-from .laplacian_functions import LOOPS, WEIGHTS, X, alone, smooth
+from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, smooth
 
 FOUR = np.concatenate([X, X[:1] + 0.5])
 WHOLE_BYTES = 800

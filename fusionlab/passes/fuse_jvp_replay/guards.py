@@ -1,11 +1,13 @@
-"""What no evaluation at a few walkers can show: reasons not to take one value's Laplacian for a sum over directions.
+"""Properties of a program's text that no exact evaluation at a few walkers shows: reasons not to take the Laplacian of
+one value for a sum over directions.
 
-Each function gives the reason in words, or None.
+Each function returns the reason in words, or None. ``own`` are nodes that compute the sum and have no like among those
+of the value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -14,35 +16,21 @@ from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo.constants import least_of, number_of
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads
-from fusionlab.passes.sums_over_directions import is_float
+from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
-_MAKES_INTEGERS = ("stablehlo.sort", "stablehlo.bitcast_convert")
 _INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
 _INTEGRAL = tuple(f"stablehlo.{name}" for name in ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign"))
-_INDEX_ARITHMETIC = frozenset(
-    f"stablehlo.{name}"
-    for name in [
-        "broadcast_in_dim",
-        "reshape",
-        "transpose",
-        "concatenate",
-        "convert",
-        "add",
-        "compare",
-        "select",
-        "slice",
-    ]
-)
+_INDEX_OPS = ("add", "broadcast_in_dim", "compare", "concatenate", "convert", "reshape", "select", "slice", "transpose")
+_INDEX_ARITHMETIC = tuple(f"stablehlo.{name}" for name in _INDEX_OPS)
 
 
-def less_precise(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
-    """Whether what computes the value is less precise than what computes the sum: its Laplacian would be, too."""
-    both = (list(cone), list(own))
-    widths, others = (_widths(nodes) for nodes in both)
+def less_precise(cone: Collection[Node], own: Collection[Node]) -> str | None:
+    """The value is computed less precisely than the sum: its Laplacian would be, too."""
+    widths, others = _widths(cone), _widths(own)
     if widths and others and min(widths) < min(others):
         return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"
-    precisions = [[laxest_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in both]
+    precisions = [[laxest_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in (cone, own)]
     if all(precisions):
         ours, theirs = (min(each, key=lambda precision: precision.value) for each in precisions)
         if ours.value < theirs.value:
@@ -55,7 +43,7 @@ def _widths(nodes: Iterable[Node]) -> list[int]:
 
 
 def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
-    """Whether the sum alone converts floats to fewer bits than its value has: a residue has as many as it needs."""
+    """The sum alone converts floats to fewer bits than its value has: a residue has as many as it needs."""
     least = min(_widths(cone), default=0)
     for node in own:
         if node.name == "stablehlo.reduce_precision":
@@ -68,13 +56,13 @@ def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
 
 
 def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments: Collection[Value]) -> str | None:
-    """Whether the sum alone compares integers that vary, or floats that are integral, or makes integers of floats.
+    """The sum alone compares integers that vary, or floats that are integral, or makes integers of floats.
 
     Few draws of integers are like any other: ``floor(x) == 1`` or a count of 7 may never occur in them. Indices below
     zero, parities, the exchanges of rows of a factorisation and the counters of loops are compared all the same.
     """
     fixed: set[Value] = set()
-    integers = {value for value in arguments if _is_integer(value)}
+    integers = set(filter(_is_integer, arguments))
     integral: set[Value] = set()
     exchanges: set[Value] = set()
     for node in summed:
@@ -87,9 +75,9 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
         elif exchanges.issuperset(varying):
             exchanges.update(node.results)
             continue
-        own_convert = node.name == "stablehlo.convert" and not _is_integer(node.operands[0])
-        made = own_convert or node.name in _MAKES_INTEGERS
-        if node in own and own_convert and _is_integer(node.results[0]) and is_float(node.operands[0]):
+        of_integers = not integers.isdisjoint(varying)
+        converts = node.name == "stablehlo.convert" and not _is_integer(node.operands[0])
+        if node in own and converts and _is_integer(node.results[0]) and is_float(node.operands[0]):
             return f"makes integers of floats as its value does not (at {node.scope})"
         if node in own and node.name == "stablehlo.compare":
             below_zero = direction_of(node) == "LT" and number_of(node.operands[1], _INTEGERS) == 0
@@ -97,14 +85,13 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
                 return f"compares integers as its value does not (at {node.scope})"
             if _is_equality_of_floats(node) and integral.issuperset(varying):
                 return f"compares integral values as its value does not (at {node.scope})"
-        for value in node.results:
-            parity = node.name == "stablehlo.remainder" and number_of(node.operands[1], _INTEGERS) == 2
-            odd = parity or value in exchanges  # both occur in few draws
-            if _is_integer(value) and not odd and (made or not integers.isdisjoint(varying)):
-                integers.add(value)
-            from_integers = node.name == "stablehlo.convert" and not integers.isdisjoint(varying)
-            if is_float(value) and (node.name in _INTEGRAL or from_integers or integral.issuperset(varying)):
-                integral.add(value)
+        made = converts or of_integers or node.name in ("stablehlo.sort", "stablehlo.bitcast_convert")
+        parity = node.name == "stablehlo.remainder" and number_of(node.operands[1], _INTEGERS) == 2
+        if made and not parity:  # both parities occur in few draws
+            integers.update(value for value in node.results if _is_integer(value) and value not in exchanges)
+        whole = node.name in _INTEGRAL or (node.name == "stablehlo.convert" and of_integers)
+        if whole or integral.issuperset(varying):
+            integral.update(filter(is_float, node.results))
     return None
 
 
@@ -112,18 +99,19 @@ def _is_integer(value: Value) -> bool:
     return value.type.dtype in _INTEGERS
 
 
-def own_choices(flat: FunctionView, x: Value, own: Iterable[Node], read_by_value: Collection[Value]) -> str | None:
-    """Whether the sum alone compares parameters for equality, or reads integer arguments.
+def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> str | None:
+    """The sum alone compares parameters for equality, or reads integer arguments.
 
     Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
     """
+    read = {value for node in cone for value in reads(node)}
     arguments = set(flat.arguments) - {x}
-    parameters = reached(flat, list(arguments)) - reached(flat, [x])
+    parameters = reached(flat, arguments) - reached(flat, [x])
     for node in own:
         if _is_equality_of_floats(node) and not parameters.isdisjoint(node.operands):
             return f"compares parameters as its value does not (at {node.scope})"
         for value in reads(node):
-            if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read_by_value:
+            if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read:
                 return f"reads the {value.type} argument %{value.id}, which its value does not"
     return None
 
@@ -133,25 +121,26 @@ def _is_equality_of_floats(node: Node) -> bool:
 
 
 def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
-    """Whether a constant or index of ``nodes`` gives one walker another program than the next: a few are not all then.
+    """A constant or index of ``nodes`` computes for one walker what it does not for the next: a few are not all then.
 
     ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
+    Indices of gathers and scatters may differ.
     """
-    nodes = list(nodes)
-    users: dict[Value, list[Node]] = {}
+    differing: dict[Value, Node] = {}
     for node in nodes:
-        for value in node.operands:
-            users.setdefault(value, []).append(node)
-    for node in nodes:
-        for value in node.results:
-            for axis in axes.get(value, ()):
-                if _varies(node, axis) and not _only_an_index(value, users):
-                    return f"a {node.name.removeprefix('stablehlo.')} tells walkers apart ({node.scope})"
+        for at, value in enumerate(node.operands):
+            if value not in differing or (at == 1 and node.name in ("stablehlo.gather", "stablehlo.scatter")):
+                continue
+            origin = differing[value]
+            if node.name not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
+                return f"a {origin.name.removeprefix('stablehlo.')} tells walkers apart ({origin.scope})"
+            differing.update(dict.fromkeys(node.results, origin))
+        differing.update((v, node) for v in node.results if any(_varies(node, axis) for axis in axes.get(v, ())))
     return None
 
 
 def _varies(node: Node, axis: int) -> bool:
-    """Whether a constant or iota differs along ``axis``."""
+    """True for a constant or iota that differs along ``axis``."""
     if node.name == "stablehlo.iota":
         return bool(node.attributes["iota_dimension"].value == axis)
     if node.name != "stablehlo.constant":
@@ -160,31 +149,15 @@ def _varies(node: Node, axis: int) -> bool:
     return bool((array != array.take([0], axis)).any()) and not bool(np.isnan(array).all())
 
 
-def _only_an_index(value: Value, users: Mapping[Value, Sequence[Node]]) -> bool:
-    """Whether ``value`` ends, through arithmetic of indices, in indices of gathers and scatters alone."""
-    pending, seen = [value], {value}
-    while pending:
-        known = pending.pop()
-        for node in users.get(known, ()):
-            if node.name in ("stablehlo.gather", "stablehlo.scatter") and node.operands[1] is known:
-                continue
-            if node.name not in _INDEX_ARITHMETIC or any(is_float(result) for result in node.results):
-                return False
-            fresh = [result for result in node.results if result not in seen]
-            seen.update(fresh)
-            pending += fresh
-    return True
-
-
 def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> str | None:
-    """Whether a value depends on other walkers too: it cannot be computed for some of them."""
+    """A value depends on other walkers too: it cannot be computed for some of them."""
     dependent = reached(flat, [x])
     for node in cone:
-        moving = [value for value in reads(node) if value in dependent]
-        if not moving:
+        varying = [value for value in reads(node) if value in dependent]
+        if not varying:
             continue
         kept = all(axes.get(value) for value in node.results if value in dependent and is_float(value))
-        if not kept or any(axis in axes.get(value, ()) for value in moving for axis in _reordered(node)):
+        if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
             return f"{node.name.removeprefix('stablehlo.')} at {node.scope} mixes walkers"
     return None
 
@@ -199,8 +172,8 @@ def _reordered(node: Node) -> Iterator[int]:
         yield from (axis for axis, n in enumerate(node.attributes["window_dimensions"]) if int(n) > 1)
 
 
-def is_shift(node: Node) -> bool:
-    """Whether ``node`` is the largest or the smallest element of one array along some axes: it may drop out."""
+def may_shift(node: Node) -> bool:
+    """True for the largest or smallest element of an array along some axes: log-sum-exp is invariant to such shifts."""
     if node.name != "stablehlo.reduce" or len(node.operands) != 2:
         return False
     return least_of(combiner(node.regions[0]), node.operands[1])

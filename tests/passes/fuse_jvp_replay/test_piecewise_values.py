@@ -1,12 +1,12 @@
-"""What a value, or a supposed gradient, asks and the replay does not: the replay is one function, the value several."""
+"""Predicates of a value, or of a supposed gradient, that the replay lacks: it is one function, the value several."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from .laplacian_functions import X, fori
-from .test_laplacian_guards import W, psi, rewritten
+from ..laplacian_functions import X, fori
+from .test_guards import W, psi, rewritten
 
 
 def core(y):

@@ -1,0 +1,70 @@
+"""The Laplacian of a function as the sum of its second-order sources, each weighted by the adjoint of its value.
+
+lap F = sum over values v of <dF/dv, q_v>,    q_v = sum_k H_v[a_k, a_k], a_k the derivatives of what v is made of
+"""
+
+from __future__ import annotations
+
+import math
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from fusionlab.codegen.laplacian.chains import differentiable
+from fusionlab.codegen.laplacian.state import State
+from fusionlab.hlo.view import Node, Value
+
+
+def weighted_sources(
+    state: State,
+    cone: Sequence[Node],
+    output: Value,
+    stop_gradient: Collection[Value],
+    axes: Mapping[Value, set[int]],
+) -> Any:
+    """[*walkers], by one reverse pass of ``output`` through all nodes of ``cone``, which ``state`` has run.
+
+    Derivatives through ``stop_gradient`` cancel; ``axes`` are those of values that count walkers.
+    NotImplementedError where there is no adjoint, or walkers are merged with another axis.
+    """
+    sources, nodes = state.sources, set(cone)
+    known = {v: array for v, array in state.environment.items() if v is state.x or v.producer not in nodes}
+
+    def evaluated(injections: Sequence[Any]) -> Any:
+        inner, injected = dict(known), dict(zip(sources, injections, strict=True))
+        for node in cone:
+            inner.update(zip(node.results, differentiable(state, node, inner), strict=True))
+            for value in node.results:
+                if value in state.chains:
+                    # As its source was made: of the root alone, whatever is injected on the way from there.
+                    root, chain = state.chains[value]
+                    way = ChainMap({root: inner[root]}, inner)
+                    for step in chain:
+                        [way[step.results[0]]] = differentiable(state, step, way)
+                    inner[value] = way[value]
+                if value in stop_gradient:
+                    inner[value] = lax.stop_gradient(inner[value])
+                if value in injected:
+                    inner[value] = inner[value] + injected[value]
+        return inner[output]
+
+    try:
+        value, pull = jax.vjp(evaluated, [jnp.zeros_like(array) for array in sources.values()])
+        [adjoint] = pull(jnp.ones_like(value))
+    except ValueError as error:
+        said = str(error).partition("\n")[0]
+        if "Reverse-mode" not in said:
+            raise
+        raise NotImplementedError(f"there is no adjoint: {said}") from error  # of a loop that JAX cannot transpose
+    total = None
+    for (source, array), weight in zip(sources.items(), adjoint, strict=True):
+        own = axes.get(source, set())
+        if len(own) != state.walker_axes or math.prod(source.type.shape[a] for a in own) != value.size:
+            raise NotImplementedError(f"{source.type} has its walkers merged with another axis")
+        term = jnp.sum(array * weight, tuple(a for a in range(array.ndim) if a not in own))
+        total = term if total is None else total + term
+    return total

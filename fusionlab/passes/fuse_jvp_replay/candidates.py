@@ -1,0 +1,144 @@
+"""Candidates for the function F and the positions x of which a sum over directions may be the Laplacian.
+
+A replay computes y = sum_k d^2 F / d x_k^2 of some value F of the program at some positions x. Neither is named.
+``identify`` evaluates the candidates that are found here, in prime fields.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterator, Sequence
+
+from fusionlab.codegen.raising import RaiseError, live_nodes
+from fusionlab.hlo.replay import reached
+from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.passes.fuse_jvp_replay import identify
+from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
+from fusionlab.passes.fuse_jvp_replay.recognise import (
+    LimitReached,
+    NotALaplacian,
+    TraceCandidate,
+    Uncovered,
+    is_float,
+)
+
+
+def find_laplacian(candidate: TraceCandidate) -> Laplacian:
+    """The Laplacian that ``candidate`` computes; NotALaplacian if it is that of no value of the program.
+
+    F is searched among what stands before the loop, then among what follows it and does not need it: a loop that
+    computes the function anew in every trip may be written before the function itself is called.
+    """
+    numbers = ValueNumbers(candidate.flat, through_reshapes=True)
+    deadline = time.monotonic() + identify.MOST_SECONDS
+    refused: list[NotALaplacian | RaiseError] = []
+    tried: set[Value] = set()
+    for each in filter(None, (candidate, candidate.with_what_follows())):
+        known, reasons = frozenset(tried), list[NotALaplacian | RaiseError]()
+        try:
+            for x, outputs in _positions(each):
+                for group in _groups(each.before, [value for value in outputs if value not in known]):
+                    tried.update(group)
+                    try:
+                        if (found := _identified(each, numbers, x, group, deadline)) is not None:
+                            return found
+                    except (NotALaplacian, RaiseError) as reason:
+                        if isinstance(reason, LimitReached):
+                            raise
+                        reasons.append(reason)
+        except (NotALaplacian, RaiseError) as reason:
+            if isinstance(reason, LimitReached):
+                raise
+            reasons.append(reason)
+        except MemoryError:
+            raise LimitReached(f"{candidate.subject} needs more memory than there is to be identified") from None
+        if (uncovered := next((reason for reason in reasons if isinstance(reason, Uncovered)), None)) is not None:
+            raise uncovered
+        where = "before the loop" if candidate.replay else "without directions"
+        none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"
+        refused += reasons or [NotALaplacian(none)]
+    raise refused[0]
+
+
+def _identified(
+    candidate: TraceCandidate, numbers: ValueNumbers, x: Value, outputs: Sequence[Value], deadline: float
+) -> Laplacian | None:
+    trial = Identification(candidate, numbers, x, outputs, deadline)
+    try:
+        return trial.run()
+    except RaiseError:
+        # Where walkers are as many as something else is, axes are mistaken for one another.
+        if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
+            raise
+        return Identification(candidate, numbers, x, outputs, deadline, resize=False).run()
+
+
+def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, list[Value]]]:
+    """Values that may be the positions, with the candidates for what is differentiated by them.
+
+    They are those that most of what is read beside the directions depends on, and through which alone it does, if
+    there are such: the last two of them, and the first.
+    """
+    target, found = candidate.targets[0], []
+    walkers, dtype = target.type.shape, target.type.dtype
+    for value in (*candidate.flat.arguments, *(value for node in candidate.before for value in node.results)):
+        if not is_float(value) or value.type.dtype != dtype or _numbers(value, walkers) != candidate.directions:
+            continue
+        node = value.producer
+        if node is None or node.name != "stablehlo.reshape" or not _numbers(node.operands[0], walkers):  # the first
+            dependent = reached(candidate.flat, [value])
+            found.append((sum(read in dependent for read in candidate.read), value))
+    if not found:
+        raise NotALaplacian(f"no value of the program has {candidate.directions} coordinates per walker")
+    most = max(count for count, _ in found)
+    best = [(value, _outputs(candidate.before, value, target)) for count, value in found if count == most]
+    best = [(value, outputs) for value, outputs in best if outputs]
+    if not best:
+        raise NotALaplacian("no value of one number per walker is computed from the positions before the loop")
+    positions = {value for _, value in found}
+    chosen = [(value, outputs) for value, outputs in best if _stands_for(candidate, value, positions)] or best
+    yield from [*chosen[:-3:-1], *chosen[:-2][:1]]
+
+
+def _numbers(value: Value, walkers: tuple[int, ...]) -> int:
+    """The numbers of ``value`` per walker; 0 where it has no axes besides those of the walkers, or not these."""
+    shape, axes = value.type.shape, len(walkers)
+    return math.prod(shape[axes:]) if shape[:axes] == walkers and len(shape) > axes else 0
+
+
+def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[Value]) -> bool:
+    """True if the sum needs none of the arguments in ``positions`` that ``value`` is computed from: it is all of them.
+
+    Walkers that were sampled before stand for those that the sampling began with, whatever else both depend on.
+    """
+    flat = candidate.flat
+    above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}
+    below = live_nodes(flat.nodes, [*flat.arguments, value], candidate.targets)
+    return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and v in positions)
+
+
+def _outputs(before: Sequence[Node], x: Value, target: Value) -> list[Value]:
+    """Values of one number per walker that depend on ``x`` (not by complex numbers) and are known before the loop."""
+    dependent, by_complex = {x}, set[Value]()
+    found = []
+    for node in before:
+        read = reads(node)
+        if dependent.isdisjoint(read):
+            continue
+        dependent.update(node.results)
+        if not by_complex.isdisjoint(read) or any(v.type.dtype.startswith("complex") for v in node.results):
+            by_complex.update(node.results)
+        found += [v for v in node.results if is_float(v) and v.type == target.type and v not in by_complex]
+    return found
+
+
+def _groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
+    """Candidates that no other candidate is computed from, then the others."""
+    used: set[Value] = set()
+    for node in reversed(before):
+        if any(value in used or value in outputs for value in node.results):
+            used.update(node.operands)
+    groups = [value for value in outputs if value not in used], [value for value in outputs if value in used]
+    yield from filter(None, groups)

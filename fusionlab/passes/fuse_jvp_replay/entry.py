@@ -1,0 +1,130 @@
+"""A program's entry as a JAX callable in which a sum over directions, and the gradient, come from jets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.laplacian.adjoint import weighted_sources
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import densify
+from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.hlo.constants import fold
+from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.passes.fuse_jvp_replay.guards import mixed
+from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
+from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate
+
+
+class RewrittenEntry:
+    """The whole entry as a JAX callable without the replay; NotALaplacian if something else needs the loop."""
+
+    def __init__(
+        self, candidate: TraceCandidate, found: Laplacian, raising: Raising, options: Options, chunks: int
+    ) -> None:
+        self.flat, self.found, self.raising, self.options, self.chunks = candidate.flat, found, raising, options, chunks
+        self.producer, flat, initial = candidate.producer, candidate.flat, candidate.initial
+        start = fold(initial) if initial is not None else None
+        self.offset = initial if initial is not None and (start is None or np.any(start)) else None
+        rest = live_nodes(flat.nodes, [*flat.arguments, found.target, *found.gradients], flat.returns)
+        if candidate.replay is not None and self.producer in rest:
+            raise NotALaplacian("its terms are also used one by one")
+        if chunks > 1 and (found.walker_axes != 1 or found.x.type.shape[0] % chunks):
+            raise NotALaplacian(f"{found.x.type.shape[: found.walker_axes]} walkers cannot be taken in {chunks} parts")
+        self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
+        if chunks > 1 and (reason := mixed(flat, self.cone, found.x, found.axes)) is not None:
+            raise NotALaplacian(f"the walkers cannot be taken in parts: {reason}")
+        known = [*flat.arguments, found.x, found.output, *found.gradients]
+        self.of_offset = [] if self.offset is None else live_nodes(flat.nodes, known, [self.offset])
+        if candidate.replay is not None and self.producer in self.of_offset:
+            raise NotALaplacian("what it starts from depends on it")
+        self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # what the cone reads of it is known then
+        done = {*self.first, *(self.cone if chunks == 1 else ())}
+        self.rest = [node for node in rest if node not in done]
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        found, raising = self.found, self.raising
+        environment: dict[Value, Any] = dict(zip(self.flat.arguments, arrays, strict=True))
+        raising.run(self.first, environment)
+        if self.chunks > 1:
+            environment[found.output], laplacian, jacobian = self._in_parts(environment)
+        else:
+            state, laplacian, jacobian = self._jets(raising, environment)
+            environment = state.environment  # values that are not needed yet are computed when they are read
+        with raising.scope(self.producer):
+            scaled = laplacian * np.asarray(found.scale, laplacian.dtype) if found.scale != 1 else laplacian
+            if found.squares:
+                squares = jnp.sum(jacobian * jacobian, 0)
+                factor = np.asarray(found.squares, laplacian.dtype)
+                scaled = scaled + (squares * factor if found.squares != 1 else squares)
+            for value in found.gradients:
+                environment[value] = jnp.moveaxis(jacobian, 0, -1).reshape(value.type.shape)
+            if self.offset is not None:  # it may be made of the gradient
+                raising.run(_missing(self.of_offset, environment), environment)
+                scaled = environment[self.offset] + scaled
+            environment[found.target] = scaled
+        raising.run(_missing(self.rest, environment), environment)
+        return tuple(environment[value] for value in self.flat.returns)
+
+    def _jets(self, raising: Raising, environment: Mapping[Value, Any]) -> tuple[State, Any, Any]:
+        """The state after the run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers]."""
+        found, of = self.found, self.found.coordinates
+        state = State(
+            found.x, of, found.walker_axes, raising, found.one, self.options, found.stop_gradient, found.subgradients
+        )
+        [jet] = forward_laplacian(state, _missing(self.cone, environment), environment, [found.output])
+        jet = densify(jet, of)
+        if not self.options.adjoint:
+            return state, jet.laplacian, jet.jacobian
+        weighted = weighted_sources(state, self.cone, found.output, found.stop_gradient, found.axes)
+        return state, weighted, jet.jacobian
+
+    def _in_parts(self, environment: Mapping[Value, Any]) -> tuple[Any, Any, Any]:
+        """(value, Laplacian, derivatives) of the output, computed for one part of the walkers after another."""
+        found = self.found
+        walkers = found.x.type.shape[0]
+        shapes = resized_shapes(found.axes, walkers, walkers // self.chunks)
+        part = replace(self.raising, shapes=shapes)
+        shared = dict(environment)
+        self.raising.run(self._fixed(), shared)
+        shared = {value: array for value, array in shared.items() if value not in shapes}
+        left = _missing(self.cone, shared)
+        known = {found.x, *shared, *(value for node in left for value in node.results)}
+        # What was taken to differ between walkers is read by what does not, or is an argument beside the positions.
+        if whole := [value for node in left for value in reads(node) if value not in known]:
+            raise RaiseError(
+                f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
+            )
+
+        def one(x: Any) -> tuple[Any, Any, Any]:
+            state, laplacian, jacobian = self._jets(part, {**shared, found.x: x})
+            return state.environment[found.output], laplacian, jacobian
+
+        x = environment[found.x]
+        with self.raising.scope(self.producer):
+            value, laplacian, jacobian = lax.map(one, x.reshape(self.chunks, -1, *x.shape[1:]))
+            jacobian = jnp.moveaxis(jacobian, 1, 0)
+            return value.reshape(walkers), laplacian.reshape(walkers), jacobian.reshape(len(jacobian), walkers)
+
+    def _fixed(self) -> list[Node]:
+        """Nodes of the cone that neither depend on the positions nor count walkers: they run once."""
+        axes, fixed = self.found.axes, list[Node]()
+        varying = {self.found.x, *(value for value in self.flat.arguments if value in axes)}
+        for node in self.cone:
+            if varying.isdisjoint(reads(node)) and axes.keys().isdisjoint(node.results):
+                fixed.append(node)
+            else:
+                varying.update(node.results)
+        return fixed
+
+
+def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:
+    """Those of ``nodes`` whose results are not all known."""
+    return [node for node in nodes if not all(value in environment for value in node.results)]

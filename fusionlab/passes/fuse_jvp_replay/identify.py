@@ -1,0 +1,407 @@
+"""The value of a program of which a sum over directions is the Laplacian, decided in a prime field.
+
+    y = sum_k d^2 F / d x_k^2        identical to        forward Laplacian of F, for a candidate F
+    y = sum_k (d F / d x_k)^2 + d^2 F / d x_k^2          the same and the squared gradient of F
+
+The sum as it stands and the forward Laplacians of the candidates are lowered as one program of few walkers, and
+evaluated exactly (``equivalence.exact``): at random points, under random predicates, and under predicates that are
+steered so that conjunctions of many come true. What is equal there is the same expression on every branch: no point is
+near or far, and no branch is rare. Where inputs are equal (electrons at one place, parameters of zero) both are
+evaluated once more, with every predicate as it is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import Coordinates, densify
+from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.codegen.raising.trips import at_once
+from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, same_draws
+from fusionlab.equivalence.exact.field import PrimeField, primes
+from fusionlab.equivalence.exact.identity import evaluators
+from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
+from fusionlab.equivalence.exact.undefined import FieldWithGuards, FieldWithUndefined
+from fusionlab.equivalence.exact.values import Array, Drawn
+from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
+from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.replay import reached
+from fusionlab.hlo.value_numbers import ValueNumbers, merge_equal
+from fusionlab.hlo.view import FunctionView, Node, Value, reads, view_of, walk
+from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+from fusionlab.passes.fuse_jvp_replay import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.guards import (
+    discrete_predicates,
+    less_precise,
+    may_shift,
+    own_predicates,
+    rounded,
+    told_apart,
+)
+from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NotALaplacian, TraceCandidate, Uncovered, is_float
+
+FEW_ENOUGH = 64
+"""Walkers that can all be evaluated."""
+_FEWEST_WALKERS, _MOST_WALKERS = 2, 16
+_FLOPS = 1e8
+"""Walkers that are evaluated: as many as have together about so many FLOPs in the program, within these limits."""
+MOST_SECONDS = 600.0
+"""For the identification of one sum."""
+AT_ONCE, MOST_ELEMENTS = 2**27, 2**28
+"""Residues that draws evaluated together hold, if they are several, and those of one draw at most."""
+_DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
+"""For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
+
+Those of odd seeds have values that pass for NaN or infinity."""
+_DENOMINATORS = (1, 2, 4, 8, 16)
+_MOST_NUMERATOR = 64
+"""Of a constant factor that is a fraction."""
+
+
+@dataclass(frozen=True)
+class Laplacian:
+    """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``, plus ``squares`` times the square
+    of its gradient.
+
+    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
+    the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through
+    ``stop_gradient`` cancel. ``subgradients`` are those of its maxima and minima where operands are equal.
+    """
+
+    x: Value
+    coordinates: Coordinates
+    output: Value
+    target: Value
+    scale: float
+    gradients: tuple[Value, ...]
+    axes: dict[Value, set[int]]
+    one: Raising
+    stop_gradient: tuple[Value, ...] = ()
+    subgradients: Mapping[Value, int] = field(default_factory=dict)
+    squares: float = 0.0
+
+    @property
+    def walker_axes(self) -> int:
+        """The number of leading axes that count walkers in ``x`` and ``output``."""
+        return len(self.output.type.shape)
+
+
+class _Results(NamedTuple):
+    """Arrays [*walkers] of each target and of each output's Laplacian; [*walkers, ...] of each possible gradient, and
+    [*walkers, coordinates] of each output's derivatives. As residues with an axis of draws first."""
+
+    sums: list[Any]
+    laps: list[Any]
+    gradients: list[Any]
+    rows: list[Any]
+
+    def squares(self, at: int, field: PrimeField) -> Array:
+        """The squared gradient of an output."""
+        rows = self.rows[at]
+        return field.sum(field.multiply(rows, rows), (rows.ndim - 1,))
+
+
+class Identification:
+    """A sum over directions and the forward Laplacians of candidates, as one program of few walkers."""
+
+    def __init__(
+        self,
+        candidate: TraceCandidate,
+        numbers: ValueNumbers,
+        x: Value,
+        outputs: Sequence[Value],
+        deadline: float = math.inf,
+        resize: bool = True,
+    ) -> None:
+        self.candidate, self.flat, self.x, self.numbers = candidate, candidate.flat, x, numbers
+        self.outputs, self.deadline = list(outputs), deadline
+        self.walkers = walkers = len(candidate.targets[0].type.shape)
+        self.targets = [t for t in candidate.targets if t.type == candidate.targets[0].type]
+        inner = x.type.shape[walkers:]
+        each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
+        self.coordinates = Coordinates(math.prod(inner) // each, each)
+        self.gradients = self._possible_gradients()
+        initial = [] if candidate.initial is None else [candidate.initial]
+        wanted = [*self.targets, *self.gradients, *initial]
+        live = live_nodes(self.flat.nodes, [*self.flat.arguments, x], [*wanted, *self.outputs])
+        read = {value for node in live for value in reads(node)}
+        self.inputs = [x, *(a for a in self.flat.arguments if a in read and a is not x)]
+        self.nodes, self.cone = self._computing(wanted), self._computing(self.outputs)
+        many = math.prod(x.type.shape[:walkers])
+        if not many:
+            raise NotALaplacian("there are no walkers, and nothing to evaluate")
+        self.axes = self._walker_axes(many, resize)
+        per_walker = program_cost(self.flat).flops / many
+        few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
+        self.rounds = 1 if few <= 2 else 2
+        self.raising = Raising(shapes=resized_shapes(self.axes, many, min(many, few)), fold=True)
+        self.one = Raising(shapes=resized_shapes(self.axes, many, 1))
+        self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
+        self.formulas: dict[Node, Formula] = {}
+        self.lowered = functools.cache(self._lower)
+
+    def _computing(self, values: Sequence[Value]) -> list[Node]:
+        return live_nodes(self.flat.nodes, self.inputs, values)
+
+    def _walker_axes(self, many: int, resize: bool) -> dict[Value, set[int]]:
+        """The axes that count walkers; none where the program keeps its own number of them."""
+        axes = walker_axes(self.flat, [(self.x, 0)]) if self.walkers == 1 and resize else {}
+        if axes and (reason := told_apart(list(walk(self._computing(self.targets))), axes)) is not None:
+            if many > FEW_ENOUGH:
+                raise NotALaplacian(reason)
+            return {}
+        # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
+        axes = axes if axes.get(self.x) == {0} else {}
+        if not axes and many > FEW_ENOUGH:
+            raise NotALaplacian(
+                f"{many} walkers are too many to evaluate, and a few of them cannot be told from their shapes"
+            )
+        return axes
+
+    def _possible_gradients(self) -> list[Value]:
+        """Values that have one number per coordinate and depend on them."""
+        shape, dtype, dependent = self.x.type.shape, self.x.type.dtype, reached(self.flat, [self.x])
+        shapes = (shape, (*shape[: self.walkers], self.coordinates.count))
+        values = (value for node in self.flat.nodes for value in node.results if value in dependent and is_float(value))
+        return [value for value in values if value.type.dtype == dtype and value.type.shape in shapes]
+
+    def run(self) -> Laplacian | None:
+        """The candidate whose Laplacian is identical to the sum, if there is one; NotALaplacian if it may not be used.
+
+        Derivatives through a shift, as of a log-sum-exp by its maximum, are left out where all agree without them.
+        """
+        shifts = tuple(node.results[0] for node in self.cone if may_shift(node))
+        refused: list[NotALaplacian] = []
+        for stopped in (shifts, ()) if shifts else ((),):
+            for match in self._matches(stopped):
+                cone = self._computing([match.output])
+                dropped = tuple(shift for shift in shifts if shift.producer in cone)
+                if not stopped:
+                    dropped = tuple(shift for shift in dropped if self._drops_out(shift, match))
+                try:
+                    guarded = self._guarded(match, list(walk(cone)))
+                    gradients = self._at_equal_inputs(self.lowered(stopped or dropped), match, guarded)
+                    return replace(match, gradients=gradients, stop_gradient=dropped)
+                except NotALaplacian as reason:
+                    refused.append(reason)
+            if refused:
+                raise next((reason for reason in refused if isinstance(reason, Uncovered)), refused[0])
+        return None
+
+    def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
+        """What is identical without derivatives through ``stopped``, where these are no part of the gradient either."""
+        matches = self._identical(self.lowered(stopped))
+        return [m for m in matches if not stopped or m.gradients or self._has_derivatives(stopped, m.output)]
+
+    def _drops_out(self, shift: Value, match: Laplacian) -> bool:
+        return any((m.target, m.output) == (match.target, match.output) for m in self._matches((shift,)))
+
+    def _has_derivatives(self, stopped: tuple[Value, ...], output: Value) -> bool:
+        """True if the derivatives of ``output`` are the same without those through ``stopped``, in the first draw."""
+        field, at = FieldWithGuards(primes(1)[0], (_DRAWS[0][0][0],)), self.outputs.index(output)
+        [(_, arguments)] = self._batches(self.lowered(stopped), field)
+        both = (self._results(self.lowered(s), Evaluator(field, RULES), arguments) for s in (stopped, ()))
+        return not _differ(*(results.rows[at] for results in both))
+
+    def _lower(self, stopped: tuple[Value, ...]) -> FunctionView:
+        """The results are those of ``_Results``, one after another; no derivatives go through ``stopped``."""
+
+        def results(*arrays: Any) -> _Results:
+            given = dict(zip(self.inputs, arrays, strict=True))
+            environment, initial, replay = dict(given), self.candidate.initial, self.candidate.replay
+            loop = replay.loop if replay else None
+            for node in self.nodes:
+                made = at_once(loop, self.raising, environment) if loop and node is loop.node else None
+                environment.update(zip(node.results, made or self.raising.node(node, environment), strict=True))
+            state = State(
+                self.x, self.coordinates, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients
+            )
+            jets = forward_laplacian(state, self.cone, given, self.outputs)
+            jets = [densify(jet, self.coordinates) for jet in jets]
+            return _Results(
+                [environment[t] - (0 if initial is None else environment[initial]) for t in self.targets],
+                [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets],
+                [environment[value] for value in self.gradients],
+                [jnp.moveaxis(jet.jacobian, 0, -1) for jet in jets],
+            )
+
+        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
+        with jax.enable_x64(True):
+            try:
+                lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
+            except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
+                if isinstance(error, TypeError | ValueError) and not self.axes:
+                    raise  # shapes that do not fit are expected only where axes are taken for those of walkers
+                said = str(error).splitlines()[0]
+                raise RaiseError(f"{self.candidate.subject} cannot be evaluated: {said}") from error
+        view = view_of(lowered.compiler_ir("stablehlo"))
+        merge_equal(view)
+        return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
+
+    def _identical(self, lowered: FunctionView) -> list[Laplacian]:
+        """All pairs of a target and an output that are equal in all draws, plain Laplacians first."""
+        every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
+        factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
+        unlike: set[tuple[int, int]] = set()
+        for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
+            for together, arguments in self._batches(lowered, FieldWithGuards(p, [seed for seed, _ in draws])):
+                seeds, shares = zip(*draws[together], strict=True)
+                for [evaluator] in evaluators(FieldWithGuards(p, seeds), shares, self.formulas, 1, self.rounds):
+                    results = self._results(lowered, evaluator, arguments)
+                    for which, at in list(factors):
+                        squares = results.squares(at, evaluator.arithmetic)
+                        pair = _factors(results.sums[which], results.laps[at], squares, p)
+                        if pair is None or factors[which, at].setdefault(p, pair) != pair:
+                            del factors[which, at]
+                    if not factors:
+                        return []
+                    for i, gradient in enumerate(results.gradients):
+                        unlike |= {(i, at) for _, at in factors if _differ(gradient, results.rows[at])}
+        found = []
+        for (which, at), residues in factors.items():
+            scale, squared = (self._scale({p: pair[i] for p, pair in residues.items()}) for i in range(2))
+            if scale is not None and squared is not None:
+                gradients = tuple(g for i, g in enumerate(self.gradients) if (i, at) not in unlike)
+                match = (self.outputs[at], self.targets[which], scale, gradients, self.axes, self.one)
+                found.append(Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared))
+        return sorted(found, key=lambda match: (match.squares != 0, match.scale != 1))
+
+    def _batches(
+        self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
+    ) -> Iterator[tuple[slice, list[Drawn]]]:
+        """Draws of ``field`` that are evaluated together, with their arguments: all, or as many as memory allows."""
+        size = elements_at_once(lowered)
+        if size > MOST_ELEMENTS:
+            raise LimitReached(
+                f"{self.candidate.subject} is too large to be identified: {size:,} numbers are held at once, "
+                f"more than {MOST_ELEMENTS:,}"
+            )
+        draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
+        arrays = [change(i, held.array) for i, held in enumerate(drawn_arguments(lowered, Evaluator(field, RULES)))]
+        for at in range(0, draws, some):
+            yield slice(at, at + some), [Drawn(array[at : at + some]) for array in arrays]
+
+    def _results(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> _Results:
+        parts = iter(self._outputs(lowered, evaluator, arguments))
+        counts = (len(self.targets), len(self.outputs), len(self.gradients), len(self.outputs))
+        return _Results(*([next(parts) for _ in range(count)] for count in counts))
+
+    def _outputs(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
+        def watch(node: Node, results: object) -> None:
+            if time.monotonic() > self.deadline:
+                raise LimitReached(f"{self.candidate.subject} was not identified within {MOST_SECONDS:g} s")
+
+        evaluator.watch = watch
+        try:
+            return same_draws(evaluator.outputs(lowered, arguments))
+        except NoExactMeaning as error:
+            raise RaiseError(f"{self.candidate.subject} has no exact meaning: {error}") from error
+
+    def _scale(self, residues: Mapping[int, int]) -> float | None:
+        """The real number with these residues by prime, if it is a fraction of small integers or a constant."""
+        for denominator in _DENOMINATORS:
+            found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
+            if len(found) == 1 and abs(numerator := found.pop()) <= _MOST_NUMERATOR:
+                return numerator / denominator
+        constants = (node.results[0] for node in self.flat.walk() if node.name == "stablehlo.constant")
+        for number in map(number_of, filter(is_float, constants)):
+            if number is not None and math.isfinite(number):
+                embedded = {p: int(PrimeField(p, (0,)).embedded(np.full(1, number)).item()) % p for p in residues}
+                if embedded == residues:
+                    return float(number)
+        return None
+
+    def _at_equal_inputs(
+        self, lowered: FunctionView, match: Laplacian, gradients: Sequence[Value]
+    ) -> tuple[Value, ...]:
+        """Those of ``gradients`` that are derivatives at equal inputs; Uncovered if the sum is no Laplacian there."""
+        [p] = primes(1)
+        which, at = self.targets.index(match.target), self.outputs.index(match.output)
+        of, whole = self.coordinates, FieldWithUndefined(p, range(equal_inputs.DRAWS))
+
+        def change(number: int, array: Array) -> Array:
+            return equal_inputs.coincident(number, array, of.electrons, of.each)
+
+        for together, arguments in self._batches(lowered, whole, change):
+            field = FieldWithUndefined(p, whole.seeds[together])
+            results = self._results(lowered, Evaluator(field, RULES, formulas=self.formulas), arguments)
+            total, rows = results.sums[which], results.rows[at]
+            known = ~np.isnan(total)
+            scale, squared = (field.embedded(np.asarray(factor)) for factor in (match.scale, match.squares))
+            lap = field.multiply(scale, results.laps[at])
+            if match.squares:
+                lap = field.add(lap, field.multiply(squared, results.squares(at, field)))
+            if (total[known] != lap[known]).any():
+                raise Uncovered(
+                    f"{self.candidate.subject} differs from the derivative of its value where two values are exactly "
+                    "equal (electrons at one place or at the origin, coordinates or parameters of 0)"
+                )
+            given = ((g, results.gradients[self.gradients.index(g)].reshape(rows.shape)[known]) for g in gradients)
+            gradients = [g for g, array in given if not (~np.isnan(array) & (array != rows[known])).any()]
+        return tuple(gradients)
+
+    def _guarded(self, match: Laplacian, cone: Collection[Node]) -> list[Value]:
+        """The gradients of ``match`` without what no exact evaluation shows; NotALaplacian if its sum has that.
+
+        ``cone`` are the nodes that compute the output, with those of their regions. See ``guards``.
+        """
+        shared = {self.numbers.get(value) for node in cone for value in node.results}
+
+        def complaint(value: Value) -> tuple[dict[Node, None], str | None]:
+            nodes = list(walk(self._computing([value])))
+            own = dict.fromkeys(n for n in nodes if n.results and self.numbers.get(n.results[0]) not in shared)
+            reason = own_predicates(self.flat, self.x, own, cone) or rounded(cone, own)
+            return own, reason or discrete_predicates(nodes, own, self.inputs) or told_apart(nodes, self.axes)
+
+        own, reason = complaint(match.target)
+        if reason := reason or told_apart(cone, self.axes):
+            raise Uncovered(f"{self.candidate.subject} {reason}")
+        if (reason := less_precise(cone, own)) is not None:
+            raise NotALaplacian(f"{self.candidate.subject} is not taken from its value: {reason}")
+        return [gradient for gradient in match.gradients if complaint(gradient)[1] is None]
+
+
+def elements_at_once(function: FunctionView) -> int:
+    """The largest number of elements of values of ``function`` that are alive together, without what its loops hold."""
+    last = {value: node for node in function.nodes for value in (*node.results, *reads(node))}
+    dying: dict[Node, list[Value]] = {}
+    for value in last.keys() - function.returns:
+        dying.setdefault(last[value], []).append(value)
+    alive = most = sum(math.prod(value.type.shape) for value in function.arguments)
+    for node in function.nodes:
+        alive += sum(math.prod(value.type.shape) for value in node.results)
+        most = max(most, alive)
+        alive -= sum(math.prod(value.type.shape) for value in dying.get(node, ()))
+    return most
+
+
+def _factors(total: Array, lap: Array, squares: Array, p: int) -> tuple[int, int] | None:
+    """The c and d with ``total`` = c ``lap`` + d ``squares`` modulo p everywhere; None without them, or for c = 0."""
+    t, u, v = (array.astype(np.int64).ravel() for array in (total, lap, squares))
+    at = np.flatnonzero(u)
+    if not at.size:
+        return None
+    found = [(int(t[at[0]]) * pow(int(u[at[0]]), -1, p) % p, 0)]
+    independent = np.flatnonzero((u[at[0]] * v - u * v[at[0]]) % p)
+    if independent.size:
+        i, j = at[0], independent[0]
+        inverse = pow(int(u[i] * v[j] - u[j] * v[i]), -1, p)
+        found.append((int(t[i] * v[j] - t[j] * v[i]) * inverse % p, int(u[i] * t[j] - u[j] * t[i]) * inverse % p))
+    return next(((c, d) for c, d in found if c and not ((c * u + d * v - t) % p).any()), None)
+
+
+def _differ(gradient: Array, rows: Array) -> bool:
+    """True if a value is not the derivatives [draws, *walkers, coordinates], in whatever shape."""
+    return gradient.size != rows.size or bool((gradient.reshape(rows.shape) != rows).any())

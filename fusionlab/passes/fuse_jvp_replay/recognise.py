@@ -1,0 +1,121 @@
+"""Values of a program that may be the trace of a Hessian: sums over the unit directions of the coordinates.
+
+a loop:     for k in range(K): sum += hessian(eye[k])[k]           (a replay of the inventory)
+no loop:    trace(vmap(hessian)(eye))                              (an identity of K rows goes into it)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fusionlab.hlo.directions import identity_extent
+from fusionlab.hlo.loops import Stacked, Sum
+from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.replay import Replay, reached
+from fusionlab.hlo.view import FunctionView, Node, Value, reads
+
+_MOST_TARGETS = 6
+_MOST_SIZES = 3
+
+
+class NotALaplacian(Exception):
+    """A sum is not the Laplacian of a value of the program; the message says what was tried."""
+
+
+class Uncovered(NotALaplacian):
+    """It equals a Laplacian in all draws, but has what draws do not cover."""
+
+
+class LimitReached(NotALaplacian):
+    """It cannot be evaluated within the limits of time and memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class TraceCandidate:
+    """One of ``targets``, the likeliest first, may be a sum over ``directions`` unit vectors.
+
+    ``before`` are the nodes of ``flat`` that do not need the directions, ``read`` the values that are read beside
+    them, ``initial`` what the sum starts from (None: zero). ``replay`` is None where there is no loop.
+    """
+
+    flat: FunctionView
+    targets: tuple[Value, ...]
+    directions: int
+    before: tuple[Node, ...]
+    read: tuple[Value, ...]
+    initial: Value | None
+    replay: Replay | None
+    producer: Node
+
+    @property
+    def subject(self) -> str:
+        """Its name in messages."""
+        return "the loop" if self.replay else "the sum over directions"
+
+    def with_what_follows(self) -> TraceCandidate | None:
+        """The same, what follows its loop and does not need it being ``before``, too; None where nothing does."""
+        if self.replay is None:
+            return None
+        needing = reached(self.flat, self.producer.results)
+        every = tuple(n for n in self.flat.nodes if n is not self.producer and needing.isdisjoint(n.results))
+        return replace(self, before=every) if len(every) > len(self.before) else None
+
+
+def candidate_of_loop(flat: FunctionView, replay: Replay) -> TraceCandidate:
+    """The sum of ``replay``, a loop of ``flat`` itself and not of a region in it; NotALaplacian if there is not one."""
+    loop, node = replay.loop, replay.loop.node
+    assert replay.trips is not None
+    sums, stacks = loop.indices(Sum), [node.results[i] for i in loop.indices(Stacked)]
+    if sums and not stacks:
+        target = node.results[sums[0]]
+    else:  # a stack of terms that is reduced later
+        after = reached(flat, stacks) if len(stacks) == 1 and not sums else set()
+        reductions = (n.results[0] for n in flat.nodes if n.name == "stablehlo.reduce" and n.results[0] in after)
+        if (found := next(reductions, None)) is None:
+            raise NotALaplacian("the loop does not give one sum over directions")
+        target = found
+    before = tuple(flat.nodes[: flat.nodes.index(node)])
+    read = (*node.operands, *replay.residuals)
+    initial = node.operands[sums[0]] if sums else None
+    return TraceCandidate(flat, (target,), replay.trips, before, read, initial, replay, node)
+
+
+def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
+    """Sums over the rows of an identity of as many rows as some value has coordinates per walker."""
+    identities: dict[int, list[Value]] = {}
+    for node in flat.nodes:
+        for value in node.results:
+            if is_float(value) and (extent := identity_extent(value, {})) > 1:
+                identities.setdefault(extent, []).append(value)
+    for extent, values in list(identities.items())[:_MOST_SIZES]:
+        directed = reached(flat, values)
+        before = tuple(node for node in flat.nodes if directed.isdisjoint(node.results))
+        plain = [v for v in (*flat.arguments, *(v for node in before for v in node.results)) if is_float(v)]
+        shapes = {
+            value.type.shape[:axes]
+            for value in plain
+            for axes in range(len(value.type.shape))
+            if math.prod(value.type.shape[axes:]) == extent
+        }
+        varying = reached(flat, [value for value in flat.arguments if is_float(value)])
+        types = {value.type for value in plain if value in varying and value.type.shape in shapes}
+        nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
+        read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))
+        sums: dict[TensorType, list[Value]] = {}
+        for value in (value for node in nodes for value in node.results):
+            if is_float(value) and value.type in types and value in varying:
+                sums.setdefault(value.type, []).append(value)
+        for targets in list(sums.values())[:_MOST_SIZES]:
+            producer = targets[0].producer
+            assert producer is not None
+            yield TraceCandidate(flat, tuple(targets[:_MOST_TARGETS]), extent, before, read, None, None, producer)
+
+
+def is_float(value: Value) -> bool:
+    """True for arrays of f32 or f64."""
+    try:
+        return value.type.dtype in ("f32", "f64")
+    except ValueError:
+        return False

@@ -1,0 +1,171 @@
+"""Rebuild a program with its replays replaced by a Laplacian that is computed in another way.
+
+What the passes collapse-replay, sparsify-directions and transpose-replay share: the walk over replays, and the entry
+as a JAX callable in which the replay's sum and the gradient come from jets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import replace
+
+from jaxlib.mlir import ir
+
+from fusionlab.codegen.laplacian.state import Options
+from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
+from fusionlab.codegen.raising.rebuild import rebuild
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.replay import Replay, inventory
+from fusionlab.hlo.value_numbers import merge_equal
+from fusionlab.hlo.view import FunctionView, view_of
+from fusionlab.passes.fuse_jvp_replay import candidates, recognise
+from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
+from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
+from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate, Uncovered
+from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, verify
+from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
+from fusionlab.passes.rewriting import Refusal
+
+_MOST_FLOPS = 0.8
+"""Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
+
+
+class Site:
+    """A loop, or a sum over directions without one, in the view ``flat`` of a program; it is identified once."""
+
+    def __init__(self, flat: FunctionView, found: Replay | TraceCandidate) -> None:
+        self.flat, self._found = flat, found
+        self.replay = found if isinstance(found, Replay) else None
+        self.scope = (found.loop.node if isinstance(found, Replay) else found.producer).scope
+        self.looks = (self.scope, found.trips if isinstance(found, Replay) else (found.directions,))
+        self._known: tuple[TraceCandidate, Laplacian] | NotALaplacian | RaiseError | None = None
+
+    def identified(self) -> tuple[TraceCandidate, Laplacian]:
+        """The sum and its Laplacian; NotALaplacian or RaiseError with the reason if that is not known."""
+        if self._known is None:
+            try:
+                self._known = self._identified()
+            except (NotALaplacian, RaiseError) as reason:
+                self._known = type(reason)(str(reason))  # without its traceback, which would keep all of the search
+        if isinstance(self._known, Exception):
+            raise type(self._known)(str(self._known))
+        return self._known
+
+    def _identified(self) -> tuple[TraceCandidate, Laplacian]:
+        candidate, flat = self._found, self.flat
+        if isinstance(candidate, Replay):
+            if candidate.blockers:
+                raise NotALaplacian(candidate.blockers[0])
+            regions = enclosing_regions(flat, candidate.loop.node)
+            candidate = recognise.candidate_of_loop(view_of_region(flat, regions) if regions else flat, candidate)
+        effect = next((node for node in flat.walk() if not node.regions and has_effect(node)), None)
+        if effect is not None:
+            raise NotALaplacian(f"{effect.label} has an effect, which a rebuilt entry would not have")
+        return candidate, candidates.find_laplacian(candidate)
+
+
+class View:
+    """A program's entry, with the places in it that may be the trace of a Hessian."""
+
+    def __init__(self, program: Program) -> None:
+        self.module = program.parse()
+        self.flat = view_of(self.module)
+        merge_equal(self.flat)
+        loops = [Site(self.flat, replay) for replay in inventory(self.flat)]
+        self.sites = [*loops, *(Site(self.flat, each) for each in recognise.candidates_without_loop(self.flat))]
+
+
+class Findings(dict[str, View]):
+    """Views of programs by digest, for passes that are tried on one program: what is found out stays there."""
+
+    def of(self, program: Program) -> View:
+        """The one view of ``program``."""
+        if program.digest not in self:
+            self[program.digest] = View(program)
+        return self[program.digest]
+
+
+def rewrite_replays(
+    program: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
+) -> Result:
+    """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
+    platform = setting.platform if program.platform == "any" else program.platform
+    options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
+    events: dict[Event, None] = {}
+    left_alone: Counter[Hashable] = Counter()  # by what they look like, in programs that change
+    applied: tuple[Program, Applied] | Declined | None = None
+    while True:
+        places = {event.location for event in events if isinstance(event, Applied)}
+        view, passed = findings.of(program), Counter[Hashable]()
+        for site in view.sites:
+            passed[site.looks] += 1
+            if passed[site.looks] <= left_alone[site.looks]:
+                continue
+            applied = _rewritten(program, view, site, by, options, chunks, platform)
+            if isinstance(applied, tuple):
+                break
+            left_alone[site.looks] += 1
+            # A loop over parts of the walkers, where something was applied, was reported then.
+            over_parts = site.replay is not None and (site.replay.blockers or site.replay.trips == chunks > 1)
+            if applied is not None and not (over_parts and applied.location in places):
+                events[applied] = None
+        else:
+            return Result(program, tuple(events))
+        program, event = applied
+        events[event] = None
+
+
+def _rewritten(
+    program: Program, view: View, site: Site, by: Pass, options: Options, chunks: int, platform: str
+) -> tuple[Program, Applied] | Declined | None:
+    """The program without the sum, or why not; None for an identity without a Laplacian."""
+    try:
+        candidate, found = site.identified()
+        raising = Raising(marks={}, fold=True)
+        entry = RewrittenEntry(candidate, found, raising, options, chunks)
+        rebuilt = _rebuilt(program, view, entry, by.name, platform)
+        if candidate.replay is None:
+            part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
+            if part > _MOST_FLOPS:
+                raise Refusal("unprofitable", f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
+        return rebuilt, Applied(by.name, _describe(candidate, found, chunks), site.scope, str(by))
+    except Refusal as refusal:
+        return Declined(by.name, refusal.kind, refusal.reason, site.scope)
+    except NotALaplacian as reason:
+        told = site.replay is not None or isinstance(reason, Uncovered)
+        return Declined(by.name, "unsafe", str(reason), site.scope) if told else None
+    except (RaiseError, NotImplementedError) as error:
+        return Declined(by.name, "unsupported", str(error), site.scope) if site.replay is not None else None
+
+
+def _rebuilt(program: Program, view: View, entry: RewrittenEntry, name: str, platform: str) -> Program:
+    """``program`` with ``entry``; where that is a region of it, as it stands but for that region."""
+    flat, marks, function = view.flat, entry.raising.marks, entry.__call__
+    assert marks is not None
+    if entry.flat is not flat:
+        region = enclosing_regions(flat, entry.producer)[-1]
+        around = RaisingWithRegion(
+            marks=marks, fold=True, replaced=region, arguments=entry.flat.arguments, function=function
+        )
+        function = raise_nodes(flat.nodes, flat.arguments, flat.returns, around)
+    with view.module.context:  # where the locations of the view's nodes live
+        module = ir.Module.parse(program.bytecode)
+    rebuild(module, function, name=name.replace("-", "_"), platform=platform, origins=marks)
+    verify(module, name)
+    known = None if program.platform == "any" else program.platform
+    return Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
+
+
+def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:
+    factor = "" if found.scale == 1 else f"{found.scale:g} times "
+    squares = "" if not found.squares else f" and {found.squares:g} times its squared gradient"
+    gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""
+    parts = f"; the walkers in {chunks} parts" if chunks > 1 else ""
+    return (
+        f"{candidate.directions} {'trips' if candidate.replay else 'directions at once'} are {factor}the Laplacian of "
+        f"%{found.output.id} ({found.output.type}) with respect to %{found.x.id} ({found.x.type})"
+        f"{squares}{gradient}{parts}"
+    )
