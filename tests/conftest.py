@@ -38,9 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 FIRST = (
     "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians_of_ansatze.py",
-    "commands/test_study_of_paulinet.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
+    "cli/test_study_of_paulinet.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
     "workloads/test_deepqmc_agreement.py", "passes/test_forms_of_laplacians.py", "hlo/test_walker_axes.py",
-    "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "commands/test_bench.py",
+    "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
     "facts/test_facts_of_paulinet.py", "passes/test_laplacian_extremes.py", "codegen/forward_laplacian/test_jets.py",
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/test_laplacian_ties.py",
     "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/test_raising.py",
