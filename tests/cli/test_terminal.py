@@ -31,6 +31,8 @@ def test_every_command_has_json_and_quiet(name):
     command = main.get_command(click.Context(main), name)
     assert {"--json", "--quiet"} <= options_of(command)
     assert (command.name, bool(command.help)) == (name, True)
+    parameters = [parameter.name for parameter in command.params]
+    assert len(set(parameters)) == len(parameters)  # of two with one name a value is lost
 
 
 @pytest.mark.parametrize(
