@@ -60,7 +60,7 @@ VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/
   tests/codegen/raising/test_raising.py tests/codegen/test_compile.py tests/codegen/kernels/test_row_kernels.py \
   tests/measure/test_ledger.py tests/measure/test_thunks.py tests/measure/test_profiler.py \
   tests/passes/test_cases.py tests/optimizing/test_calls.py tests/testing tests/test_quiet_start.py \
-  tests/optimizing/test_surroundings.py tests/commands/test_bad_input.py tests/commands/test_apply.py
+  tests/optimizing/test_surroundings.py tests/cli/test_bad_input.py tests/cli/test_apply.py
 VERSION_OPTIONS := -m "not slow and not full" -p no:cacheprovider $(XDIST)
 # JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`. An interpreter on the PATH can be a shim of pyenv
 # that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked through as well.

@@ -2,7 +2,7 @@
 
     python benchmarks/stablehlo_ops.py [--models a,b]
 
-Writes ``fusionlab/commands/stablehlo_ops.json`` once all is counted (about ten minutes on 2 cores); models that were
+Writes ``fusionlab/cli/stablehlo_ops.json`` once all is counted (about ten minutes on 2 cores); models that were
 not asked for keep what the file says of them, if that was counted under the same JAX. A test compares samples of the
 file with programs lowered afresh, and the slow tier compares all of the paper's.
 """
@@ -20,8 +20,8 @@ quiet_start.load_jax()
 
 import jax  # noqa: E402  # after load_jax
 
-import fusionlab.commands  # noqa: E402
-from fusionlab.commands.op_counts import TABLE, count_ops, stored_counts  # noqa: E402
+import fusionlab.cli  # noqa: E402
+from fusionlab.cli.models import TABLE, count_ops, stored_counts  # noqa: E402
 from fusionlab.errors import unknown  # noqa: E402
 from fusionlab.output import write_whole  # noqa: E402
 from workloads.catalogue import ANSATZE  # noqa: E402
@@ -32,7 +32,7 @@ def main() -> None:
     """Count, then write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default=",".join(ANSATZE))
-    path = Path(fusionlab.commands.__file__).with_name(TABLE)
+    path = Path(fusionlab.cli.__file__).with_name(TABLE)
     asked = parser.parse_args().models.split(",")
     for model in asked:
         if model not in ANSATZE:

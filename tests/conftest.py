@@ -38,9 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 FIRST = (
     "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians_of_ansatze.py",
-    "commands/test_study_of_paulinet.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
+    "cli/test_study_of_paulinet.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
     "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
-    "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "commands/test_bench.py",
+    "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
     "facts/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
     "codegen/laplacian/test_jets.py",
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",

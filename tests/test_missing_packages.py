@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fusionlab import cli_bench
+from fusionlab.cli import bench
 
 WITHOUT_CLICK = "import sys, runpy; sys.modules['click'] = None; runpy.run_module('fusionlab', run_name='__main__')"
 
@@ -21,19 +21,19 @@ def test_before_the_command_line_is_there():
 
 
 def test_in_a_command(cli, monkeypatch):
-    def missing(_):
+    def missing(**_):
         raise ModuleNotFoundError("No module named 'lark.tree'", name="lark.tree")
 
-    monkeypatch.setattr(cli_bench, "load_source_of", missing)
+    monkeypatch.setattr(bench, "load_source", missing)
     result = cli("bench", "--model", "ferminet", "--device", "cpu")
     assert result.exit_code == 2
     assert "fusionlab: the Python package 'lark' is needed" in result.stderr
 
 
 def test_a_module_of_our_own_that_is_missing_is_a_mistake_of_ours(cli, monkeypatch):
-    def missing(_):
+    def missing(**_):
         raise ModuleNotFoundError("No module named 'fusionlab.nothing'", name="fusionlab.nothing")
 
-    monkeypatch.setattr(cli_bench, "load_source_of", missing)
+    monkeypatch.setattr(bench, "load_source", missing)
     with pytest.raises(ModuleNotFoundError):
         cli("bench", "--model", "ferminet", "--device", "cpu")

@@ -72,10 +72,10 @@ NOT_RUN = {
         "half an hour; tests/measure/test_session.py"
     ),
     "fusionlab completion fish > ~/.config/fish/completions/fusionlab.fish": (
-        "writes into the home directory; tests/commands/test_terminal.py"
+        "writes into the home directory; tests/cli/test_terminal.py"
     ),
     "fusionlab paper": "hours at paper size; tests/paper",
-    "fusionlab study --paper": "hours at paper size; tests/commands/test_study.py hands it over",
+    "fusionlab study --paper": "hours at paper size; tests/cli/test_study.py hands it over",
     "fusionlab paper --targets a5000 --molecules CH4 --jobs 4": "compiles at paper size; tests/paper",
     "fusionlab paper --scheduler tcp://HOST:8786": "needs a scheduler; tests/paper/test_jobs.py has one",
 }

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from jax import export
 
 from fusionlab.cli import main
+from fusionlab.cli.explain import explain
+from fusionlab.cli.launches import launches
+from fusionlab.cli.replays import replays
+from fusionlab.cli.sources import make
 from fusionlab.codegen.targets import load_target
-from fusionlab.commands.explain import explain
-from fusionlab.commands.facts import make
-from fusionlab.commands.launches import launches
-from fusionlab.commands.replays import replays
 from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.hlo.program import Program
@@ -273,7 +273,7 @@ def test_hlo_text_with_a_broken_instruction(tmp_path, old, new, complaint):
 
 def test_options_are_judged_before_anything_is_compiled(monkeypatch):
     for module in ("launches.make_all", "clusters.make"):
-        monkeypatch.setattr(f"fusionlab.commands.{module}", lambda *_: pytest.fail("compiled first"))
+        monkeypatch.setattr(f"fusionlab.cli.{module}", lambda *_: pytest.fail("compiled first"))
     for arguments, complaint in (
         (("launches", "--by", "stge"), "unknown column 'stge'; did you mean: stage"),
         (("clusters", "--criteria", "pim", "--link", "-1"), "--link must be positive"),

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from fusionlab.cli import main
+from fusionlab.cli.clusters import clusters
+from fusionlab.cli.roofline import roofline
+from fusionlab.cli.sources import make
 from fusionlab.codegen.targets import load_target
-from fusionlab.commands.clusters import ClusterOptions, clusters
-from fusionlab.commands.facts import make
-from fusionlab.commands.roofline import RooflineOptions, roofline
 from fusionlab.errors import InputError
 from fusionlab.study import Circumstances
 from workloads import catalogue
@@ -97,7 +97,7 @@ def test_a_cpu_text_is_the_cpus_and_unknown_times_are_dashes(lowered, tmp_path, 
 
 def test_near_memory_gains_without_times_are_unknown(tmp_path, console):
     source = catalogue.build("paulinet", "LiH", program="log-psi", walkers=4, size="tiny")
-    document = clusters(source, ClusterOptions("pim", link_gb_s=64.0), CPU, console)
+    document = clusters(source, CPU, console, criteria="pim", link=64.0)
     assert document["launch_clusters"]
     assert {one["pim_gain_us"] for one in document["launch_clusters"]} == {None}
     assert document["model_us"] is None
@@ -107,16 +107,16 @@ def test_near_memory_gains_without_times_are_unknown(tmp_path, console):
 def test_a_plot_into_a_folder_and_nothing_of_half_the_targets(lowered, tmp_path, on_a100, console):
     program = lowered(jnp.tanh, jnp.ones(300), platform="cuda")
     with pytest.raises(InputError, match="target cpu has no spec"):
-        roofline(program, [on_a100.target, CPU.target], RooflineOptions(out=str(tmp_path / "x.svg")), on_a100, console)
+        roofline(program, [on_a100.target, CPU.target], on_a100, console, out=str(tmp_path / "x.svg"))
     assert list(tmp_path.iterdir()) == []
-    document = roofline(program, [on_a100.target], RooflineOptions(out=str(tmp_path)), on_a100, console)
+    document = roofline(program, [on_a100.target], on_a100, console, out=str(tmp_path))
     assert document["files"] == [str(tmp_path / "small-a100-roofline.svg")]
     assert (tmp_path / "small-a100-roofline.svg").read_text().startswith("<svg")
 
 
 def test_a_later_target_that_cannot_be_compiled_leaves_no_plot(lowered, tmp_path, on_a100, console):
     program = lowered(jnp.tanh, jnp.ones(300), platform="cuda")
-    options = RooflineOptions(out=str(tmp_path / "x.svg"), peak_tflops=1.0, bandwidth_gb_s=10.0)
+    options = {"out": str(tmp_path / "x.svg"), "peak_tflops": 1.0, "bandwidth": 10.0}
     with pytest.raises(InputError, match="lowered for cuda"):
-        roofline(program, [on_a100.target, CPU.target], options, on_a100, console)
+        roofline(program, [on_a100.target, CPU.target], on_a100, console, **options)
     assert list(tmp_path.iterdir()) == []

@@ -7,12 +7,11 @@ import json
 import pytest
 from rich.console import Console
 
-from fusionlab.commands.clusters import ClusterOptions, clusters
-from fusionlab.commands.explain import explain
-from fusionlab.commands.explain_kernel import explain_kernel
-from fusionlab.commands.facts import make
-from fusionlab.commands.launches import launches
-from fusionlab.commands.roofline import RooflineOptions, roofline
+from fusionlab.cli.clusters import clusters
+from fusionlab.cli.explain import explain, explain_kernel
+from fusionlab.cli.launches import launches
+from fusionlab.cli.roofline import roofline
+from fusionlab.cli.sources import make
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
 from fusionlab.measure.launch_rows import launch_rows
@@ -120,8 +119,7 @@ def test_several_targets_stand_side_by_side(on_a100, console):
 
 
 def test_the_roofline_has_all_families_and_a_plot(program, on_a100, console, tmp_path):
-    options = RooflineOptions(out=str(tmp_path / "roof.svg"), kernels=3)
-    document = roofline(program, [on_a100.target], options, on_a100, console)
+    document = roofline(program, [on_a100.target], on_a100, console, out=str(tmp_path / "roof.svg"), kernels=3)
     families = {one["name"]: one for one in document["families"]}
     assert families["gemm"]["bound"] == "compute"
     assert families["elementwise"]["bound"] == "memory"
@@ -133,9 +131,8 @@ def test_the_roofline_has_all_families_and_a_plot(program, on_a100, console, tmp
 
 
 def test_measured_ceilings_enter_the_time(program, on_a100, console):
-    slow = RooflineOptions(peak_tflops=1.0, bandwidth_gb_s=100.0)
-    document = roofline(program, [on_a100.target], slow, on_a100, console)
-    spec = roofline(program, [on_a100.target], RooflineOptions(), on_a100, Console(quiet=True))
+    document = roofline(program, [on_a100.target], on_a100, console, peak_tflops=1.0, bandwidth=100.0)
+    spec = roofline(program, [on_a100.target], on_a100, Console(quiet=True))
     assert document["families"][-1]["model_us"] > 5 * spec["families"][-1]["model_us"]
     assert all(one["roof_share"] is None or one["roof_share"] <= 1 for one in document["families"])
     assert document["ceilings"]["source"] == "measured, as given"
@@ -144,11 +141,11 @@ def test_measured_ceilings_enter_the_time(program, on_a100, console):
 
 def test_measured_ceilings_come_in_pairs(program, on_a100, console):
     with pytest.raises(InputError, match="pairs"):
-        roofline(program, [on_a100.target], RooflineOptions(peak_tflops=18.0), on_a100, console)
+        roofline(program, [on_a100.target], on_a100, console, peak_tflops=18.0)
 
 
 def test_clusters_cap_what_fusing_can_give(program, on_a100, console):
-    document = clusters(program, ClusterOptions(), on_a100, console)
+    document = clusters(program, on_a100, console)
     found = document["launch_clusters"]
     assert found[0]["gain_us"] == max(one["gain_us"] for one in found) > 0
     assert sum(one["gain_us"] for one in found) < document["model_us"]
@@ -158,8 +155,8 @@ def test_clusters_cap_what_fusing_can_give(program, on_a100, console):
 
 
 def test_near_memory_execution_pays_for_its_boundaries(program, on_a100, console):
-    cheap = clusters(program, ClusterOptions("pim", sync_us=0.0), on_a100, console)
-    dear = clusters(program, ClusterOptions("pim", link_gb_s=64.0, sync_us=10.0), on_a100, console)
+    cheap = clusters(program, on_a100, console, criteria="pim", sync_us=0.0)
+    dear = clusters(program, on_a100, console, criteria="pim", link=64.0, sync_us=10.0)
     first = {tuple(one["units"]): one for one in cheap["launch_clusters"]}
     for one in dear["launch_clusters"]:
         assert one["boundaries_per_step"] == 2 * one["runs"]

@@ -66,7 +66,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_read_and_rewritten(form, program, tmp_path, run_raised):
-    from fusionlab.commands.source import load_program
+    from fusionlab.cli.sources import load_program
 
     path = tmp_path / "program"
     path.write_bytes(FORMS[form](program))

@@ -55,7 +55,7 @@ def test_what_is_in_the_distributions(built):
     names = zipfile.ZipFile(wheel).namelist()
     needed = [
         "fusionlab/py.typed", "workloads/py.typed", "fusionlab/hlo/optimised/hlo.lark",
-        "fusionlab/codegen/targets/a100.txtpb", "fusionlab/commands/stablehlo_ops.json",
+        "fusionlab/codegen/targets/a100.txtpb", "fusionlab/cli/stablehlo_ops.json",
         f"fusionlab-{fusionlab.__version__}.dist-info/licenses/LICENSE",
     ]  # fmt: skip
     assert set(needed) <= set(names)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fusionlab.commands.paper import PaperOptions, paper
 from fusionlab.paper.figures import Figures
 from fusionlab.paper.matrix import EVERY, Circumstances
 from fusionlab.paper.record import Record
@@ -95,21 +94,16 @@ def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli)
 
 def test_rows_of_other_sources_are_said(monkeypatch, cli):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("fusionlab.commands.paper.sources_digest", lambda: "other")
+    monkeypatch.setattr("fusionlab.paper.cell.sources_digest", lambda: "other")
     rows = len(Record(RECORD, Circumstances()).rows)
     assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
 
 
-def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch):
-    from rich.console import Console
-
+def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch, cli):
     from fusionlab.paper import jobs
-    from fusionlab.report.matrix_progress import MatrixProgress
 
     monkeypatch.setattr(jobs, "measure_apart", lambda *_: {"failed": "no room"})
-    options = PaperOptions(
-        models="ferminet", molecules="LiH", programs="train-step", targets="a100", record=str(tmp_path / "r.json")
-    )
-    with MatrixProgress(quiet=True, terminal=False) as progress:
-        document, code = paper(options, progress, Console(quiet=True))
-    assert (code, document["failed"]) == (1, {"ferminet LiH train-step a100": "no room"})
+    cell = ("--models", "ferminet", "--molecules", "LiH", "--programs", "train-step", "--targets", "a100")
+    result = cli("paper", *cell, "--record", tmp_path / "r.json", "--json", "--quiet")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failed"] == {"ferminet LiH train-step a100": "no room"}

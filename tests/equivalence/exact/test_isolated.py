@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fusionlab import study
-from fusionlab.commands.check import CheckOptions, run_check
+from fusionlab.cli.check import check_exactly_alone
 from fusionlab.equivalence.exact import isolated
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.errors import InputError
@@ -69,4 +69,4 @@ def test_a_model_is_compared_under_the_limits_of_a_file(lowered, monkeypatch):
 
 def test_another_laplacian_is_refused_before_anything_is_lowered():
     with pytest.raises(InputError, match="--exact: it compares rewritings"):
-        run_check(None, CheckOptions(laplacian="forward", exact=True), study.Circumstances(target=None), None)
+        check_exactly_alone(None, (), None, study.Circumstances(target=None), None, laplacian="forward")

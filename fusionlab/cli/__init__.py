@@ -1,0 +1,61 @@
+"""The command line: each verb is the module of its name, with its options, its code and its output.
+
+Help and completion load the modules of verbs, so these import JAX, NumPy and rich inside functions only. Exit codes
+are in ``exit_codes``; ``--json`` puts one JSON document on stdout.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from fusionlab import __version__
+from fusionlab.cli.exit_codes import EXIT_CODES
+from fusionlab.cli.terminal import say
+from fusionlab.errors import CompileError, InputError, missing_package, unknown
+
+VERBS = (
+    "apply", "bench", "bisect", "check", "clusters", "compare", "completion", "dump", "explain", "graph", "launches",
+    "models", "paper", "passes", "replays", "roofline", "study",
+)  # fmt: skip
+
+
+class _Verbs(click.Group):
+    """Loads a verb when it is used; InputError and CompileError are one line on stderr and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"fusionlab.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise unknown("command", args[0], VERBS)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (InputError, CompileError) as error:
+            say(str(error))
+            ending = "bad input"
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] in ("fusionlab", "workloads"):
+                raise
+            say(missing_package(error))
+            ending = "bad input"
+        except BrokenPipeError:
+            ending = "broken pipe"
+        raise click.exceptions.Exit(EXIT_CODES[ending])
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="fusionlab")
+def main() -> None:
+    """Study and rewrite the compiled programs of neural-network variational Monte Carlo, GPU present or absent."""

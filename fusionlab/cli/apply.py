@@ -1,0 +1,169 @@
+"""``fusionlab apply``: rewrite a program, prove the rewrite equal, and show what it costs before and after."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.exit_codes import endings_of, exit_code
+from fusionlab.cli.pipelines import pipeline_text, planned, searched
+from fusionlab.cli.sources import circumstances, load_source
+from fusionlab.cli.terminal import say
+from fusionlab.errors import InputError, NotStudied
+from fusionlab.output import write_whole
+from fusionlab.reading import read_file
+from fusionlab.workload import Workload
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.hlo.program import Program
+    from fusionlab.passes.interface import Pass
+    from fusionlab.study import Outcome
+
+_DIFF_LINES = 60
+_LINES = {
+    "pass failed": "{}; nothing was written",
+    "different": "the rewritten program is different and was not written; worst: {}",
+    "not checked": "not checked, and not written ({}); --unchecked writes it all the same",
+    "not applied": "nothing was applied, the output equals the input: {}",
+}
+
+
+@click.command("apply")
+@options.source
+@options.target
+@options.passes(
+    "A pass: name, name{option=value} or FILE.py:NAME; repeatable.",
+    "Passes in order: 'a,b{x=1}'; a preset: layout, kernels; or searched: best.",
+    search="Seconds that best may search; it goes on next time.",
+)
+@click.option("--out", help="Write the rewritten StableHLO here.")
+@options.check
+@options.judgement
+@click.option("--diff", is_flag=True, help="Show which ops each pass removed, added, moved and rewired.")
+@click.option("--diff-lines", type=click.IntRange(min=0), help="Lines of --diff per pass; 0: all.  [default: 60]")
+@options.cache
+@options.verb
+def command(
+    source: dict[str, Any],
+    asked: dict[str, Any],
+    check: dict[str, Any],
+    out: str | None,
+    judgement: dict[str, bool],
+    diff: bool,
+    diff_lines: int | None,
+    console: Console,
+    where: dict[str, Any],
+) -> tuple[dict[str, Any], int]:
+    """Rewrite a program, check the rewrite on real numbers, recompile, and show before and after."""
+    from fusionlab.report.tables.programs import print_outcome
+    from fusionlab.study import lower, study
+
+    loaded, untouched = None, None
+    try:
+        loaded = load_source(**source)
+        require_one_device(loaded)
+    except NotStudied as found:
+        untouched = found
+    given = circumstances(None if untouched else loaded, **where, **check)
+    chosen, goal = planned(**asked)
+    if out:
+        options.require_file_name(out, "--out")
+    if untouched is not None:
+        return pass_through(untouched, pipeline_text(**asked), chosen, console, out, judgement["require_applied"])
+    assert loaded is not None
+    original, front = None, None
+    if goal is not None:
+        original = lower(loaded, given)
+        chosen, front = searched(original, chosen, goal, given, console)
+    outcome = study(loaded, chosen, given, unchecked=judgement["unchecked"], original=original)
+    document = outcome.to_json()
+    if front is not None:
+        document["search"] = front.to_json()
+    if diff or diff_lines is not None:
+        document["diff"] = _diff(outcome, _DIFF_LINES if diff_lines is None else diff_lines, console)
+    print_outcome(outcome, console)
+    endings = endings_of(outcome, **judgement)
+    for ending, why in endings.items():
+        say(_LINES[ending.removesuffix(", and required")].format(why))
+    if out and endings.keys().isdisjoint({"pass failed", "different", "not checked"}):
+        unchanged = not isinstance(loaded, Workload) and not outcome.applied
+        write_whole(Path(out), _as_read(loaded) if unchanged else outcome.rewritten.text)  # type: ignore[arg-type]
+    return document, exit_code(endings)
+
+
+def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:
+    """What each pass changed: ``most_lines`` of it printed, and the whole of it as data."""
+    from fusionlab.hlo.diff.hunks import diff_programs
+    from fusionlab.report.tables.diff import print_diffs
+
+    names = [step.by for step in outcome.steps]
+    diffs = diff_programs([outcome.original, *(step.program for step in outcome.steps)])
+    print_diffs(names, diffs, console, most_lines=most_lines)
+    return [{"pass": name, **diff.to_json()} for name, diff in zip(names, diffs, strict=True)]
+
+
+def _as_read(program: Program) -> bytes:
+    """The bytes of the file that ``program`` was read from; its text where the file can no longer be read the same."""
+    from fusionlab.hlo.saved import content_as_saved
+
+    path = Path(program.provenance)
+    with contextlib.suppress(InputError):
+        content = read_file(path)
+        if getattr(content_as_saved(content, path), "digest", None) == program.digest:
+            return content
+    return program.text.encode()
+
+
+def require_one_device(source: Workload | Program) -> None:
+    """NotStudied for the program of a file that says itself what each of several devices does: XLA compiles it for as
+    many only, and ``apply`` compiles and checks for one."""
+    from fusionlab.hlo.contents import parts_by_hand
+
+    if not isinstance(source, Workload) and (where := parts_by_hand(source.parse())) is not None:
+        what = f"there is a sdy.manual_computation (shard_map) in {where}: it is compiled and checked for one device"
+        path = Path(source.provenance)
+        content = read_file(path) if path.is_file() else source.bytecode  # a pipe has been read
+        raise NotStudied(source.provenance, what, where, content)
+
+
+def pass_through(
+    found: NotStudied,
+    pipeline: str,
+    passes: Sequence[Pass],
+    console: Console,
+    out: str | None = None,
+    require_applied: bool = False,
+) -> tuple[dict[str, Any], int]:
+    """A valid module that is not studied comes out as it went in: refuse every pass, and copy the file to ``out``.
+
+    The document is that of ``apply``, without figures.
+    """
+    from fusionlab.passes.catalogue import SEARCHED
+    from fusionlab.passes.interface import Declined
+    from fusionlab.report.tables.programs import print_events
+    from fusionlab.study import UNCHANGED
+
+    names = [pass_.name for pass_ in passes] + [SEARCHED] * (pipeline.rpartition(",")[2].strip() == SEARCHED)
+    events = [Declined(name, "unsupported", found.what, found.where) for name in names]
+    if out:
+        write_whole(Path(out), found.content)
+    console.print(f"pipeline: {pipeline}", soft_wrap=True)
+    print_events(events, console)
+    console.print(f"equivalence: {UNCHANGED.verdict}: {UNCHANGED.reason}", soft_wrap=True)
+    say(f"{found}; passed through untouched")
+    document = {
+        "before": None,
+        "after": None,
+        "pipeline": pipeline,
+        "pass_s": 0.0,
+        "events": [event.to_json() for event in events],
+        "equivalence": UNCHANGED.to_json(),
+    }
+    return document, exit_code(["not applied, and required" if require_applied else "not applied"])

@@ -1,0 +1,187 @@
+"""``fusionlab bisect``: which step of a pipeline, or which pass of XLA, makes a program differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.exit_codes import exit_code, failed_passes
+from fusionlab.cli.pipelines import passes_of, pipeline_text
+from fusionlab.cli.sources import circumstances, load_source
+from fusionlab.cli.terminal import say
+from fusionlab.errors import CompileError, InputError
+from fusionlab.output import require_writable
+from fusionlab.workload import Workload
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.bisection.steps import Judge
+    from fusionlab.hlo.program import Program
+    from fusionlab.passes.interface import Declined, Pass
+    from fusionlab.study import Circumstances
+
+
+@click.command("bisect")
+@options.source
+@options.target
+@options.passes("The passes that make the program differ; repeatable.")
+@click.option("--xla", is_flag=True, help="Bisect XLA's own passes (on the CPU) in place of ours.")
+@options.check
+@click.option(
+    "--trials", default=24, show_default=True, type=click.IntRange(min=0), help="Attempts at a smaller module."
+)
+@click.option("--out", help="Folder for the reduced module and its test.  [default: fusionlab-bisect/<program>]")
+@options.cache
+@options.verb
+def command(
+    source: dict[str, Any],
+    asked: dict[str, Any],
+    xla: bool,
+    check: dict[str, Any],
+    trials: int,
+    out: str | None,
+    console: Console,
+    where: dict[str, Any],
+) -> tuple[dict[str, Any], int]:
+    """Which pass, application of it, or XLA pass makes a program differ; exit 0 none, 1 found or not checked, 2 bad
+    input."""
+    if xla == bool(pipeline_text(**asked)):
+        raise InputError("name what to bisect: --pass or --pipeline for our passes, or --xla for XLA's")
+    loaded = load_source(**source)
+    chosen = () if xla else passes_of(**asked)
+    given = circumstances(loaded, **where | {"target": where["target"] or ("cpu" if xla else None)}, **check)
+    name = loaded.title if isinstance(loaded, Workload) else loaded.name
+    folder = Path(out) if out else Path("fusionlab-bisect") / name
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file; --out names a folder")
+    found = _bisect_xla(loaded, given, folder) if xla else _bisect_passes(loaded, chosen, trials, given, folder)
+    endings = failed_passes(found.pop("faults", ()))
+    for why in endings.values():
+        say(why)
+    for line in found.pop("lines"):
+        console.print(line, soft_wrap=True)
+    ended = {"different": found["different"], "not checked": found["not_checked"]}
+    return {"name": name, **found}, exit_code([*endings, *(ending for ending, is_so in ended.items() if is_so)])
+
+
+def _bisect_passes(
+    source: Workload | Program, passes: Sequence[Pass], trials: int, given: Circumstances, folder: Path
+) -> dict[str, Any]:
+    from fusionlab.bisection.reduction import reduce_program
+    from fusionlab.bisection.steps import judge_steps, steps_of
+    from fusionlab.bisection.written import write_case
+    from fusionlab.hlo import lowering
+    from fusionlab.passes.interface import Setting, faults
+    from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
+    from fusionlab.study import lower, rewrite
+
+    failed: tuple[Declined, ...] = ()
+    setting = Setting(platform=given.target.kind)
+    if not isinstance(source, Workload):
+        program = lower(source, given)
+        judge = _judge_of_files(given)
+    else:
+        # What is chosen at the full number of walkers is repeated where a check is affordable.
+        events = rewrite(lower(source, given), passes, given)[0].events
+        chosen, failed = resolved_pipeline(events), faults(events)
+        passes = parse_pipeline(chosen) if chosen else ()
+        small = source.rebuild(walkers=given.check_walkers)
+        program = lowering.lower(small, given.target.kind)
+        judge = _judge_of_workload(small)
+    given.progress("bisect: applying the passes one at a time")
+    steps, failed_here = steps_of(program, passes, setting)
+    failed = (*failed, *failed_here)
+    given.progress(f"bisect: judging {len(steps)} steps")
+    judged = judge_steps(steps, _with_exact(judge, given))
+    unknown = len(judged.unknown)
+    told = [f"{step}: {verdict.line}" for step, verdict in judged.steps]
+    verdicts = [
+        {"step": str(step), "verdict": verdict.verdict, "exact": verdict.exact.to_json() if verdict.exact else None}
+        for step, verdict in judged.steps
+    ]
+    found = {"steps": [str(step) for step in steps], "verdicts": verdicts, "not_checked": unknown, "faults": failed}
+    if judged.wrong is None:
+        lines = [f"none of {len(steps)} steps differs" + (f"; {unknown} could not be checked" if unknown else "")]
+        return {**_nothing(), **found, "lines": [*lines, *told]}
+    step, verdict = judged.wrong
+    require_writable(folder)
+    given.progress(f"bisect: {step} differs; looking for a smaller module")
+    reduced = reduce_program(step, setting, _judge_of_files(given), most_trials=trials)
+    module, test = write_case(folder, reduced.program, step.by, given.target.kind)
+    return {
+        **found,
+        "different": True,
+        "guilty": str(step.by),
+        "application": step.number or None,
+        "applications": step.of,
+        "location": step.location,
+        "worst_walker": verdict.worst,
+        "ops_before": reduced.ops_before,
+        "ops_after": reduced.program.ops,
+        "files": [str(module), str(test)],
+        "lines": [
+            f"guilty: {step}",
+            *told,
+            f"worst: {verdict.worst or verdict.reason}",
+            f"reduced from {reduced.ops_before:,} to {reduced.program.ops:,} ops: {module}; fails: {test}",
+        ],
+    }
+
+
+def _with_exact(judge: Judge, given: Circumstances) -> Judge:
+    """``judge``, which decides, with the exact verdict beside it where that is asked for."""
+    from fusionlab.study import check_pair_exactly
+
+    if not given.exact:
+        return judge
+    return lambda before, after: replace(judge(before, after), exact=check_pair_exactly(before, after, given))
+
+
+def _judge_of_files(given: Circumstances) -> Judge:
+    from fusionlab.equivalence.isolated import check_files
+
+    return lambda before, after: check_files(before, after, time_limit_s=given.check_time_limit_s)
+
+
+def _judge_of_workload(small: Workload) -> Judge:
+    from fusionlab.equivalence.check import check_programs
+    from fusionlab.equivalence.samples import workload_samples
+
+    samples = list(workload_samples(small))
+    return lambda before, after: check_programs(before, after, samples)
+
+
+def _bisect_xla(source: Workload | Program, given: Circumstances, folder: Path) -> dict[str, Any]:
+    from fusionlab.bisection.written import write_xla_case
+    from fusionlab.bisection.xla_passes import TrialError, guilty_passes, judge_xla
+    from fusionlab.study import lower
+
+    if given.target.kind != "cpu":
+        raise InputError(f"--xla runs what XLA compiles, on the CPU; --target {given.target.name} cannot be run here")
+    program = lower(source.rebuild(walkers=given.check_walkers) if isinstance(source, Workload) else source, given)
+    given.progress("bisect: XLA's program beside the same program op by op")
+    try:
+        verdict = judge_xla(program)
+    except TrialError as error:
+        raise CompileError(f"{program.name}: {error}") from None
+    if verdict.verdict == "not-checked":
+        return {**_nothing(), "not_checked": 1, "lines": [f"XLA's program could not be checked: {verdict.reason}"]}
+    if verdict.verdict != "different":
+        return {**_nothing(), "lines": [f"XLA's program does not differ: {verdict.verdict} {verdict.reason}".strip()]}
+    guilty = guilty_passes(program, given.progress)
+    document = {"different": True, "not_checked": 0, "guilty": guilty, "worst_walker": verdict.worst, "files": []}
+    if not guilty:
+        return {**document, "lines": ["XLA's program differs, and with no single pass off does it compute the same"]}
+    module, test = write_xla_case(folder, program, guilty[0])
+    lines = [f"guilty: XLA's {', '.join(guilty)} (without it, the same numbers)", f"worst: {verdict.worst}"]
+    return {**document, "files": [str(module), str(test)], "lines": [*lines, f"module: {module}; fails: {test}"]}
+
+
+def _nothing() -> dict[str, Any]:
+    return {"different": False, "not_checked": 0, "guilty": None, "files": []}

@@ -1,0 +1,217 @@
+"""``fusionlab check``: are two programs equal, on walkers of every kind, judged by float64 and by other oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.exit_codes import exit_code, failed_passes
+from fusionlab.cli.pipelines import passes_of, pipeline_text
+from fusionlab.cli.sources import circumstances, load_program, load_source
+from fusionlab.cli.terminal import say
+from fusionlab.errors import InputError
+from fusionlab.workload import Workload
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.equivalence.counterexample import Counterexample
+    from fusionlab.equivalence.samples import Sample
+    from fusionlab.equivalence.verdict import Verdict
+    from fusionlab.hlo.program import Program
+    from fusionlab.passes.interface import Event, Pass
+    from fusionlab.study import Circumstances
+
+_ANOTHER_ALGORITHM = "it compares rewritings; another Laplacian (--against-laplacian) is another algorithm"
+
+
+@click.command("check")
+@options.source
+@click.argument("other", required=False)
+@options.target
+@options.passes(
+    "Compare with the source after this pass; repeatable.", "Compare with the source after these passes: 'a,b{x=1}'."
+)
+@click.option("--against-laplacian", "other_laplacian", help="Compare with the same model and this Laplacian.")
+@options.check
+@click.option("--inputs", help="Compare on the inputs of this file only (a worst walker that was saved).")
+@click.option("--worst", default="worst-walker.npz", show_default=True, help="Where the worst walker is saved.")
+@click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
+@click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, steered predicates.")
+@options.cache
+@options.verb
+def command(
+    source: dict[str, Any],
+    other: str | None,
+    asked: dict[str, Any],
+    other_laplacian: str | None,
+    check: dict[str, Any],
+    inputs: str | None,
+    worst: str,
+    oracles: bool,
+    exact: bool,
+    console: Console,
+    where: dict[str, Any],
+) -> tuple[dict[str, Any], int]:
+    """Are two programs equal? Two files, a model and a file, or a source and passes; exit 0 yes, 1 no, 2 bad input."""
+    from fusionlab.passes.pipeline import print_pipeline
+    from fusionlab.report.tables.programs import print_verdict
+
+    if source["model"] is not None and source["file"] is not None and other is None:
+        source["file"], other = None, source["file"]
+    loaded = load_source(**source)
+    chosen = passes_of(**asked) if pipeline_text(**asked) else ()
+    against = load_program(other) if other is not None else None
+    given = circumstances(loaded, **where, **check)
+    if sum((bool(chosen), against is not None, other_laplacian is not None)) != 1:
+        raise InputError("name one thing to compare with: a second FILE, --pass or --pipeline, or --against-laplacian")
+    if exact:
+        document, events = check_exactly_alone(loaded, chosen, against, given, console, other_laplacian, inputs)
+        equal = document["exact"]["result"] == "identical"
+    else:
+        options.require_file_name(worst, "--worst")
+        verdict, events = compared(loaded, chosen, against, given, other_laplacian, inputs, oracles)
+        saved, equal = None, verdict.passed
+        if verdict.counterexample is not None:
+            again = options.command_line(click.get_current_context(), without=("inputs", "worst", "as_json"))
+            saved, again = worst, f"{again} --inputs {worst}"
+            replace(verdict.counterexample, command=again).save(Path(worst))
+            say(f"the worst walker is in {saved}; again: {again}")
+        print_verdict(verdict, console)
+        document = {**verdict.to_json(), "worst_walker": verdict.worst or None, "worst_walker_file": saved}
+    failed = failed_passes(events)
+    for why in failed.values():
+        say(why)
+    document = {
+        "name": loaded.title if isinstance(loaded, Workload) else loaded.name,
+        "pipeline": print_pipeline(chosen),
+        **document,
+        "events": [event.to_json() for event in events],
+    }
+    return document, exit_code([*failed, "done" if equal else "different"])
+
+
+def check_exactly_alone(
+    source: Workload | Program,
+    passes: Sequence[Pass],
+    other: Program | None,
+    given: Circumstances,
+    console: Console,
+    laplacian: str | None = None,
+    inputs: str | None = None,
+) -> tuple[dict[str, Any], tuple[Event, ...]]:
+    """The exact check of ``source`` beside ``other`` or what ``passes`` make of it; no floating-point verdict."""
+    from fusionlab.study import check_exactly, check_pair_exactly, lower, rewrite
+
+    if not given.exact:
+        raise InputError("--exact asks for the check that --no-exact leaves out")
+    if inputs is not None:
+        raise InputError("--inputs are numbers of a floating-point check; --exact draws its own points")
+    if laplacian is not None:
+        raise InputError(f"--exact: {_ANOTHER_ALGORITHM}")
+    original = lower(source, given)
+    events: tuple[Event, ...] = ()
+    if other is None:
+        result, _ = rewrite(original, passes, given)
+        identity, events = check_exactly(source, original, result, given), result.events
+    else:
+        identity = check_pair_exactly(original, other, given)
+    console.print(identity.line, soft_wrap=True)
+    reason = "--exact: nothing was compared in floating point"
+    return {"verdict": "not-checked", "reason": reason, "exact": identity.to_json()}, events
+
+
+def compared(
+    source: Workload | Program,
+    passes: Sequence[Pass],
+    other: Program | None,
+    given: Circumstances,
+    laplacian: str | None,
+    inputs: str | None,
+    oracles: bool,
+) -> tuple[Verdict, tuple[Event, ...]]:
+    """The verdict on ``source`` beside ``other``, what ``passes`` make of it, or the same model with ``laplacian``.
+
+    ``inputs`` is the file of a counterexample, on which alone they are compared.
+    """
+    from fusionlab.equivalence.counterexample import Counterexample
+    from fusionlab.equivalence.samples import require_fitting, sample_of, workload_samples
+    from fusionlab.hlo import lowering
+    from fusionlab.study import judge, lower, rewrite
+
+    point = None if inputs is None else Counterexample.load(Path(inputs))
+    if laplacian is not None:
+        return _against_laplacian(source, laplacian, point, str(inputs), oracles, given), ()
+    if other is None:
+        original = lower(source, given)
+        if point is not None:
+            small = original
+            if isinstance(source, Workload):
+                small = lowering.lower(source.rebuild(walkers=given.check_walkers), given.target.kind)
+            require_fitting(point, small.inputs, str(inputs))
+        result, _ = rewrite(original, passes, given)
+        return judge(source, original, result, given, inputs=point, oracles=oracles), result.events
+    samples: Iterable[Sample] | None = None
+    if isinstance(source, Workload):
+        platform = given.target.kind if other.platform == "any" else other.platform
+        given.progress(f"lower: {source.title} for {platform}, to stand beside {other.provenance}")
+        original, samples = lowering.lower(source, platform), workload_samples(source)
+    else:
+        original = source
+    if point is not None:
+        require_fitting(point, original.inputs, str(inputs))
+        samples = [sample_of(point)]
+    return _beside_file(original, other, samples, point is None, oracles, given), ()
+
+
+def _beside_file(
+    original: Program,
+    other: Program,
+    samples: Iterable[Sample] | None,
+    exactly: bool,
+    oracles: bool,
+    given: Circumstances,
+) -> Verdict:
+    """In processes of their own: a file may end them, or never end."""
+    from fusionlab.equivalence.isolated import check_files
+    from fusionlab.study import check_pair_exactly
+
+    limit_s = given.check_time_limit_s
+    identity = check_pair_exactly(original, other, given) if given.exact and exactly else None
+    given.progress(f"check: at the files' own shapes, at most {limit_s:.0f} s")
+    return replace(check_files(original, other, samples=samples, oracles=oracles, time_limit_s=limit_s), exact=identity)
+
+
+def _against_laplacian(
+    source: Workload | Program,
+    laplacian: str,
+    point: Counterexample | None,
+    inputs: str,
+    oracles: bool,
+    given: Circumstances,
+) -> Verdict:
+    from fusionlab.equivalence.check import check_workload
+    from fusionlab.equivalence.exact.identity import Identity
+    from fusionlab.equivalence.samples import require_fitting, sample_of
+    from fusionlab.hlo.lowering import lower
+
+    if not isinstance(source, Workload):
+        raise InputError("--against-laplacian is for a model; a FILE has no other Laplacian")
+    small = source.rebuild(walkers=given.check_walkers)
+    other = small.rebuild(laplacian=laplacian)
+    if other.argument_names != small.argument_names:
+        raise InputError(
+            f"--against-laplacian {laplacian}: it takes other arguments ({', '.join(other.argument_names)})"
+        )
+    given.progress(f"check: {given.check_walkers} walkers in {small.dtype} and float64")
+    if point is not None:
+        require_fitting(point, lower(small, given.target.kind).inputs, inputs)
+    lowered = [lower(other.rebuild(dtype=dtype), given.target.kind) for dtype in (small.dtype, "float64")]
+    samples = None if point is None else [sample_of(point)]
+    identity = Identity("not-covered", 0, 0, 1.0, _ANOTHER_ALGORITHM) if given.exact and point is None else None
+    return replace(check_workload(small, lowered[0], lowered[1], samples, oracles=oracles), exact=identity)

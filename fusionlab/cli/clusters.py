@@ -1,0 +1,181 @@
+"""``fusionlab clusters``: groups of elementwise and layout work, in StableHLO and in launches, ranked by criteria."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.sources import load_facts, make
+from fusionlab.cli.terminal import note
+from fusionlab.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.cli.sources import Source
+    from fusionlab.hlo.clusters import Cluster
+    from fusionlab.study import Circumstances
+
+_COLUMNS = (
+    "cluster", "stages", "launches", "runs", "FLOP/byte", "us each", "conversions", "GiB", "as one", "gain ms",
+)  # fmt: skip
+
+
+@click.command("clusters")
+@options.source
+@options.targets
+@click.option("--criteria", default="trace", show_default=True, type=click.Choice(["trace", "pim"]))
+@click.option("--link", type=float, help="pim: GB/s across a cluster's boundary.  [default: the target's memory]")
+@click.option("--sync-us", default=1.0, show_default=True, type=float, help="pim: microseconds per boundary crossed.")
+@click.option(
+    "--shown", default=10, show_default=True, type=click.IntRange(min=0), help="How many clusters of each kind to list."
+)
+@options.cache
+@options.verb
+def command(source: dict[str, Any], console: Console, where: dict[str, Any], **ranked: Any) -> dict[str, Any]:
+    """Groups of elementwise and layout work that could be one kernel, ranked, with what that can give at most."""
+    loaded, given, _ = load_facts(source, **where)
+    return clusters(loaded, given, console, **ranked)
+
+
+def clusters(
+    source: Source,
+    given: Circumstances,
+    console: Console,
+    *,
+    criteria: str = "trace",
+    link: float | None = None,
+    sync_us: float = 1.0,
+    shown: int = 10,
+) -> dict[str, Any]:
+    """Print the clusters of launches (ranked by the time they can give back) and of ops (by the bytes).
+
+    With ``pim`` launch clusters are ranked by what is left when the bytes across the boundary (at ``link`` GB/s) and
+    two synchronisations per run are paid, and nothing else costs anything: the most that near-memory execution can
+    give.
+    """
+    from fusionlab.hlo.clusters import op_clusters
+    from fusionlab.measure.launch_clusters import launch_clusters
+    from fusionlab.measure.launch_rows import launch_rows, totals
+
+    pim = criteria == "pim"
+    link_bytes_per_s = _link(link, sync_us, given) if pim else 0.0  # before anything is compiled
+    made = make(source, given)
+    rows = launch_rows(made.compiled)
+    whole = totals(rows)
+    found = [one.to_json() for one in launch_clusters(made.compiled, rows)]
+    for one in found:
+        one["within_loop"] = one["runs"] > 1
+        if pim:
+            one.update(_pim(one, link_bytes_per_s, sync_us))
+    if pim:
+        found.sort(key=lambda one: (one["pim_gain_us"] is None, -(one["pim_gain_us"] or 0.0)))
+    ops = op_clusters(made.program) if made.program is not None else []
+    document: dict[str, Any] = {
+        "name": made.compiled.name,
+        "target": made.compiled.target.name,
+        "criteria": criteria,
+        "model_us": whole.model_us,
+        "unmodelled_us_launches": whole.unmodelled_us_launches,
+        "notes": list(made.notes),
+        "launch_clusters": found,
+        "op_clusters": [{**one.to_json(), "units": len(one.units)} for one in ops],
+    }
+    if pim:
+        document |= {"link_bytes_per_s": link_bytes_per_s, "sync_us": sync_us}
+    _print_launches(document, shown, console)
+    _print_ops(ops[:shown], len(ops), console)
+    for line in made.notes:
+        note(line, console)
+    return document
+
+
+def _link(link_gb_s: float | None, sync_us: float, given: Circumstances) -> float:
+    """Bytes per second across a boundary."""
+    if not (0 <= sync_us < math.inf and (link_gb_s is None or 0 < link_gb_s < math.inf)):
+        raise InputError("--link must be positive and --sync-us not negative")
+    if link_gb_s is not None:
+        return link_gb_s * 1e9
+    if given.target.peaks is None:
+        raise InputError(f"target {given.target.name} has no spec: name --link in GB/s for --criteria pim")
+    return given.target.peaks.memory_bytes_per_s
+
+
+def _pim(one: Mapping[str, Any], link: float, sync_us: float) -> dict[str, float | None]:
+    boundaries = 2 * one["runs"]
+    transfer_us = 1e6 * one["least_bytes"] / link
+    return {
+        "boundary_bytes_per_step": one["least_bytes"],
+        "boundaries_per_step": boundaries,
+        "transfer_us": transfer_us,
+        "synchronisation_us": boundaries * sync_us,
+        "pim_gain_us": None if one["us"] is None else one["us"] - transfer_us - boundaries * sync_us,
+    }
+
+
+def _print_launches(document: dict[str, Any], most: int, console: Console) -> None:
+    from fusionlab.report.tables import milliseconds, print_rows
+
+    found, pim = document["launch_clusters"], document["criteria"] == "pim"
+    shown = found[:most]
+    body = [
+        [
+            f"{rank} {one['units'][0]}",
+            _stages(one["stages"]),
+            f"{len(one['units'])}",
+            f"{one['runs']}",
+            f"{one['intensity_flop_per_byte']:,.2f}",
+            "-" if one["us_per_invocation"] is None else f"{one['us_per_invocation']:,.1f}",
+            f"{one['boundary_conversions']:,}",
+            f"{one['bytes'] / 2**30:,.2f}",
+            f"{one['least_bytes'] / 2**30:,.2f}",
+            milliseconds(one["pim_gain_us"] if pim else one["gain_us"]),
+        ]
+        for rank, one in enumerate(shown, 1)
+    ]
+    title = f"{document['name']} on {document['target']}: clusters of launches, {len(shown)} of {len(found)}"
+    print_rows(title, _COLUMNS, body, console)
+    gains = [one["pim_gain_us"] if pim else one["gain_us"] for one in found]
+    known = [max(0.0, gain) for gain in gains if gain is not None]
+    gain = milliseconds(sum(known) if known or not found else None)
+    of = milliseconds(document["model_us"], incomplete=document["unmodelled_us_launches"] > 0)
+    which = "all clusters" if len(known) == len(found) else f"the {len(known)} clusters of known time (of {len(found)})"
+    note(
+        f"{which} together can give back at most {gain} ms of {of} ms (model)"
+        + (
+            f"; assumed: {document['link_bytes_per_s'] / 1e9:,.0f} GB/s across a boundary, {document['sync_us']} us "
+            "per crossing, computing near memory free"
+            if pim
+            else "; as one kernel: a launch, and the roofline of its boundary bytes and FLOPs"
+        ),
+        console,
+    )
+
+
+def _print_ops(shown: Sequence[Cluster], of: int, console: Console) -> None:
+    from fusionlab.report.tables import print_rows
+
+    body = [
+        [
+            f"{rank} {one.units[0].split(' ')[0]} .. {one.units[-1].split(' ')[0]}",
+            _stages(one.stages),
+            f"{len(one.units)}",
+            f"{one.runs}",
+            f"{one.intensity_flop_per_byte:,.3f}",
+            f"{one.bytes_per_invocation / 2**20:,.2f}",
+            f"{one.boundary_conversions:,}",
+            f"{one.bytes / 2**30:,.2f}",
+            f"{one.least_bytes / 2**30:,.2f}",
+        ]
+        for rank, one in enumerate(shown, 1)
+    ]
+    columns = ("cluster", "stages", "ops", "runs", "FLOP/byte", "MiB each", "conversions", "GiB unfused", "as one")
+    print_rows(f"clusters of StableHLO ops, {len(shown)} of {of}", columns, body, console)
+
+
+def _stages(counts: Mapping[str, int]) -> str:
+    return "+".join(counts)

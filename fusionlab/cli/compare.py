@@ -1,0 +1,155 @@
+"""``fusionlab compare``: records of ``bench`` read into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.measure.calibration import Calibration, WhatIf
+    from fusionlab.measure.comparison import Comparison
+    from fusionlab.measure.records import Record
+
+
+@click.command("compare")
+@click.argument("records", nargs=-1, required=True)
+@click.option(
+    "--time", "clock", type=click.Choice(["wall", "device"]), help="[default: device on a GPU, wall on a CPU]"
+)
+@click.option("--of", default="fused", show_default=True, help="The variant that ratios are of.")
+@click.option("--by", default="", help="Add up device time by these: phase,stage,role,family,name.")
+@click.option("--rates", is_flag=True, help="FLOP/s, byte/s, overhead, energy x delay, compile seconds.")
+@click.option("--calibrate", "calibrated", is_flag=True, help="Set the model of times against what was measured.")
+@click.option("--what-if", help="Predict other hardware: h200, or bandwidth_gb_s=4800,sms=132,launch_us=3.")
+@click.option("--every", is_flag=True, help="Older records of the same, too.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="The table for a page.")
+@options.verb
+def command(
+    records: tuple[str, ...],
+    clock: str | None,
+    of: str,
+    by: str,
+    rates: bool,
+    calibrated: bool,
+    what_if: str | None,
+    every: bool,
+    as_markdown: bool,
+    console: Console,
+    **_: Any,
+) -> dict[str, Any]:
+    """Read records of `bench` (files or folders) into tables: times, ratios with 95 % intervals, where time goes."""
+    from fusionlab.measure.calibration import parse_what_if
+    from fusionlab.measure.comparison import compare_record
+    from fusionlab.measure.records import read_records
+    from fusionlab.report.tables.records import (
+        by_device,
+        markdown,
+        print_calibration,
+        print_comparisons,
+        print_predictions,
+        print_rates,
+        print_shares,
+    )
+
+    columns = tuple(word.strip() for word in by.split(",")) if by else ()
+    read = read_records(records)
+    other = None if what_if is None else parse_what_if(what_if)
+    chosen, older = _chosen(read, every)
+    comparisons = [compare_record(record, clock, of) for record in chosen]  # all is had before anything is printed
+    shares = _shares(comparisons, columns) if columns else []
+    calibrations = _calibrations(chosen, other) if calibrated or other else []
+    if as_markdown:
+        for group in by_device(comparisons).values():
+            console.print(markdown(group), soft_wrap=True, markup=False)
+    else:
+        print_comparisons(comparisons, console)
+    if rates:
+        print_rates(comparisons, console)
+    if columns:
+        for comparison in comparisons:
+            print_shares(comparison, columns, console)
+    if older:
+        console.print(f"{older} older records of the same are not shown; --every shows them", style="dim")
+    for found, predictions in calibrations:
+        print_calibration(found, console)
+        if other is not None:
+            print_predictions(predictions, found, other.label, console)
+    return {
+        "comparisons": [one.to_json() for one in comparisons],
+        "shares": shares,
+        "calibrations": [
+            {**found.to_json(), "what_if": other.label if other else None, "predicted": predictions}
+            for found, predictions in calibrations
+        ],
+        "older_records": older,
+    }
+
+
+def _shares(comparisons: Sequence[Comparison], by: Sequence[str]) -> list[dict[str, Any]]:
+    from fusionlab.measure.comparison import kernels_of, measured_by
+
+    return [
+        {
+            "workload": one.title,
+            "device": one.device,
+            "variant": timed.name,
+            "by": list(by),
+            "measured_us": [
+                {"key": list(key), "us": us} for key, us in measured_by(kernels_of(timed.variant), by).items()
+            ],
+        }
+        for one in comparisons
+        for timed in one.timed
+    ]
+
+
+def _calibrations(records: Sequence[Record], what_if: WhatIf | None) -> list[tuple[Calibration, list[dict[str, Any]]]]:
+    """Per device: the fit, and with ``what_if`` a prediction of every program."""
+    from fusionlab.measure.calibration import calibrate
+
+    devices: dict[str, list[Record]] = {}
+    for record in records:
+        devices.setdefault(record["device"]["name"], []).append(record)
+    found = [(calibrate(group), group) for group in devices.values()]
+    return [(one, [] if what_if is None else _predictions(one, group, what_if)) for one, group in found]
+
+
+def _predictions(found: Calibration, records: Sequence[Record], what_if: WhatIf) -> list[dict[str, Any]]:
+    from fusionlab.measure.calibration import predicted_us
+    from fusionlab.measure.comparison import kernels_of
+
+    rows = []
+    for record in records:
+        for variant in record["variants"]:
+            kernels = [one for one in kernels_of(variant) if one.dynamic_launches and one.measured_us > 0]
+            device_us, wall_us = predicted_us(found, kernels, what_if)
+            rows.append(
+                {
+                    "workload": record["workload"]["title"],
+                    "variant": variant["name"],
+                    "measured_us": sum(one.measured_us for one in kernels),
+                    "fitted_us": found.time_us(kernels),
+                    "predicted_us": device_us,
+                    "predicted_wall_us": wall_us,
+                }
+            )
+    return rows
+
+
+def _chosen(records: Sequence[Record], every: bool) -> tuple[list[Record], int]:
+    """The newest of each kind, or all of them; and how many were left out. InputError when nothing was measured."""
+    from fusionlab.measure.comparison import latest
+
+    chosen, older = latest(records)
+    if every:
+        chosen, older = [record for record in records if record["variants"]], 0
+    if not chosen:
+        raise InputError("the records hold no measured variant")
+    return chosen, older

@@ -1,0 +1,55 @@
+"""How a verb ended, and its exit code: 0 done, 1 a check failed, 2 the input was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fusionlab.passes.interface import Event
+    from fusionlab.study import Outcome
+
+EXIT_CODES = {
+    "done": 0,
+    "not applied": 0,
+    "not applied, and required": 1,
+    "pass failed": 1,
+    "different": 1,
+    "not checked": 1,
+    "not measured": 1,
+    "broken pipe": 1,
+    "bad input": 2,
+    "interrupted": 130,
+}
+
+Endings = dict[str, str]
+"""Keys of EXIT_CODES, and the reason of each."""
+
+
+def exit_code(endings: Iterable[str]) -> int:
+    """The worst of ``endings``; 0 of none."""
+    return max((EXIT_CODES[ending] for ending in endings), default=0)
+
+
+def failed_passes(events: Iterable[Event]) -> Endings:
+    """``pass failed`` where ``events`` have one: what follows is not about the rewriting that was asked for."""
+    from fusionlab.passes.interface import told_faults
+
+    fault = told_faults(events)
+    return {"pass failed": fault} if fault else {}
+
+
+def endings_of(outcome: Outcome, *, unchecked: bool, require_applied: bool) -> Endings:
+    """The endings of a rewriting; none where all is well. ``unchecked`` and ``require_applied`` are the options."""
+    endings, verdict = failed_passes(outcome.events), outcome.equivalence
+    if verdict.verdict == "different":
+        return endings | {"different": verdict.worst or verdict.reason}
+    if endings:
+        return endings
+    if verdict.verdict == "not-checked" and not unchecked:
+        return {"not checked": verdict.reason}
+    if not outcome.applied:
+        reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in outcome.events))
+        ending = "not applied, and required" if require_applied else "not applied"
+        return {ending: reasons or "there is no loop in the program"}
+    return {}

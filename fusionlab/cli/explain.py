@@ -1,0 +1,260 @@
+"""``fusionlab explain``: which fusions XLA refused and why, and what is inside one kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.sources import Made, load_facts, make
+from fusionlab.cli.terminal import note
+from fusionlab.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.cli.sources import Source
+    from fusionlab.hlo.optimised.parser import HloModule
+    from fusionlab.hlo.program import Program
+    from fusionlab.measure.launch_rows import LaunchRow
+    from fusionlab.measure.refusals import Refusal, Refusals
+    from fusionlab.study import Circumstances
+
+_SHOWN_MEMBERS = 40
+
+
+@click.command("explain")
+@options.source
+@options.targets
+@click.option("--kernel", help="What is inside this kernel (its HLO name) and why its neighbours are not.")
+@click.option("--refused", default=10, show_default=True, type=click.IntRange(min=0), help="How many refusals to list.")
+@options.cache
+@options.verb
+def command(
+    source: dict[str, Any], kernel: str | None, refused: int, console: Console, where: dict[str, Any]
+) -> dict[str, Any]:
+    """Why XLA did not fuse: refusals by cause, with scope, source line and what the boundary costs."""
+    loaded, given, _ = load_facts(source, **where)
+    return explain(loaded, kernel, refused, given, console)
+
+
+def explain(source: Source, kernel: str | None, refused: int, given: Circumstances, console: Console) -> dict[str, Any]:
+    """Print the refusals by cause and the ``refused`` costliest ones; or, with ``kernel``, that kernel's story.
+
+    InputError: XLA wrote no fusion dump (a CPU target, HLO text), or there is no launch called ``kernel``.
+    """
+    from fusionlab.hlo.saved import HloFile
+    from fusionlab.measure.launch_rows import launch_rows
+    from fusionlab.measure.refusal_causes import by_cause, launches_refused, xla_estimates
+    from fusionlab.measure.refusals import refusals
+
+    if kernel is None and (given.target.kind == "cpu" or isinstance(source, HloFile)):
+        raise _no_record(source.name, given)
+    made = make(source, given)
+    rows = launch_rows(made.compiled)
+    found = refusals(made.compiled, rows)
+    ops = _ops_by_scope(made.program)
+    if kernel is not None:
+        return explain_kernel(made, kernel, rows, found.found if found else (), ops, console)
+    if found is None:
+        raise _no_record(made.compiled.name, given)
+    document = {
+        "name": made.compiled.name,
+        "target": made.compiled.target.name,
+        "join": _joined(found, ops),
+        "xla_estimates": xla_estimates(found.found),
+        "dynamic_launches": launches_refused(found.found),
+        "causes": by_cause(found.found),
+        "refusals": [_to_json(one, ops) for one in found.found],
+    }
+    _print_causes(document, console)
+    if refused:
+        _print_refusals(found.found[:refused], len(found.found), ops, console)
+    return document
+
+
+def _no_record(name: str, given: Circumstances) -> InputError:
+    return InputError(
+        f"{name} on {given.target.name}: XLA kept no record of its fusion decisions here; name a model or a StableHLO "
+        "file and a GPU target"
+    )
+
+
+def _ops_by_scope(program: Program | None) -> dict[str, str]:
+    """JAX name stack to the StableHLO op lowered under it (the last one: what the primitive's result is)."""
+    from fusionlab.hlo.view import view_of
+
+    if program is None:
+        return {}
+    return {node.scope: node.name for node in view_of(program.parse()).walk()}
+
+
+def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:
+    """How much of XLA's record is in the list, and how many refusals name their op, scope and line."""
+    return {
+        **dataclasses.asdict(found.coverage),
+        "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
+        "with_scope": sum(bool(one.op_name) for one in found.found),
+        "with_source": sum(bool(one.source) for one in found.found),
+        "with_stage": sum(bool(one.stage) for one in found.found),
+    }
+
+
+def _print_causes(document: dict[str, Any], console: Console) -> None:
+    from fusionlab.report.tables import milliseconds
+
+    title = f"{document['name']} on {document['target']}: what XLA refused to fuse, by cause"
+    console.print(title, style="bold", soft_wrap=True)
+    console.print("boundary ms  refusals  launches  cause", style="bold")
+    for group in document["causes"]:
+        numbers = f"{milliseconds(group['boundary_us']):>11}  {group['refusals']:>8,}  {group['dynamic_launches']:>8,}"
+        console.print(f"{numbers}  {group['cause']}{_weighed(group['xla'])}", soft_wrap=True)
+    known = [group["boundary_us"] for group in document["causes"] if group["boundary_us"] is not None]
+    join, xla = document["join"], document["xla_estimates"]
+    note(
+        f"boundaries: {milliseconds(sum(known) if known else None)} ms in all, of {document['dynamic_launches']:,} "
+        "launches (model: 1 us per launch, and the producer's result written and read once at the target's bandwidth)",
+        console,
+    )
+    note(
+        f"XLA's own estimates: it weighed {xla['refusals_with']} of {join['joined']} refusals"
+        f"{_weighed(xla)}; of the other {xla['refusals_without']} it says nothing about time",
+        console,
+    )
+    note(
+        f"joined: {join['joined']} of {join['producers']} refused producers to a launch ({join['merged']} were merged "
+        f"with all their readers later, {join['idle']} never run, {join['not_joined']} are not found again); of these "
+        f"{join['with_stablehlo_op']} to a StableHLO op, {join['with_scope']} to a scope, {join['with_source']} to a "
+        f"source line, {join['with_stage']} to a stage; {join['launches_refused']} of {join['launches']} launch sites "
+        "have a refusal on record",
+        console,
+    )
+
+
+def _weighed(xla: Mapping[str, Any]) -> str:
+    from fusionlab.report.tables import milliseconds
+
+    if xla["us_lost"] is None:
+        return ""
+    lost = f"{milliseconds(abs(xla['us_lost']))} ms {'lost' if xla['us_lost'] > 0 else 'saved'} by refusing"
+    return f" (XLA: {milliseconds(xla['us_fused'])} ms fused, {milliseconds(xla['us_unfused'])} ms unfused: {lost})"
+
+
+def _print_refusals(shown: Sequence[Refusal], of: int, ops: Mapping[str, str], console: Console) -> None:
+    from fusionlab.report.tables import milliseconds
+
+    console.print(f"the {len(shown)} costliest of {of} boundaries", style="bold")
+    for one in shown:
+        op = ops.get(one.op_name, "") or "?"
+        cost = "-" if one.boundary_us is None else f"{milliseconds(one.boundary_us)} ms"
+        size = f"{one.result_bytes / 2**20:,.1f} MiB"
+        readers = ", ".join(one.consumers[:3]) + (f" and {len(one.consumers) - 3} more" * (len(one.consumers) > 3))
+        console.print(
+            f"  {cost}  {one.kernel} ({one.dynamic_launches} x {size}) -> {readers or 'nothing'}\n"
+            f"      {op} at {one.source or '?'}, stage {one.stage or '?'} {one.role}: {one.op_name}\n"
+            f"      {one.cause}{xla_times(one)}",
+            soft_wrap=True,
+        )
+
+
+def explain_kernel(
+    made: Made,
+    name: str,
+    rows: Sequence[LaunchRow],
+    found: Sequence[Refusal],
+    ops: Mapping[str, str],
+    console: Console,
+) -> dict[str, Any]:
+    """Print and give the story of the launch ``name``; InputError with the nearest names when there is none.
+
+    ``ops`` maps a JAX name stack to the StableHLO op lowered under it.
+    """
+    row = next((one for one in rows if one.name == name), None)
+    if row is None:
+        raise unknown("kernel", name, sorted({one.name for one in rows}))
+    inside = _members(made.compiled.module, name, ops)
+    after = [one for one in found if one.kernel == name]
+    before = [one for one in found if name in one.consumers]
+    document = {
+        "name": made.compiled.name,
+        "target": made.compiled.target.name,
+        "kernel": row.to_json(),
+        "members": inside,
+        "not_fused_with_readers": [_to_json(one, ops) for one in after],
+        "not_fused_with_producers": [_to_json(one, ops) for one in before],
+        "notes": list(made.notes),
+    }
+    _print_kernel(row, inside, before, after, console)
+    for line in made.notes:
+        note(line, console)
+    return document
+
+
+def xla_times(one: Refusal) -> str:
+    """XLA's estimates in words, with a space before them; "" where it made none."""
+    if one.us_unfused is None or one.us_fused is None:
+        return ""
+    return f" ({one.us_fused:,.1f} us fused against {one.us_unfused:,.1f} us, per run)"
+
+
+def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[str, str]]:
+    """What runs in the launch ``name``; nothing for a launch that is no instruction of the module."""
+    from fusionlab.hlo.stages import attribute
+    from fusionlab.measure.origins import members
+
+    every = (one for part in module.computations.values() for one in part.instructions if one.name == name)
+    instruction = next(every, None)
+    inside = []
+    for member in members(module, instruction) if instruction is not None else ():
+        if member.opcode in ("parameter", "constant", "bitcast", "get-tuple-element", "tuple"):
+            continue
+        place, origin = module.source_of(member), attribute(member.op_name)
+        inside.append(
+            {
+                "opcode": member.opcode,
+                "shape": str(member.shape),
+                "stage": origin.stage,
+                "role": origin.role if origin.stage or origin.phase else "",
+                "stablehlo_op": ops.get(member.op_name, ""),
+                "op_name": member.op_name,
+                "source": f"{place[0].rpartition('/')[2]}:{place[1]}" if place else "",
+            }
+        )
+    return inside
+
+
+def _to_json(one: Refusal, ops: Mapping[str, str]) -> dict[str, Any]:
+    return {**dataclasses.asdict(one), "stablehlo_op": ops.get(one.op_name, "")}
+
+
+def _print_kernel(
+    row: LaunchRow,
+    inside: Sequence[Mapping[str, str]],
+    before: Sequence[Refusal],
+    after: Sequence[Refusal],
+    console: Console,
+) -> None:
+    from fusionlab.report.tables import milliseconds, print_rows
+
+    time = "-" if row.model_us is None else f"{milliseconds(row.model_us)} ms ({row.model_source})"
+    console.print(
+        f"{row.name}: {row.family}, {row.dynamic_launches} launches, {row.flops / 1e9:,.3f} GFLOP, "
+        f"{row.bytes / 2**20:,.1f} MiB, {row.intensity_flop_per_byte:,.2f} FLOP/byte, {time}",
+        style="bold",
+        soft_wrap=True,
+    )
+    shown = [[m["opcode"], m["shape"], f"{m['stage']} {m['role']}", m["source"]] for m in inside[:_SHOWN_MEMBERS]]
+    print_rows(f"inside: {len(inside)} ops", ("op", "shape", "stage and role", "source"), shown, console, words=4)
+    if len(inside) > _SHOWN_MEMBERS:
+        console.print(f"and {len(inside) - _SHOWN_MEMBERS} more (--json lists them)")
+    for one in before:
+        console.print(f"producer {one.kernel} is not in it: {one.cause}{xla_times(one)}", soft_wrap=True)
+    for one in after:
+        readers = ", ".join(one.consumers) or "nothing"
+        merged = f"; {one.merged_readers} of its readers were merged into it later" * bool(one.merged_readers)
+        console.print(f"it is not in its readers ({readers}){merged}: {one.cause}{xla_times(one)}", soft_wrap=True)
+    if not before and not after:
+        console.print("XLA's record says nothing about its neighbours")

@@ -1,0 +1,182 @@
+"""``fusionlab graph``: a picture of a program, or its graph for another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.pipelines import passes_of, pipeline_text
+from fusionlab.cli.sources import circumstances, load_source
+from fusionlab.cli.terminal import say
+from fusionlab.errors import InputError, unknown
+from fusionlab.output import require_writable, write_whole
+from fusionlab.workload import Workload
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from rich.console import Console
+
+    from fusionlab.codegen.compile import Compiled
+    from fusionlab.hlo.program import Program
+    from fusionlab.passes.interface import Pass
+    from fusionlab.report.pictures.drawing import Drawing
+    from fusionlab.study import Circumstances
+
+VIEWS = ("replay", "stages", "clusters", "kernel", "dataflow")
+_OF_LAUNCHES = ("clusters", "kernel")
+_EXPORTS = (".graphml", ".json")
+
+
+@click.command("graph")
+@options.source
+@click.option(
+    "--view",
+    default="replay",
+    show_default=True,
+    help="stages, replay, clusters, kernel:NAME or dataflow:VALUE.",
+    shell_complete=options.among(lambda: ("stages", "replay", "clusters", "kernel:", "dataflow:")),
+)
+@click.option("--platform", type=click.Choice(["cuda", "cpu"]), help="Lowered for.  [default: the target's]")
+@click.option(
+    "--target",
+    help="Compiled for (clusters, kernel): a100, a5000, h200, cpu, ...  [default: a100]",
+    shell_complete=options.target_names,
+)
+@click.option("--depth", default=2, show_default=True, type=click.IntRange(min=1), help="stages: levels of scopes.")
+@click.option("--expand", is_flag=True, help="stages, replay: draw what repeats one by one.")
+@click.option("--steps", default=3, show_default=True, type=click.IntRange(min=1), help="dataflow: operations around.")
+@click.option("--clusters", default=8, show_default=True, type=click.IntRange(min=0), help="How many clusters.")
+@options.passes("stages, clusters: before and after it; repeatable.")
+@click.option("--out", help="FILE.svg, .png or .pdf (and .dot beside it), .dot, .graphml, or .json for Model Explorer.")
+@options.cache
+@options.verb
+def command(
+    source: dict[str, Any],
+    view: str,
+    platform: str | None,
+    asked: dict[str, Any],
+    out: str | None,
+    console: Console,
+    where: dict[str, Any],
+    **drawn: Any,
+) -> dict[str, Any]:
+    """Draw a program: its scopes, its replay, its clusters, one kernel, or what a value is made of."""
+    from fusionlab.report.pictures.files import PICTURES, write_graph
+    from fusionlab.study import lower
+
+    target = where["target"]
+    if platform is not None and target is not None and (platform == "cpu") != (target == "cpu"):
+        raise InputError(f"--platform {platform} and --target {target} do not go together")
+    chosen = passes_of(**asked) if pipeline_text(**asked) else ()
+    loaded = load_source(**source)
+    given = circumstances(loaded, **where | {"target": target or ("cpu" if platform == "cpu" else None)})
+    view_name, what = _view(view, chosen)
+    name = loaded.title if isinstance(loaded, Workload) else loaded.name
+    path = Path(out) if out else Path(f"{name}-{view_name}.svg")
+    require_writable(path.resolve().parent)
+    if path.suffix and path.suffix not in (*PICTURES, *_EXPORTS, ".dot"):
+        known = ", ".join((*PICTURES, ".dot", *_EXPORTS))
+        raise InputError(f"--out {path}: no such kind of file; known: {known}")
+    program = lower(loaded, given)
+    given.progress(f"draw: {view} of {program.name} ({program.ops:,} ops)")
+    if path.suffix in _EXPORTS:
+        if chosen:
+            raise InputError(f"{path}: holds one program; export the rewritten one with `apply --out` and draw that")
+        files = _export(program, view_name, what, path, drawn["steps"], given)
+    else:
+        written = write_graph(_dot(program, view_name, what, chosen, given, drawn), path)
+        files = [str(file) for file in written.paths]
+        if written.hint:
+            say(written.hint)
+    for file in files:
+        console.print(f"written: {file}", soft_wrap=True)
+    return {"name": program.name, "view": view, "files": files}
+
+
+def _view(view: str, passes: Sequence[Pass]) -> tuple[str, str]:
+    """Name of the view and what it is of."""
+    name, _, what = view.partition(":")
+    if name not in VIEWS:
+        raise unknown("view", name, VIEWS)
+    if (name in ("kernel", "dataflow")) != bool(what):
+        raise InputError(f"--view {view}: " + ("this view takes no name" if what else f"say {name}:NAME"))
+    if passes and name not in ("stages", "clusters"):
+        raise InputError(f"--view {view}: before and after are drawn by --view stages and --view clusters")
+    return name, what
+
+
+def _dot(
+    program: Program, view: str, what: str, passes: Sequence[Pass], given: Circumstances, drawn: Mapping[str, Any]
+) -> str:
+    from fusionlab.passes.pipeline import print_pipeline
+    from fusionlab.report.pictures.dot import drawing_dot
+    from fusionlab.report.pictures.drawing import side_by_side
+    from fusionlab.report.pictures.replay import replay_dot
+    from fusionlab.study import rewrite
+
+    if view == "replay":
+        return replay_dot(program, expand=drawn["expand"])
+    drawing = _drawing(program, view, what, given, **drawn)
+    if passes:
+        result, _ = rewrite(program, passes, given)
+        after = _drawing(result.program, view, what, given, **drawn)
+        how = print_pipeline(passes) + ("" if result.applied else ": nothing applied")
+        drawing = side_by_side(drawing, after, how)
+    return drawing_dot(drawing)
+
+
+def _drawing(
+    program: Program, view: str, what: str, given: Circumstances, *, depth: int, expand: bool, steps: int, clusters: int
+) -> Drawing:
+    from fusionlab.report.pictures.dataflow import dataflow_drawing
+    from fusionlab.report.pictures.launches import cluster_drawing, kernel_drawing
+    from fusionlab.report.pictures.stages import scope_drawing
+
+    if view == "stages":
+        return scope_drawing(program, depth, expand=expand)
+    if view == "dataflow":
+        return dataflow_drawing(program, what, steps)
+    made = _compiled(program, given)
+    return kernel_drawing(made, what) if view == "kernel" else cluster_drawing(made, clusters)
+
+
+def _compiled(program: Program, given: Circumstances) -> Compiled:
+    from fusionlab.study import compiled
+
+    given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
+    return compiled(program, given)
+
+
+def _export(program: Program, view: str, what: str, path: Path, steps: int, given: Circumstances) -> Sequence[str]:
+    """The graph that the view is drawn from: operations, or launches; both in Model Explorer's JSON."""
+    from fusionlab.hlo.graph import graph
+    from fusionlab.hlo.view import view_of
+    from fusionlab.report.pictures.dataflow import dataflow_graph
+    from fusionlab.report.pictures.files import graphml, model_explorer, node_data, of_all_trips
+    from fusionlab.report.pictures.launches import launch_graph
+
+    graphs: dict[str, nx.DiGraph] = {}
+    if view not in _OF_LAUNCHES or path.suffix == ".json":
+        graphs["operations"] = dataflow_graph(program, what, steps) if view == "dataflow" else graph(program)
+    if view in _OF_LAUNCHES or path.suffix == ".json":
+        graphs["launches"] = launch_graph(_compiled(program, given))
+    if path.suffix == ".graphml":
+        return _write({path: graphml(next(iter(graphs.values())))})
+    if "operations" in graphs:
+        graphs["operations"] = of_all_trips(graphs["operations"], view_of(program.parse()))
+    texts = {path: model_explorer(program.name, graphs).encode()}
+    texts |= {path.with_suffix(f".{name}.json"): content.encode() for name, content in node_data(graphs).items()}
+    return _write(texts)
+
+
+def _write(contents: Mapping[Path, bytes]) -> list[str]:
+    for path in contents:
+        if path.is_dir():
+            raise InputError(f"{path}: is a directory; give another name")
+    for path, content in contents.items():
+        write_whole(path, content)
+    return [str(path) for path in contents]

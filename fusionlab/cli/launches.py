@@ -1,0 +1,186 @@
+"""``fusionlab launches``: the ledger of a compiled program, for one target or several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.sources import Made, load_facts, make_all
+from fusionlab.cli.terminal import note
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.cli.sources import Source
+    from fusionlab.codegen.targets import Target
+    from fusionlab.measure.launch_rows import LaunchRow, Totals
+    from fusionlab.study import Circumstances
+
+DEFAULT_BY = ("phase", "stage", "role")
+_NUMBERS = ("static", "dynamic", "GFLOP", "GiB", "FLOP/byte", "model ms")
+
+
+@click.command("launches")
+@options.source
+@options.targets
+@click.option(
+    "--by", default="", help="Totals by columns: phase, stage, role, family, name, kind, trip_count, in_cuda_graph, ..."
+)
+@click.option(
+    "--sites", default=15, show_default=True, type=click.IntRange(min=0), help="How many launch sites to list."
+)
+@options.cache
+@options.verb
+def command(source: dict[str, Any], by: str, sites: int, console: Console, where: dict[str, Any]) -> dict[str, Any]:
+    """Every kernel launch with phase, stage, derivative role, family, FLOPs, bytes and modelled time."""
+    loaded, given, targets = load_facts(source, several=True, **where)
+    columns = [column.strip() for column in by.split(",") if column.strip()]
+    return launches(loaded, targets, columns, sites, given, console)
+
+
+def launches(
+    source: Source, targets: Sequence[Target], by: Sequence[str], sites: int, given: Circumstances, console: Console
+) -> dict[str, Any]:
+    """Print totals ``by`` columns (default: phase, stage, role) and the ``sites`` slowest launch sites (0: none).
+
+    The document is that of the contract for one target, ``{"targets": [...]}`` of such documents for several.
+    InputError for an unknown column, before anything is compiled.
+    """
+    from fusionlab.measure.launch_rows import launch_rows, require_columns, totals, totals_by
+    from fusionlab.measure.ledger import count_launches
+
+    require_columns(by)
+    documents, tables = [], []
+    for made in make_all(source, targets, given):
+        rows = launch_rows(made.compiled)
+        counts = count_launches(made.compiled)
+        found = totals(rows)
+        document = {
+            "name": made.compiled.name,
+            "target": made.compiled.target.name,
+            "launch_source": counts.launch_source,
+            "notes": list(made.notes),
+            "rows": [row.to_json() for row in rows],
+            "totals": {
+                **found.to_json(),
+                "dynamic_copies": counts.dynamic_copies,
+                "unknown_trip_loops": counts.unknown_trip_loops,
+                "unknown_cuda_graph_launches": _graph_unknown(made, rows),
+            },
+        }
+        if by:
+            document["by"] = list(by)
+            document["groups"] = [
+                {**dict(zip(by, key, strict=True)), **group.to_json()} for key, group in totals_by(rows, by).items()
+            ]
+        documents.append(document)
+        tables.append((document, rows, found))
+    if len(tables) == 1:
+        _print_one(*tables[0], tuple(by) or DEFAULT_BY, sites, console)
+    else:
+        _print_several(tables, tuple(by) or DEFAULT_BY, console)
+    return documents[0] if len(documents) == 1 else {"targets": documents}
+
+
+def _graph_unknown(made: Made, rows: Sequence[LaunchRow]) -> int:
+    """Launches on a GPU of which XLA's lists do not say whether a CUDA graph holds them."""
+    if made.compiled.target.kind != "cuda":
+        return 0
+    return sum(row.dynamic_launches for row in rows if row.in_cuda_graph is None)
+
+
+def _print_one(
+    document: dict[str, Any],
+    rows: Sequence[LaunchRow],
+    found: Totals,
+    by: tuple[str, ...],
+    sites: int,
+    console: Console,
+) -> None:
+    from fusionlab.measure.launch_rows import totals_by
+    from fusionlab.report.tables import print_rows
+
+    title = f"{document['name']} on {document['target']}: launches by {', '.join(by)}"
+    body = [[" ".join(key), *_numbers(group)] for key, group in totals_by(rows, by).items()]
+    print_rows(title, (" ".join(by), *_NUMBERS), [*body, ["all", *_numbers(found)]], console)
+    if sites:
+        slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:sites]
+        print_rows(
+            f"the {len(slowest)} slowest of {len(rows)} launch sites (model)",
+            ("launch", "family", "stage", "role", "source", "trips", "GiB", "ms"),
+            [[*_place(row), str(row.trip_count), *_numbers(row)[3:6:2]] for row in slowest],
+            console,
+            words=5,
+        )
+    _notes(document, console)
+
+
+def _print_several(tables: Sequence[tuple[Any, Any, Totals]], by: tuple[str, ...], console: Console) -> None:
+    from fusionlab.measure.launch_rows import Totals, totals_by
+    from fusionlab.report.tables import print_rows
+
+    names = [document["target"] for document, _, _ in tables]
+    grouped = [totals_by(rows, by) for _, rows, _ in tables]
+    keys = list(dict.fromkeys(key for groups in grouped for key in groups))
+    columns = [f"{name} {what}" for name in names for what in ("launches", "model ms")]
+    body = [[" ".join(key), *_pairs([groups.get(key, Totals()) for groups in grouped])] for key in keys]
+    body.append(["all", *_pairs([found for _, _, found in tables])])
+    print_rows(f"{tables[0][0]['name']}: dynamic launches by {', '.join(by)}", (" ".join(by), *columns), body, console)
+    for document, _, _ in tables:
+        console.print(f"{document['target']}:", style="dim")
+        _notes(document, console)
+
+
+def _place(row: LaunchRow) -> list[str]:
+    from fusionlab.measure.launch_rows import label
+
+    return [row.name, row.family, label(row, "stage"), row.role, row.source]
+
+
+def _pairs(found: Sequence[Totals]) -> list[str]:
+    return [cell for one in found for cell in (f"{one.dynamic_launches:,}", _ms(one))]
+
+
+def _numbers(found: Totals | LaunchRow) -> list[str]:
+    return [
+        f"{found.static_launches:,}",
+        f"{found.dynamic_launches:,}",
+        f"{found.flops / 1e9:,.2f}",
+        f"{found.bytes / 2**30:,.3f}",
+        f"{found.intensity_flop_per_byte:,.2f}",
+        _ms(found),
+    ]
+
+
+def _ms(found: Totals | LaunchRow) -> str:
+    from fusionlab.report.tables import milliseconds
+
+    return milliseconds(found.model_us, incomplete=getattr(found, "unmodelled_us_launches", 0) > 0)
+
+
+def _notes(document: dict[str, Any], console: Console) -> None:
+    found, launch_source = document["totals"], document["launch_source"]
+    runs = max(1, found["dynamic_launches"])
+    note(
+        f"launches: {launch_source}; {found['dynamic_copies']:,} copies and memsets beside them; "
+        f"{found['attributed_launches'] / runs:.1%} of dynamic launches carry phase, stage and role "
+        f"({found['attributed_by_readers_launches'] / runs:.1%} those of their readers); "
+        f"{found['unmodelled_bytes'] / max(1, found['bytes']):.1%} of bytes have no FLOP rule",
+        console,
+    )
+    note(
+        "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
+        "else the target's roofline, plus 1 us per launch",
+        console,
+    )
+    if found["unmodelled_us_launches"]:
+        console.print(f"{found['unmodelled_us_launches']:,} launches have no modelled time", style="dim")
+    if unknown := found["unknown_cuda_graph_launches"]:
+        console.print(f"whether a CUDA graph holds them is not known of {unknown:,} launches", style="dim")
+    if found["unknown_trip_loops"]:
+        console.print(f"loops of unknown trip count, taken as one trip: {found['unknown_trip_loops']}", style="dim")
+    for line in document["notes"]:
+        note(line, console)

@@ -1,0 +1,184 @@
+"""``fusionlab models``: what can be lowered by name, and how many StableHLO ops that has."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TABLE = "stablehlo_ops.json"
+"""Beside this module; written by ``benchmarks/stablehlo_ops.py``."""
+
+
+@click.command("models")
+@click.option("--model", help="Only this model.")
+@click.option("--molecule", help="Only this molecule: a name or an XYZ file.")
+@click.option("--charge", type=int, help="Charge of the molecules, if not their own.")
+@click.option("--spin", type=int, help="n_up - n_down, if not the molecules' own.")
+@click.option("--ops", is_flag=True, help="Count the StableHLO ops now (minutes), not from the stored table.")
+@options.verb
+def command(
+    model: str | None,
+    molecule: str | None,
+    charge: int | None,
+    spin: int | None,
+    ops: bool,
+    console: Console,
+    where: dict[str, Any],
+) -> list[dict[str, Any]]:
+    """List the models that can be lowered by name: electrons, parameters and StableHLO ops per molecule and program."""
+    # The ops come from the stored table, which says under which JAX they were counted; they are counted now with --ops,
+    # and for one model on one molecule that the table does not have. A model that cannot be made says why in "missing".
+    from workloads.catalogue import ANSATZE
+    from workloads.molecules import MOLECULES, find_molecule
+
+    if model is not None and model not in ANSATZE:
+        raise unknown("model", model, ANSATZE)
+    molecules = list(MOLECULES) if molecule is None else [molecule]
+    for one in molecules:
+        find_molecule(one, charge, spin)
+    counted = True if ops else None if model and molecule else False
+    listed = []
+    for name in [model] if model else ANSATZE:
+        if model is None:
+            where["progress"](f"models: {name}")
+        for one in molecules:
+            try:
+                listed.append(_entry(name, one, charge, spin, counted, where["progress"]))
+            except InputError as error:
+                if model:
+                    raise
+                listed.append({**_nothing(name, one), "missing": str(error)})
+    _print(listed, console)
+    return listed
+
+
+def _nothing(name: str, molecule: str) -> dict[str, Any]:
+    from workloads.catalogue import PROGRAMS
+
+    known = {"name": name, "molecule": molecule, "programs": list(PROGRAMS)}
+    return {**known, "electrons": None, "parameters": None, "stablehlo_ops": None, "stablehlo_ops_jax": None}
+
+
+def _entry(
+    name: str,
+    molecule: str,
+    charge: int | None,
+    spin: int | None,
+    counted: bool | None,
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """``counted`` lowers the programs now: always, where the table does not have them (None), or never."""
+    import jax
+
+    from workloads.catalogue import build
+    from workloads.molecules import MOLECULES, find_molecule
+
+    workload = build(name, molecule=molecule, walkers=1, charge=charge, spin=spin)
+    parameters = jax.eval_shape(workload.inputs, 0)[workload.argument_names.index("parameters")]
+    entry = {
+        **_nothing(name, molecule),
+        "molecule": workload.molecule,
+        "electrons": workload.electrons,
+        "parameters": sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters)),
+    }
+    stored = stored_counts()
+    is_own = find_molecule(molecule, charge, spin) == MOLECULES.get(molecule)
+    as_stored = stored.of(name, molecule) if is_own else None
+    if counted or (counted is None and as_stored is None):
+        ops = count_ops(name, molecule, charge, spin, progress)
+        return {**entry, "stablehlo_ops": ops, "stablehlo_ops_jax": jax.__version__}
+    return {**entry, "stablehlo_ops": as_stored, "stablehlo_ops_jax": stored.jax_version if as_stored else None}
+
+
+def _print(listed: list[dict[str, Any]], console: Console) -> None:
+    from fusionlab.report.tables import print_rows
+
+    programs = listed[0]["programs"]
+    rows = [
+        [
+            entry["name"],
+            entry["molecule"],
+            _number(entry["electrons"]),
+            _number(entry["parameters"]),
+            *(_number((entry["stablehlo_ops"] or {}).get(program)) for program in programs),
+        ]
+        for entry in listed
+    ]
+    columns = ("model", "molecule", "electrons", "parameters", *programs)
+    print_rows("models, and StableHLO ops by program", columns, rows, console)
+    for line in _notes(listed):
+        console.print(line, soft_wrap=True)
+
+
+def _notes(listed: list[dict[str, Any]]) -> list[str]:
+    """Where the ops come from, what has none, and why a model is missing."""
+    import jax
+
+    versions = {entry["stablehlo_ops_jax"] for entry in listed if entry["stablehlo_ops_jax"]}
+    notes = (
+        [f"ops at 1,024 walkers, float32, each model's own Laplacian, JAX {', '.join(versions)}"] if versions else []
+    )
+    if versions - {jax.__version__}:
+        notes.append(f"this is JAX {jax.__version__}: --ops counts them again (minutes)")
+    if any(not entry["stablehlo_ops"] and "missing" not in entry for entry in listed):
+        notes.append("not counted for such molecules; --ops counts them, as do --model and --molecule together")
+    reasons: dict[str, list[str]] = {}
+    for entry in listed:
+        if "missing" in entry:
+            reasons.setdefault(entry["missing"], []).append(f"{entry['name']} {entry['molecule']}")
+    return [*notes, *(f"not available: {', '.join(who)}: {reason}" for reason, who in reasons.items())]
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+@dataclass(frozen=True)
+class StoredCounts:
+    """``ops[model][molecule][program]`` StableHLO ops, counted under JAX ``jax_version``; see ``count_ops``."""
+
+    jax_version: str
+    ops: dict[str, dict[str, dict[str, int]]]
+
+    def of(self, model: str, molecule: str) -> dict[str, int] | None:
+        """Ops by program of a model on a molecule of the table; None if they were not counted."""
+        return self.ops.get(model, {}).get(molecule)
+
+
+def stored_counts() -> StoredCounts:
+    """The table that this version of fusionlab ships."""
+    content = json.loads((importlib.resources.files("fusionlab.cli") / TABLE).read_text())
+    return StoredCounts(content["jax"], content["ops"])
+
+
+def count_ops(
+    model: str,
+    molecule: str,
+    charge: int | None = None,
+    spin: int | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> dict[str, int]:
+    """StableHLO ops by program, at 1,024 walkers in float32 with the ansatz's own Laplacian, lowered for CUDA.
+
+    Lowers every program: one to thirty seconds per model and molecule.
+    """
+    from fusionlab.hlo.lowering import lower
+    from workloads.catalogue import PROGRAMS, build
+
+    counts = {}
+    for program in PROGRAMS:
+        progress(f"models: lowering {model} {molecule} {program}")
+        counts[program] = lower(build(model, molecule, program, charge=charge, spin=spin), "cuda").ops
+    return counts

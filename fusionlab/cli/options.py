@@ -1,0 +1,205 @@
+"""The options that several verbs have, each declared once. A decorator adds options in the order of ``--help``.
+
+Values are validated here where that needs no program; names are completed from tables that import no JAX, when asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from fusionlab.cli.terminal import console_for, finish, progress_for, start
+from fusionlab.errors import InputError
+from fusionlab.output import require_plain_file, require_writable
+
+MOST_SECONDS = 7 * 24 * 3600
+
+Verb = Callable[..., Any]
+
+
+def among(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+    """Completes ``names``."""
+
+    def complete(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in names() if name.startswith(typed)]
+
+    return complete
+
+
+target_names = among(lambda: import_module("fusionlab.codegen.targets").target_names())
+pass_names = among(lambda: import_module("fusionlab.passes.catalogue").PASSES)
+
+
+def _gathered(name: str, **options: Callable[[Verb], Verb]) -> Callable[[Verb], Verb]:
+    """A decorator that adds ``options``, by parameter; the verb takes their values as one dictionary, ``name``."""
+
+    def decorate(verb: Verb) -> Verb:
+        @functools.wraps(verb)
+        def run(**given: Any) -> Any:
+            values = {parameter: given.pop(parameter) for parameter in options}
+            return verb(**{name: values}, **given)
+
+        made: Verb = run
+        for option in reversed(options.values()):
+            made = option(made)
+        return made
+
+    return decorate
+
+
+source = _gathered(
+    "source",
+    file=click.argument("file", required=False),
+    model=click.option(
+        "--model",
+        help="An ansatz by name; `fusionlab models` lists them.",
+        shell_complete=among(lambda: import_module("workloads.catalogue").ANSATZE),
+    ),
+    molecule=click.option(
+        "--molecule",
+        default="CH4",
+        show_default=True,
+        help="LiH, CH4, C2H6, C4H4 or an XYZ file.",
+        shell_complete=among(lambda: import_module("workloads.molecules").MOLECULES),
+    ),
+    charge=click.option("--charge", type=int, help="Charge of the molecule, if not its own."),
+    spin=click.option("--spin", type=int, help="n_up - n_down, if not the molecule's own."),
+    walkers=click.option("--walkers", default=1024, show_default=True, type=int),
+    program=click.option(
+        "--program",
+        default="local-energy",
+        show_default=True,
+        help="What of the model is lowered.",
+        shell_complete=among(lambda: import_module("workloads.catalogue").PROGRAMS),
+    ),
+    laplacian=click.option("--laplacian", help="Laplacian variant (default: that of the code the ansatz comes from)."),
+    dtype=click.option("--dtype", default="float32", show_default=True),
+    size=click.option("--size", default="full", show_default=True, help="full, or tiny for a try."),
+)
+"""FILE or ``--model``: the arguments of ``sources.load_source``, as ``source``."""
+
+target = click.option(
+    "--target",
+    help="a100, a5000, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]",
+    shell_complete=target_names,
+)
+targets = click.option(
+    "--target",
+    help="a100, a5000, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]",
+    shell_complete=target_names,
+)
+cache = click.option("--no-cache", is_flag=True, help="Compile afresh.")
+json_flag = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+judgement = _gathered(
+    "judgement",
+    unchecked=click.option("--unchecked", is_flag=True, help="Go on when the check cannot be done within its limits."),
+    require_applied=click.option("--require-applied", is_flag=True, help="Exit 1 when no pass applied."),
+)
+"""The arguments of ``exit_codes.endings_of``, as ``judgement``."""
+
+
+def passes(one: str, several: str = "The same as 'a,b{x=1}'.", search: str = "") -> Callable[[Verb], Verb]:
+    """``--pass``, ``--pipeline`` and ``--memory-budget`` with the help of the first two, as ``asked``: the arguments of
+    ``pipelines.passes_of``. With ``search``, the help of ``--time-limit``, those of ``best`` too: the arguments of
+    ``pipelines.planned``.
+    """
+    budget = "Bound on temp memory, e.g. 2GiB, for passes with that option" + (", and for best." if search else ".")
+    named = {
+        "passes": click.option("--pass", "passes", multiple=True, help=one, shell_complete=pass_names),
+        "pipeline": click.option("--pipeline", help=several),
+        "memory_budget": click.option("--memory-budget", help=budget),
+    }
+    searched = {
+        "objective": click.option(
+            "--objective", help="What best is to make small: time, launches, bytes or temp.  [default: time]"
+        ),
+        "time_limit": click.option("--time-limit", type=float, help=f"{search}  [default: 600]"),
+        "seed": click.option("--seed", type=int, help="Decides in which order best tries passes.  [default: 0]"),
+    }
+    return _gathered("asked", **named, **(searched if search else {}))
+
+
+def check_walkers(text: str) -> Callable[[Verb], Verb]:
+    """``--check-walkers`` with its help."""
+    return click.option("--check-walkers", default=16, show_default=True, type=int, help=text)
+
+
+def check(verb: Verb) -> Verb:
+    """The limits of a check; the verb takes them as ``check``, arguments of ``sources.circumstances``."""
+
+    @check_walkers("Walkers of a model's check.")
+    @click.option(
+        "--check-time-limit",
+        default=300.0,
+        show_default=True,
+        type=float,
+        help="Seconds a FILE's check may take, and any exact check.",
+    )
+    @click.option("--no-exact", is_flag=True, help="Leave out the exact check, in prime fields.")
+    @functools.wraps(verb)
+    def run(*, check_walkers: int, check_time_limit: float, no_exact: bool, **given: Any) -> Any:
+        return verb(check=check_limits(check_walkers, check_time_limit, exact=not no_exact), **given)
+
+    return run
+
+
+def check_limits(check_walkers: int, check_time_limit: float, *, exact: bool = True) -> dict[str, Any]:
+    """The same as arguments; InputError unless the walkers and seconds are possible."""
+    if check_walkers < 1:
+        raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
+    if not 0 < check_time_limit <= MOST_SECONDS:
+        raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
+    return {"check_walkers": check_walkers, "check_time_limit_s": check_time_limit, "exact": exact}
+
+
+def require_file_name(name: str, option: str) -> None:
+    """InputError unless a file called ``name`` can be written; ``option`` is where the name was given."""
+    if Path(name).is_dir():
+        raise InputError(f"{name}: is a folder; {option} names the file to write")
+    require_plain_file(Path(name))
+    require_writable(Path(name).resolve().parent)
+
+
+def verb(function: Verb) -> Verb:
+    """The last decorator of a verb: ``--json`` and ``--quiet``. JAX is started.
+
+    The verb takes ``console``, and as ``where`` the arguments of ``sources.circumstances``: ``progress``, with
+    ``target`` and ``no_cache`` where it has these options. It returns its document, or that and the exit code.
+    """
+
+    @json_flag
+    @click.option("--quiet", is_flag=True, help="No progress on stderr.")
+    @functools.wraps(function)
+    def run(*, as_json: bool, quiet: bool, **given: Any) -> None:
+        start()
+        where = {name: given.pop(name) for name in ("target", "no_cache") if name in given}
+        returned = function(where={**where, "progress": progress_for(quiet)}, console=console_for(as_json), **given)
+        document, code = returned if isinstance(returned, tuple) else (returned, 0)
+        finish(document, as_json)
+        sys.exit(code)
+
+    return run
+
+
+def command_line(context: click.Context, without: tuple[str, ...]) -> str:
+    """The command with the options that are not at their defaults, ready for a shell."""
+    words = ["fusionlab", str(context.info_name)]
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        if parameter.name in without or value == parameter.get_default(context) or value in (None, ()):
+            continue
+        for one in value if isinstance(value, tuple) else (value,):
+            flags = parameter.opts if one is not False else parameter.secondary_opts
+            if isinstance(parameter, click.Argument):
+                words.append(str(one))
+            else:
+                words += [max(flags, key=len), *([] if isinstance(one, bool) else [str(one)])]
+    return shlex.join(words)

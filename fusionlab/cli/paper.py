@@ -1,0 +1,220 @@
+"""``fusionlab paper``: the characterisation over again: measure what its matrix lacks, judge its claims, show both."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.exit_codes import exit_code
+from fusionlab.cli.terminal import note, say
+from fusionlab.errors import InputError
+from fusionlab.output import require_writable, write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.paper.claim import Judged
+    from fusionlab.paper.figures import Figures
+    from fusionlab.paper.matrix import Cell
+    from fusionlab.paper.record import Record
+    from fusionlab.paper.tables import Table
+
+_BENCH_RECORDS = "studies/bench"
+
+
+@click.command("paper")
+@click.option("--models", help="Only these: paulinet,ferminet,psiformer,orbformer.")
+@click.option("--molecules", help="Only these: LiH,CH4,C2H6,C4H4.")
+@click.option("--programs", help="Only these: inference-step,train-step.")
+@click.option("--targets", help="Only these: a5000,a100,h200.")
+@click.option("--record", default="studies/paper.json", show_default=True, help="What was measured; it goes on there.")
+@click.option(
+    "--bench-records", help="Folder (or record) with measured times.  [default: studies/bench, if it is there]"
+)
+@click.option("--page", help="Write the tables and claims as Markdown.")
+@click.option("--run/--no-run", default=True, help="Measure what the record lacks, or only show it.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes at a time.  [default: by cores and memory]")
+@click.option("--scheduler", help="Address of a Dask scheduler whose workers measure: tcp://HOST:8786.")
+@click.option("--most", type=click.IntRange(min=0), help="Measure at most so many cells now.")
+@click.option("--time-limit", default=1800.0, show_default=True, type=float, help="Seconds one cell may take.")
+@click.option("--again", is_flag=True, help="Measure also what is in the record, and compile afresh.")
+@click.option("--retry-failed", is_flag=True, help="Try the cells that failed once more.")
+@click.option("--walkers", default=1024, show_default=True, type=click.IntRange(min=1))
+@click.option("--size", default="full", show_default=True, type=click.Choice(["full", "tiny"]))
+@options.cache
+@options.verb
+def command(
+    models: str | None,
+    molecules: str | None,
+    programs: str | None,
+    targets: str | None,
+    record: str,
+    bench_records: str | None,
+    page: str | None,
+    run: bool,
+    jobs: int | None,
+    scheduler: str | None,
+    time_limit: float,
+    walkers: int,
+    size: str,
+    console: Console,
+    where: dict[str, Any],
+    **how: Any,
+) -> tuple[dict[str, Any], int]:
+    """The characterisation's tables and claims with our figures: 4 ansätze x 4 molecules x 3 GPUs, both programs.
+
+    Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
+    """
+    from fusionlab.paper.claim import judge_all
+    from fusionlab.paper.claims import CLAIMS
+    from fusionlab.paper.figures import Figures
+    from fusionlab.paper.jobs import Job, workers_for
+    from fusionlab.paper.matrix import Circumstances, select
+    from fusionlab.paper.record import Record
+    from fusionlab.paper.running import Plan, run_missing
+    from fusionlab.paper.tables import claims_table
+    from fusionlab.report.matrix_progress import MatrixProgress
+    from fusionlab.report.tables import print_rows
+
+    if not 0 < time_limit <= options.MOST_SECONDS:
+        raise InputError(f"--time-limit must be above 0 seconds and at most {options.MOST_SECONDS}, not {time_limit}")
+    if scheduler is not None and jobs is not None:
+        raise InputError("--jobs is for processes of this machine; a --scheduler has its own workers")
+    cells = select(models, molecules, programs, targets)
+    kept = Record(Path(record), Circumstances(walkers=walkers, size=size))
+    measured = _measured(bench_records, walkers)
+    if page:
+        require_writable(Path(page).resolve().parent)
+    if run:
+        require_writable(kept.path.resolve().parent)
+        job = Job(kept.circumstances, time_limit, not where["no_cache"])
+        quiet = click.get_current_context().params["quiet"]
+        try:
+            with MatrixProgress(quiet=quiet, terminal=sys.stderr.isatty()) as progress:
+                run_missing(kept, cells, Plan(job, workers_for(jobs), scheduler, **how), progress)
+        except KeyboardInterrupt:
+            say(f"stopped; what was finished is in {record}: run again to go on")
+            sys.exit(exit_code(["interrupted"]))
+    else:
+        _say_out_of_date(kept)
+    figures = Figures(kept.rows, measured)
+    judged = judge_all(CLAIMS, figures)
+    tables = _tables(figures)
+    for table in [*tables, claims_table(judged)]:
+        print_rows(table.title, table.columns, table.rows, console, words=table.words)
+    failures = {str(cell): why for cell, why in {**kept.failures, **kept.failed_again}.items() if cell in cells}
+    _print_end(kept, judged, failures, console)
+    if page:
+        _write_page(page, kept, figures, tables, judged)
+        console.print(f"written: {page}", soft_wrap=True)
+    return _document(kept, figures, judged, failures), exit_code(["not measured"] if failures else [])
+
+
+def _tables(figures: Figures) -> list[Table]:
+    from fusionlab.paper.tables import intensity_table, matrix_tables, ratio_tables, share_tables
+
+    return [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]
+
+
+def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
+    """InputError when records that were ``named`` are not there, or are none."""
+    from fusionlab.measure.records import read_records
+    from fusionlab.paper.figures import measured_times
+
+    path = named or _BENCH_RECORDS
+    if named is None and not Path(path).is_dir():
+        return {}
+    try:
+        records = read_records([path])
+    except InputError as error:
+        if named is None:
+            return {}
+        raise InputError(f"--bench-records {path}: {error}") from None
+    try:
+        return measured_times(records, walkers)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise InputError(f"--bench-records {path}: a record lacks fields or has others: {error!r}") from None
+
+
+def _say_out_of_date(record: Record) -> None:
+    """On stderr: how many rows are of other versions or sources than those here."""
+    from fusionlab.codegen.compile import versions
+    from fusionlab.paper.cell import sources_digest
+
+    old = len(record.out_of_date(versions(), sources_digest()))
+    if old:
+        words = "row is" if old == 1 else "rows are"
+        say(
+            f"{record.path}: {old} of {len(record.rows)} {words} of other versions or program sources "
+            "than those here; without --no-run they are measured again"
+        )
+
+
+def _versions(record: Record) -> list[str]:
+    return sorted({str(row["versions"]) for row in record.rows.values()})
+
+
+def _missing(record: Record) -> list[Cell]:
+    from fusionlab.paper.matrix import EVERY
+
+    return [cell for cell in EVERY if cell not in record.rows]
+
+
+def _write_page(path: str, record: Record, figures: Figures, tables: Sequence[Table], judged: Sequence[Judged]) -> None:
+    from fusionlab.paper.page import page
+
+    measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
+    given, missing = record.circumstances, len(_missing(record))
+    text = page(str(record.path), given, _versions(record), measured, missing, tables, judged)
+    write_whole(Path(path), text)
+
+
+def _print_end(record: Record, judged: Sequence[Judged], failures: dict[str, str], console: Console) -> None:
+    from fusionlab.paper.claim import PAPER_JAX, VERDICTS
+    from fusionlab.paper.matrix import EVERY
+
+    counts = Counter(one.finding.verdict for one in judged)
+    console.print(f"{len(judged)} claims: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+    note(
+        f"characterisation: JAX {PAPER_JAX}, times measured; ours: {'; '.join(_versions(record)) or 'nothing yet'}, "
+        f"times modelled; {len(EVERY) - len(_missing(record))} of {len(EVERY)} cells in {record.path}",
+        console,
+    )
+    for cell, why in failures.items():
+        console.print(f"failed: {cell}: {why}", soft_wrap=True)
+
+
+def _document(record: Record, figures: Figures, judged: Sequence[Judged], failures: dict[str, str]) -> dict[str, Any]:
+    from fusionlab.paper.claim import PAPER_JAX
+
+    cells = [
+        {
+            "model": cell.model,
+            "molecule": cell.molecule,
+            "program": cell.program,
+            "target": cell.target,
+            "dynamic_launches": row["dynamic_launches"],
+            "memory_bytes": figures.memory_bytes(cell),
+            "model_us": row["model_us"],
+            "unmodelled_us_launches": row["unmodelled_us_launches"],
+            "measured_us": None if (ms := figures.measured_ms(cell)) is None else ms * 1e3,
+            "versions": row["versions"],
+        }
+        for cell, row in sorted(record.rows.items())
+    ]
+    return {
+        "record": str(record.path),
+        "circumstances": record.circumstances.to_json(),
+        "versions": _versions(record),
+        "paper_jax": PAPER_JAX,
+        "cells": cells,
+        "not_measured": [str(cell) for cell in _missing(record)],
+        "failed": failures,
+        "claims": [one.to_json() for one in judged],
+    }

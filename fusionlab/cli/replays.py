@@ -1,0 +1,167 @@
+"""``fusionlab replays``: the inventory of loops: which are replays, what they carry, and what each rewrite says."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.sources import load_facts, require_program
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.cli.sources import Source
+    from fusionlab.hlo.program import Program
+    from fusionlab.hlo.replay import Replay
+    from fusionlab.hlo.view import Node
+    from fusionlab.study import Circumstances
+
+REWRITES = ("hoist-loop-invariants", "batch-replay", "transpose-replay", "collapse-replay", "sparsify-directions")
+"""The rewrites that are tried, each alone on the untouched program; those that PASSES does not have are left out."""
+
+_SHOWN_BLOCKED = 3
+
+
+@click.command("replays")
+@options.source
+@options.targets
+@click.option("--rewrites/--no-rewrites", default=True, help="Try each rewrite and say what blocks it.")
+@options.verb
+def command(source: dict[str, Any], rewrites: bool, console: Console, where: dict[str, Any]) -> dict[str, Any]:
+    """The inventory of loops: trips, seed, residuals, what is recomputed, and what blocks each rewrite."""
+    loaded, given, _ = load_facts(source, **where)
+    return replays(loaded, rewrites, given, console)
+
+
+def replays(source: Source, rewrites: bool, given: Circumstances, console: Console) -> dict[str, Any]:
+    """Print one block per replay and the reasons of the other loops; nothing is compiled.
+
+    With ``rewrites`` every rewrite is tried, and says what it would do or why not.
+    """
+    from fusionlab.hlo.loops import with_numbered_loops
+    from fusionlab.hlo.replay import inventory
+    from fusionlab.hlo.view import view_of
+    from fusionlab.study import lower
+
+    program = with_numbered_loops(lower(require_program(source, "replays"), given))
+    given.progress(f"inventory: {program.ops:,} ops")
+    loops = inventory(view_of(program.parse()))
+    events = _events(program, given) if rewrites and any(not loop.blockers for loop in loops) else []
+    documents = [_document(loop, events) for loop in loops]
+    for document in documents:
+        if document["is_replay"]:
+            _print(document, console)
+    _print_blocked([document for document in documents if not document["is_replay"]], console)
+    if not loops:
+        console.print(f"{program.name} has no loop, so no replay")
+    return {"name": program.name, "loops": documents}
+
+
+def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
+    from fusionlab.hlo.loops import loop_number, without_numbers
+    from fusionlab.passes.catalogue import PASSES, find_pass
+    from fusionlab.passes.interface import Applied, Setting
+
+    found = []
+    for name in REWRITES:
+        if name in PASSES:
+            given.progress(f"trying {name}")
+            found += [(event, name) for event in find_pass(name)().run(program, Setting()).events]
+    return [
+        {
+            "rewrite": name,
+            "would": event.what if isinstance(event, Applied) else None,
+            "kind": None if isinstance(event, Applied) else event.kind,
+            "blocked_by": None if isinstance(event, Applied) else event.reason,
+            "location": without_numbers(event.location),
+            "loop_number": loop_number(event.location),
+        }
+        for event, name in found
+    ]
+
+
+def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
+    from fusionlab.hlo.cost import program_cost
+    from fusionlab.hlo.loops import loop_number, without_numbers
+    from fusionlab.hlo.replay import operations
+    from fusionlab.hlo.view import Region
+
+    body = list(operations(loop.loop.body))
+    pushed = [node for node in body if not loop.varying.isdisjoint(node.results)]
+    once = program_cost(loop.loop.body)
+    number = loop_number(loop.loop.node.scope)
+    return {
+        "location": without_numbers(loop.loop.node.scope),
+        "loop_number": number,
+        "is_replay": not loop.blockers,
+        "blockers": list(loop.blockers),
+        "trip_count": loop.trips,
+        "trip_count_reason": loop.loop.trips_reason,
+        "seed": loop.seed.description if loop.seed else None,
+        "accumulated_terms": loop.terms,
+        "body_ops": loop.body_ops,
+        "direction_ops": len(pushed),
+        "direction_families": dict(_families(pushed).most_common()),
+        "recomputed_ops": len(loop.recomputed),
+        "recomputed_flops_per_trip": program_cost(Region((), list(loop.recomputed))).flops,
+        "recomputed_families": dict(_families(list(loop.recomputed)).most_common()),
+        "residuals": len(loop.residuals),
+        "residual_bytes": loop.residual_bytes,
+        "shared_values": len(loop.shared),
+        "shared_bytes": loop.shared_bytes,
+        "flops_per_trip": once.flops,
+        "unfused_bytes_per_trip": once.bytes,
+        "rewrites": [event for event in events if event["loop_number"] == number],
+    }
+
+
+def _families(nodes: list[Node]) -> Counter[str]:
+    from fusionlab.hlo.families import family
+
+    return Counter(family(node) for node in nodes)
+
+
+def _print(found: dict[str, Any], console: Console) -> None:
+    pushed = ", ".join(f"{count} {name}" for name, count in list(found["direction_families"].items())[:6])
+    rows = [
+        ["trips", f"{found['trip_count']:,}"],
+        ["seed", found["seed"]],
+        ["accumulates", f"{found['accumulated_terms']} term(s) per trip"],
+        ["body", f"{found['body_ops']:,} ops, {found['flops_per_trip'] / 1e9:,.2f} GFLOP per trip (model)"],
+        ["linear part: ops that see the direction", f"{found['direction_ops']:,} ({pushed})"],
+        ["invariant but recomputed in every trip", _repeated(found)],
+        ["residuals (per walker), read in every trip", _sized(found["residuals"], found["residual_bytes"])],
+        ["weights, constants, tables", _sized(found["shared_values"], found["shared_bytes"])],
+    ]
+    console.print(f"replay at {found['location']}", style="bold", soft_wrap=True)
+    for label, words in rows:
+        console.print(f"  {label:<42} {words}", soft_wrap=True)
+    for event in found["rewrites"]:
+        words = event["would"] or f"blocked ({event['kind']}): {event['blocked_by']}"
+        console.print(f"  {'rewrite ' + event['rewrite']:<42} {words}", soft_wrap=True)
+
+
+def _repeated(found: dict[str, Any]) -> str:
+    families = ", ".join(f"{count} {name}" for name, count in list(found["recomputed_families"].items())[:4])
+    gflop = found["recomputed_flops_per_trip"] / 1e9
+    return f"{found['recomputed_ops']:,} ops ({families}), {gflop:,.2f} GFLOP per trip" if families else "nothing"
+
+
+def _sized(count: int, size_bytes: int) -> str:
+    return f"{count:,} values, {size_bytes / 2**20:,.1f} MiB"
+
+
+def _print_blocked(found: list[dict[str, Any]], console: Console) -> None:
+    """Loops that are no replays: the largest, with their reasons in words."""
+    ordered = sorted(found, key=lambda one: -one["body_ops"])
+    for one in ordered[:_SHOWN_BLOCKED]:
+        trips = "unknown trips" if one["trip_count"] is None else f"{one['trip_count']} trips"
+        reasons = "; ".join(one["blockers"])
+        words = f"not a replay: a loop of {trips}, {one['body_ops']} ops, at {one['location']}: {reasons}"
+        console.print(textwrap.fill(words, 118, subsequent_indent="  ", break_on_hyphens=False), soft_wrap=True)
+    if len(ordered) > _SHOWN_BLOCKED:
+        console.print(f"and {len(ordered) - _SHOWN_BLOCKED} smaller loops that are no replays (--json lists them)")

@@ -1,0 +1,212 @@
+"""``fusionlab roofline``: families and kernels against the ceilings of a target, as numbers and as a plot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.sources import Made, load_facts, make_all
+from fusionlab.cli.terminal import note
+from fusionlab.errors import InputError
+from fusionlab.output import require_writable, write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.cli.sources import Source
+    from fusionlab.codegen.targets import Target
+    from fusionlab.hlo.cost import Cost
+    from fusionlab.measure.model_time import Ceilings
+    from fusionlab.measure.roofline import Point
+    from fusionlab.study import Circumstances
+
+
+@click.command("roofline")
+@options.source
+@options.targets
+@click.option("--out", help="Write the plot: FILE.svg (one per target) or a folder.")
+@click.option("--kernels", default=10, show_default=True, type=click.IntRange(min=0), help="How many kernels to list.")
+@click.option("--peak-tflops", type=float, help="Measured FP32 ceiling in TFLOP/s, in place of the spec's.")
+@click.option("--bandwidth", type=float, help="Measured memory ceiling in GB/s, in place of the spec's.")
+@options.cache
+@options.verb
+def command(source: dict[str, Any], console: Console, where: dict[str, Any], **drawn: Any) -> dict[str, Any]:
+    """Kernel families and kernels on the roofline of a target, as numbers and as a plot."""
+    loaded, given, targets = load_facts(source, several=True, **where)
+    return roofline(loaded, targets, given, console, **drawn)
+
+
+def roofline(
+    source: Source,
+    targets: Sequence[Target],
+    given: Circumstances,
+    console: Console,
+    *,
+    out: str | None = None,
+    kernels: int = 10,
+    peak_tflops: float | None = None,
+    bandwidth: float | None = None,
+) -> dict[str, Any]:
+    """Print a table per target; a document, or ``{"targets": [...]}`` of several. Plots are written when all is known.
+
+    ``peak_tflops`` and ``bandwidth`` (GB/s) are measured ceilings in the place of the target's spec, both or none:
+    the modelled times are then their roofline, not XLA's estimates. ``out`` is the plot's file or folder. InputError
+    before anything is compiled for ceilings or an ``out`` that cannot be.
+    """
+    measured = _measured(peak_tflops, bandwidth)
+    if out:
+        _require_plot(targets, measured, out)
+    drawn = [_one(made, measured, kernels, console, plotted=bool(out)) for made in make_all(source, targets, given)]
+    for document, plot in drawn:
+        if out:
+            path = _plot_path(out, document, len(drawn) > 1)
+            write_whole(path, plot)
+            document["files"] = [str(path)]
+            console.print(f"written: {path}", soft_wrap=True)
+    documents = [document for document, _ in drawn]
+    return documents[0] if len(documents) == 1 else {"targets": documents}
+
+
+def _one(
+    made: Made, measured: Ceilings | None, most_kernels: int, console: Console, *, plotted: bool
+) -> tuple[dict[str, Any], str]:
+    """The document of one target, printed, and its plot ("" when none is wanted)."""
+    from fusionlab.measure.launch_rows import launch_rows
+    from fusionlab.measure.model_time import ceilings_of
+    from fusionlab.measure.roofline import family_points, kernel_points, op_family_costs
+    from fusionlab.report.pictures.roofline import roofline_svg
+
+    name, target = made.compiled.name, made.compiled.target.name
+    ceilings = measured or ceilings_of(made.compiled)
+    rows = launch_rows(made.compiled, measured)
+    families = family_points(rows, ceilings)
+    kernels = kernel_points(rows, ceilings)
+    costs = op_family_costs(made.program) if made.program is not None else {}
+    document: dict[str, Any] = {
+        "name": name,
+        "target": target,
+        "ceilings": None,
+        "families": [point.to_json() for point in families],
+        "kernels": [point.to_json() for point in kernels],
+        "op_families": [
+            {"family": family, "flops": cost.flops, "bytes": cost.bytes, "intensity_flop_per_byte": cost.intensity,
+             "unmodelled": dict(cost.unmodelled)}
+            for family, cost in costs.items()
+        ],
+        "notes": list(made.notes),
+        "files": [],
+    }  # fmt: skip
+    if ceilings:
+        document["ceilings"] = {
+            "flops_per_s": ceilings.flops_per_s,
+            "bytes_per_s": ceilings.bytes_per_s,
+            "ridge_flop_per_byte": ceilings.ridge_flop_per_byte,
+            "source": ceilings.source,
+        }
+    _print_points(f"{name} on {target}: kernel families", "family", families, console)
+    shown = kernels[:most_kernels]
+    _print_points(f"the {len(shown)} slowest kernels", "kernel", shown, console)
+    _print_ops(costs, console)
+    _print_notes(ceilings, made.notes, console)
+    if not plotted or ceilings is None:
+        return document, ""
+    family_of = {row.name: row.family for row in rows}
+    dots = [(point, family_of[point.name]) for point in kernels]
+    return document, roofline_svg(f"{name} on {target}", families, dots, ceilings)
+
+
+def _measured(peak_tflops: float | None, bandwidth_gb_s: float | None) -> Ceilings | None:
+    from fusionlab.measure.model_time import Ceilings
+
+    if peak_tflops is None and bandwidth_gb_s is None:
+        return None
+    tflops, gb_s = peak_tflops or 0.0, bandwidth_gb_s or 0.0
+    if not (0 < tflops < math.inf and 0 < gb_s < math.inf):
+        raise InputError("measured ceilings come in pairs of positive numbers: --peak-tflops and --bandwidth")
+    return Ceilings(tflops * 1e12, gb_s * 1e9, "measured, as given", measured=True)
+
+
+def _require_plot(targets: Sequence[Target], measured: Ceilings | None, out: str) -> None:
+    """InputError for what would keep a plot from being drawn or written."""
+    for target in targets:
+        if measured is None and target.peaks is None:
+            raise InputError(f"target {target.name} has no spec: name --peak-tflops and --bandwidth to plot a roof")
+    path = Path(out)
+    if not _is_folder(out) and path.suffix not in ("", ".svg"):
+        raise InputError(f"{out}: the plot is SVG; name --out FILE.svg or a folder")
+    require_writable(path if _is_folder(out) else path.resolve().parent)
+
+
+def _is_folder(out: str) -> bool:
+    return out.endswith("/") or Path(out).is_dir()
+
+
+def _plot_path(out: str, document: Mapping[str, Any], several: bool) -> Path:
+    """``FILE.svg``, ``FILE-TARGET.svg`` for several targets, or ``FOLDER/PROGRAM-TARGET-roofline.svg``."""
+    if _is_folder(out):
+        return Path(out) / f"{document['name']}-{document['target']}-roofline.svg"
+    path = Path(out).with_suffix(".svg")
+    return path.with_name(f"{path.stem}-{document['target']}.svg") if several else path
+
+
+def _print_ops(costs: Mapping[str, Cost], console: Console) -> None:
+    from fusionlab.report.tables import print_rows
+
+    body = [
+        [
+            name,
+            f"{cost.flops / 1e9:,.2f}",
+            f"{cost.bytes / 2**30:,.2f}",
+            f"{cost.intensity:,.3f}",
+            f"{sum(cost.unmodelled.values()):,}",
+        ]
+        for name, cost in costs.items()
+        if cost.bytes or cost.flops or cost.unmodelled
+    ]
+    if body:
+        columns = ("family", "GFLOP", "GiB", "FLOP/byte", "unmodelled ops")
+        print_rows("StableHLO ops, as if none were fused", columns, body, console)
+
+
+def _print_points(title: str, what: str, points: Sequence[Point], console: Console) -> None:
+    from fusionlab.report.tables import milliseconds, print_rows
+
+    columns = (what, "launches", "GFLOP", "GiB", "FLOP/byte", "model ms", "share", "GFLOP/s", "of roof", "bound")
+    body = [
+        [
+            point.name,
+            f"{point.dynamic_launches:,}",
+            f"{point.flops / 1e9:,.2f}",
+            f"{point.bytes / 2**30:,.3f}",
+            f"{point.intensity_flop_per_byte:,.3f}",
+            milliseconds(point.model_us, incomplete=point.unmodelled_us_launches > 0),
+            "-" if point.model_share is None else f"{point.model_share:.1%}",
+            "-" if point.model_flops_per_s is None else f"{point.model_flops_per_s / 1e9:,.0f}",
+            "-" if point.roof_share is None else f"{point.roof_share:.0%}",
+            point.bound,
+        ]
+        for point in points
+    ]
+    print_rows(title, columns, body, console)
+
+
+def _print_notes(ceilings: Ceilings | None, notes: Sequence[str], console: Console) -> None:
+    for line in notes:
+        note(line, console)
+    if ceilings is None:
+        console.print(
+            "no ceilings: the target has no spec; --peak-tflops and --bandwidth give measured ones", style="dim"
+        )
+        return
+    note(
+        f"ceilings ({ceilings.source}): {ceilings.flops_per_s / 1e12:,.2f} TFLOP/s in FP32, "
+        f"{ceilings.bytes_per_s / 1e9:,.0f} GB/s, ridge at {ceilings.ridge_flop_per_byte:,.1f} FLOP/byte; FLOPs, bytes "
+        "and time are models"
+        + ("; time is the roofline of the measured ceilings and 1 us per launch" if ceilings.measured else ""),
+        console,
+    )

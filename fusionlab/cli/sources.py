@@ -1,0 +1,179 @@
+"""What a verb works on: a model by name or a file, the target, and what XLA makes of the one for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fusionlab.errors import InputError
+
+if TYPE_CHECKING:
+    from fusionlab.codegen.compile import Compiled
+    from fusionlab.codegen.targets import Target
+    from fusionlab.hlo.program import Program
+    from fusionlab.hlo.saved import HloFile
+    from fusionlab.study import Circumstances
+    from fusionlab.workload import Workload
+
+    Source = Workload | Program | HloFile
+
+
+@dataclass(frozen=True)
+class Made:
+    """A program and what XLA made of it for one target; ``program`` is None when the source is XLA's own text.
+
+    ``notes`` are what a reader of the figures must know about this source.
+    """
+
+    program: Program | None
+    compiled: Compiled
+    notes: tuple[str, ...] = ()
+
+
+def load_source(*, file: str | None = None, model: str | None = None, **named: Any) -> Workload | Program:
+    """The workload or the file's program; ``named`` are arguments of ``workloads.catalogue.build``.
+
+    InputError unless exactly one of ``file`` and ``model`` is named.
+    """
+    if (file is None) == (model is None):
+        raise InputError("name one thing to work on: either --model NAME or a StableHLO FILE")
+    if file is not None:
+        return load_program(file)
+    from workloads.catalogue import build
+
+    assert model is not None
+    return build(model, **named)
+
+
+def load_program(path: str) -> Program:
+    """The StableHLO program of a file: text, bytecode, portable artifact or saved ``jax.export``; else InputError."""
+    from fusionlab.hlo.saved import HloFile, load_saved
+
+    found = load_saved(path)
+    if isinstance(found, HloFile):
+        raise InputError(f"{path}: this is XLA's optimised HLO; a rewrite and a check need StableHLO")
+    return found
+
+
+def default_target(source: object) -> str:
+    """The paper's reference for what may run on a GPU; the CPU for a file that was lowered or compiled for it.
+
+    Optimised HLO text with XLA's estimates in it says which clock they are for, and so which of our targets.
+    """
+    from fusionlab.codegen.targets import target_of_clock
+    from fusionlab.hlo.program import Program
+    from fusionlab.hlo.saved import HloFile
+
+    if isinstance(source, HloFile) and source.estimates_clock_ghz is not None:
+        return target_of_clock(source.estimates_clock_ghz) or "a100"
+    return "cpu" if isinstance(source, Program | HloFile) and source.platform == "cpu" else "a100"
+
+
+def target_names(source: object, given: str | None) -> list[str]:
+    """The names of a comma list, each once; InputError for none."""
+    names = list(dict.fromkeys(filter(None, map(str.strip, (given or default_target(source)).split(",")))))
+    if not names:
+        raise InputError("--target names no target")
+    return names
+
+
+def circumstances(
+    source: object, *, target: str | None, no_cache: bool, progress: Callable[[str], None], **check: Any
+) -> Circumstances:
+    """``check`` are the limits of checks, as ``options.check_options`` has them. InputError for an unknown target."""
+    from fusionlab.codegen.cache import default_cache
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.study import Circumstances
+
+    found = load_target(target or default_target(source))
+    return Circumstances(found, cache=None if no_cache else default_cache(), progress=progress, **check)
+
+
+def load_facts(
+    options: Mapping[str, Any],
+    *,
+    target: str | None,
+    progress: Callable[[str], None],
+    no_cache: bool = True,
+    several: bool = False,
+) -> tuple[Source, Circumstances, list[Target]]:
+    """The workload or the content of the file whatever its form, circumstances (with the first target), all targets."""
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.hlo.saved import load_saved
+
+    is_file = options["file"] is not None and options["model"] is None
+    source: Source = load_saved(options["file"]) if is_file else load_source(**options)
+    names = target_names(source, target)
+    targets = [load_target(name) for name in names]
+    if len(targets) > 1 and not several:
+        raise InputError(f"--target {target}: this command takes one target")
+    given = circumstances(source, target=names[0], no_cache=no_cache, progress=progress)
+    return source, given, targets
+
+
+def require_program(source: Source, verb: str) -> Workload | Program:
+    """``source``, unless it is optimised HLO text, which has no StableHLO to look at: InputError."""
+    from fusionlab.hlo.saved import HloFile
+
+    if isinstance(source, HloFile):
+        raise InputError(f"{source.path}: `{verb}` reads StableHLO, and this is XLA's optimised HLO")
+    return source
+
+
+def make(source: Source, given: Circumstances) -> Made:
+    """Lower and compile for ``given.target`` (from the cache when it holds it); HLO text is taken as it is."""
+    from fusionlab.hlo.saved import HloFile
+    from fusionlab.study import compiled, lower
+
+    if isinstance(source, HloFile):
+        return _of_text(source, given.target)
+    program = lower(source, given)
+    given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
+    made = compiled(program, given)
+    given.progress("compile: read from the cache" if made.from_cache else f"compile: {made.compile_s:.1f} s")
+    return Made(program, made)
+
+
+def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[Made]:
+    """``make`` for each of ``targets``, in order. InputError for several targets of one optimised HLO text."""
+    from fusionlab.hlo.saved import HloFile
+
+    if isinstance(source, HloFile) and len(targets) > 1:
+        named = ", ".join(target.name for target in targets)
+        raise InputError(f"{source.path}: XLA compiled this text for one target; name that one, not {named}")
+    return [make(source, replace(given, target=target)) for target in targets]
+
+
+def _of_text(source: HloFile, target: Target) -> Made:
+    """The text as what XLA made for ``target``; InputError when the text is another platform's.
+
+    XLA's estimates in it are used only if they were made for the clock of ``target``.
+    """
+    from fusionlab.codegen.compile import Compiled, Memory
+
+    if source.platform not in ("", target.kind):
+        kind = {"cuda": "a GPU", "cpu": "the CPU"}
+        raise InputError(
+            f"{source.path}: XLA compiled this text for {kind[source.platform]}, but target {target.name} is "
+            f"{kind[target.kind]}; leave --target out or name the one it was compiled for"
+        )
+    clock = source.estimates_clock_ghz
+    own = clock is None or target.has_clock(clock)
+    record = Compiled(
+        name=source.name,
+        target=target,
+        optimized_hlo=source.text,
+        thunk_sequence="",
+        thunk_metadata="",
+        memory=Memory(0, 0, 0, 0),
+        compile_s=0.0,
+        options={},
+        versions="",
+        estimates_are_of_target=own,
+    )
+    vars(record)["module"] = source.module  # the cached property: it has been parsed already
+    if own:
+        return Made(None, record)
+    return Made(None, record, (f"XLA's estimates in the text are for a clock of {clock:.3f} GHz, which is not that of "
+                               f"{target.name}: they are not used",))  # fmt: skip

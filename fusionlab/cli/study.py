@@ -1,0 +1,236 @@
+"""``fusionlab study``: the whole line for every target, as one folder with a report that opens in a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from fusionlab.cli import options, paper
+from fusionlab.cli.exit_codes import endings_of, exit_code
+from fusionlab.cli.pipelines import pipeline_text, planned, searched
+from fusionlab.cli.replays import replays
+from fusionlab.cli.sources import circumstances, load_source, target_names
+from fusionlab.cli.terminal import say
+from fusionlab.errors import CompileError, InputError
+from fusionlab.output import Own, require_own_folder, write_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.hlo.program import Program
+    from fusionlab.passes.interface import Pass
+    from fusionlab.report.document import Studied
+    from fusionlab.search.best import Goal
+    from fusionlab.study import Circumstances, Outcome
+    from fusionlab.workload import Workload
+
+REPORT, DOCUMENT = "report.html", "study.json"
+_LINES = {
+    "pass failed": "{}",
+    "different": "the rewritten program is different and was not measured; worst: {}",
+    "not checked": "not checked, and not measured ({}); --unchecked measures it all the same",
+    "not applied": "nothing was applied: {}",
+}
+_NAMING = ("model", "molecule", "walkers", "program", "laplacian", "dtype", "size", "charge", "spin")
+"""The options that name a program, in the order of a report's commands."""
+
+
+@click.command("study")
+@options.source
+@options.targets
+@click.option("-o", "--out", help="Folder to write: report.html, study.json and the programs.  [required]")
+@click.option("--paper", "whole_matrix", is_flag=True, help="The characterisation's whole matrix: `fusionlab paper`.")
+@options.passes(
+    "A pass, name or name{option=value}; repeatable.",
+    "Passes in order: 'a,b{x=1}'; layout; or best.  [default: fuse-jvp-replay]",
+    search="Seconds that best may search.",
+)
+@click.option("--records", multiple=True, help="Records of bench (files or folders) to show measured times from.")
+@options.check
+@options.judgement
+@options.cache
+@options.verb
+def command(
+    source: dict[str, Any],
+    out: str | None,
+    whole_matrix: bool,
+    asked: dict[str, Any],
+    records: tuple[str, ...],
+    check: dict[str, Any],
+    judgement: dict[str, bool],
+    console: Console,
+    where: dict[str, Any],
+) -> tuple[dict[str, Any], int]:
+    """Everything about a program in one folder: a report for the browser, its data, the programs before and after."""
+    # A rewritten program that is different, or could not be checked, has no figures in the report.
+    from rich.console import Console
+
+    from fusionlab.codegen.cache import CompileCache
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.measure.environment import software
+    from fusionlab.measure.records import read_records
+    from fusionlab.report.document import ORIGINAL, measured_document, study_document
+    from fusionlab.report.tables.programs import print_outcome
+    from fusionlab.study import Kept
+
+    context = click.get_current_context()
+    if whole_matrix:
+        return _whole_matrix(context)
+    if out is None:
+        raise click.UsageError("Missing option '-o' / '--out'.")
+    loaded = load_source(**source)
+    names = target_names(loaded, where["target"])
+    targets = [load_target(name) for name in names]
+    given = circumstances(loaded, **where | {"target": names[0]}, **check)
+    folder = Path(out)
+    own = Own((REPORT, DOCUMENT, ORIGINAL, "original-*.mlir", "rewritten-*.mlir"), DOCUMENT, "fusionlab-study-")
+    require_own_folder(folder, own)
+    if source["file"] is not None and Path(source["file"]).resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{source['file']}: lies in {folder}, which is replaced as a whole; name another folder")
+    asked["pipeline"] = text = pipeline_text(**asked) or "fuse-jvp-replay"
+    chosen, goal = planned(**asked | {"passes": ()})
+    measured = read_records(records) if records else []
+    with tempfile.TemporaryDirectory(prefix="fusionlab-study-") as scratch:
+        cache = given.cache or CompileCache(Path(scratch))  # --no-cache: afresh, but each program once
+        given = replace(given, cache=cache, kept=Kept())
+        studied = [
+            _study(loaded, chosen, goal, replace(given, target=target), console, judgement["unchecked"])
+            for target in targets
+        ]
+        given.progress("report: joining ops, launches and source")
+        naming = _typed(context, _NAMING) if source["file"] is None else shlex.quote(source["file"])
+        document = study_document(
+            loaded,
+            studied,
+            {
+                "replays": replays(
+                    studied[0].outcome.original, False, replace(given, target=targets[0]), Console(quiet=True)
+                ),
+                "pictures": _pictures(studied[0].outcome),
+                "measured": measured_document(loaded, measured),
+                "measured_by": f"fusionlab bench {naming}",
+                "environment": software(),
+                "commands": _commands(studied, naming, text, out, context),
+            },
+        )
+    files = _files(document, studied)
+    write_folder(folder, files, own)
+    for one in studied:
+        print_outcome(one.outcome, console)
+    report_bytes = len(files[REPORT].encode())
+    console.print(f"written: {folder / REPORT} ({report_bytes / 1e6:.1f} MB; open it in a browser)", soft_wrap=True)
+    code = 0
+    for one in studied:
+        endings = endings_of(one.outcome, **judgement)
+        for ending, why in endings.items():
+            side = one.outcome.before
+            line = _LINES[ending.removesuffix(", and required")].format(why)
+            say(f"{side.target if side else '-'}: {line}")
+        code = max(code, exit_code(endings))
+    summary = {
+        "folder": str(folder),
+        "files": [str(folder / name) for name in files],
+        "report_bytes": report_bytes,
+        "targets": [{"target": one.before.target.name, **one.outcome.to_json()} for one in studied],
+    }
+    return summary, code
+
+
+def _whole_matrix(context: click.Context) -> tuple[dict[str, Any], int]:
+    """``fusionlab paper`` with its defaults. InputError for any option of one program's study."""
+    shared = ("as_json", "quiet")
+    typed = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name not in ("whole_matrix", *shared)
+        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        raise InputError(f"--paper is of the whole matrix, without {', '.join(typed)}: see fusionlab paper --help")
+    done: tuple[dict[str, Any], int] = context.invoke(paper.command, **{name: context.params[name] for name in shared})
+    return done
+
+
+def _study(
+    source: Workload | Program,
+    passes: tuple[Pass, ...],
+    goal: Goal | None,
+    given: Circumstances,
+    console: Console,
+    unchecked: bool,
+) -> Studied:
+    from fusionlab.report.document import Studied
+    from fusionlab.study import compiled, lower, study
+
+    original = lower(source, given)
+    if goal is not None:
+        passes, _ = searched(original, passes, goal, given, console)
+    outcome = study(source, passes, given, unchecked=unchecked, original=original)
+    if outcome.before is None:
+        raise CompileError(f"{original.provenance}: XLA cannot compile it for {given.target.name}: nothing to report")
+    after = compiled(outcome.rewritten, given) if outcome.after is not None else None
+    return Studied(outcome, compiled(outcome.original, given), after)
+
+
+def _commands(
+    studied: Sequence[Studied], naming: str, pipeline: str, folder: str, context: click.Context
+) -> list[dict[str, str]]:
+    """The command lines that make each table again; ``naming`` are the options that name the program."""
+    from fusionlab.report.document import commands
+
+    pipelines = {one.before.target.name: one.outcome.pipeline for one in studied}
+    rewritten = [one.before.target.name for one in studied if one.outcome.applied and one.after is not None]
+    asked = _typed(context, ("pipeline", "memory_budget", "objective", "time_limit", "seed"), pipeline=pipeline)
+    limit_s = int(context.params["check_time_limit"])
+    limits = _typed(context, ("check_walkers", "check_time_limit"), check_time_limit=limit_s)
+    checking = " ".join(filter(None, (limits, "--no-exact" if context.params["no_exact"] else "")))
+    return commands(naming, asked, checking, pipelines, rewritten, folder)
+
+
+def _typed(context: click.Context, names: Sequence[str], **instead: Any) -> str:
+    """The options ``names`` as they are typed, without those at their defaults; ``instead`` replaces values."""
+    usual = {one.name: one.get_default(context) for one in context.command.params}
+    given = context.params | instead
+    typed = [(name, given[name]) for name in names if given[name] not in (None, usual[name])]
+    return " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in typed)
+
+
+def _pictures(outcome: Outcome) -> list[dict[str, str]]:
+    """The replay, and the program that took its place, drawn by Graphviz where it is installed."""
+    from fusionlab.report.pictures.files import rendered_svg
+    from fusionlab.report.pictures.replay import replay_dot
+
+    programs = [("before", outcome.original)]
+    if outcome.applied:
+        programs.append(("after", outcome.rewritten))
+    drawn = []
+    for side, program in programs:
+        picture = rendered_svg(replay_dot(program))
+        if picture is not None:
+            content = base64.b64encode(picture).decode()
+            drawn.append({"caption": f"{program.name}, {side}", "svg_base64": content})
+    return drawn
+
+
+def _files(document: dict[str, Any], studied: Sequence[Studied]) -> dict[str, str]:
+    from fusionlab.report.document import ORIGINAL, rewritten_file
+    from fusionlab.report.page import page
+
+    files = {REPORT: page(document), DOCUMENT: json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n"}
+    for one in studied:
+        original, target = one.outcome.original, one.before.target.name
+        files.setdefault(ORIGINAL, original.text)
+        if original.text != files[ORIGINAL]:
+            files[f"original-{target}.mlir"] = original.text
+        if one.outcome.applied and one.after is not None:
+            files[rewritten_file(target)] = one.outcome.rewritten.text
+    return files

@@ -1,0 +1,186 @@
+"""The terminal: where results and progress go, and a place for XLA's log.
+
+XLA writes to file descriptor 2 by itself: warnings about slow compiles, about devices that are not there. From
+``keep_native_log`` on these lines go to a file, and Python's stderr stays where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import logging
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_VARIABLE = "FUSIONLAB_LOG"
+"""A file for the native libraries' log; ``-`` leaves it on stderr."""
+
+_MOST_LOG_BYTES = 4 * 2**20
+_SILENT_S = 2.0
+_TICK_S = 1.0
+
+
+def start() -> None:
+    """Import JAX once, without the noise of its plugins; what XLA writes from now on goes to its log."""
+    from fusionlab import quiet_start
+
+    keep_native_log()
+    quiet_start.load_jax()
+
+
+def log_path() -> Path | None:
+    """Where the native log goes: ``$FUSIONLAB_LOG``, else ``logs/xla.log`` beside the compile cache; None: stderr."""
+    given = os.environ.get(LOG_VARIABLE)
+    if given == "-":
+        return None
+    if given:
+        return Path(given).expanduser()
+    cache = os.environ.get("FUSIONLAB_CACHE") or "~/.cache/fusionlab"
+    folder = Path(tempfile.gettempdir()) / f"fusionlab-{os.getuid()}" if cache == "off" else Path(cache).expanduser()
+    return folder / "logs" / "xla.log"
+
+
+def keep_native_log() -> Path | None:
+    """Send what native code writes to file descriptor 2 to the log, once; the file, or None where that cannot be.
+
+    Nothing is done where stderr is not descriptor 2 (under a test), or where the file cannot be written. A crash still
+    prints Python's traceback on stderr.
+    """
+    path = log_path()
+    if path is None or not _is_descriptor_2(sys.stderr):
+        return None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        large = path.exists() and path.stat().st_size > _MOST_LOG_BYTES
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if large else 0), 0o600)
+    except OSError:
+        return None
+    own = os.dup(2)
+    os.write(log, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {' '.join(sys.argv[1:])}\n".encode())
+    sys.stderr.flush()
+    os.dup2(log, 2)
+    os.close(log)
+    _log_failing_passes_to_descriptor_2()
+    sys.stderr = os.fdopen(own, "w", buffering=1, encoding=sys.stderr.encoding, errors=sys.stderr.errors)
+    with contextlib.suppress(OSError, ValueError):
+        faulthandler.enable(sys.stderr)
+    return path
+
+
+def _log_failing_passes_to_descriptor_2() -> None:
+    """The traceback of a pass that failed is for those who mend it; commands say so in one line on stderr."""
+    passes = logging.getLogger("fusionlab.passes")
+    passes.addHandler(logging.StreamHandler(os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)))
+    passes.propagate = False
+
+
+def _is_descriptor_2(stream: IO[str]) -> bool:
+    try:
+        return stream.fileno() == 2
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+class Steps:
+    """Lines of progress on stderr. On a terminal a step of more than two seconds says how long it has been going on.
+
+    ``clear`` takes the seconds off the screen: before anything else is printed there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: float | None = None
+        self._shown = False
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, line: str) -> None:
+        self.clear()
+        click.echo(line, err=True)
+        if _can_tick():
+            self._started = time.monotonic()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._tick, daemon=True)
+                self._thread.start()
+
+    def clear(self) -> None:
+        """No seconds on the screen until the next line of progress."""
+        with self._lock:
+            self._started = None
+            if self._shown:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+            self._shown = False
+
+    def _tick(self) -> None:
+        while True:
+            time.sleep(_TICK_S)
+            with self._lock:
+                if self._started is None:
+                    continue
+                seconds = time.monotonic() - self._started
+                if seconds >= _SILENT_S:
+                    with contextlib.suppress(OSError, ValueError):
+                        sys.stderr.write(f"\r  {seconds:,.0f} s\x1b[K")
+                        sys.stderr.flush()
+                    self._shown = True
+
+
+steps = Steps()
+"""The one that the command line prints with."""
+
+
+def progress_for(quiet: bool) -> Callable[[str], None]:
+    """Prints a line of progress on stderr (on a terminal with the seconds since), or nothing."""
+    return (lambda line: None) if quiet else steps
+
+
+def say(line: str) -> None:
+    """A line that a person must read, on stderr."""
+    steps.clear()
+    click.echo(f"fusionlab: {line}", err=True)
+
+
+def console_for(as_json: bool) -> Console:
+    """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough when stdout is not a terminal."""
+    from rich.console import Console
+
+    class Results(Console):
+        """Prints below the progress, not into it."""
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            steps.clear()
+            super().print(*objects, **how)
+
+    if as_json:
+        return Console(quiet=True)
+    # What is printed has names and shapes in brackets, which are no markup: fusionlab[deepqmc].
+    return Results(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
+
+
+def note(line: str, console: Console) -> None:
+    """A line below a table: what its figures mean."""
+    console.print(line, style="dim", soft_wrap=True)
+
+
+def finish(document: Any, as_json: bool) -> None:
+    """The end of a verb: its document on stdout, where that was asked for."""
+    steps.clear()
+    if as_json:
+        click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))
+
+
+def _can_tick() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb")

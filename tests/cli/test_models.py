@@ -1,0 +1,137 @@
+"""``fusionlab models``: the list, its StableHLO ops and where they come from, and what cannot be made."""
+
+import importlib.util
+import json
+import re
+
+import jax
+import pytest
+
+from fusionlab.cli.models import count_ops, stored_counts
+from workloads.catalogue import ANSATZE, PROGRAMS
+from workloads.molecules import MOLECULES
+
+WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n"
+of_this_jax = pytest.mark.skipif(
+    stored_counts().jax_version != jax.__version__, reason="the stored ops were counted under another JAX"
+)
+
+
+QUICK = ("paulinet", "ferminet", "psiformer")
+OTHERS = [name for name in MOLECULES if name != "LiH"]
+
+
+def full(name):
+    return pytest.param(name, marks=pytest.mark.full)
+
+
+@pytest.fixture
+def water(tmp_path):
+    path = tmp_path / "water.xyz"
+    path.write_text(WATER)
+    return path
+
+
+@pytest.fixture
+def no_deepqmc(monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "deepqmc" else find_spec(name, *a)
+    )
+
+
+def test_every_program_of_the_catalogue_has_a_stored_count():
+    ops = stored_counts().ops
+    assert {name: {molecule: set(of) for molecule, of in by.items()} for name, by in ops.items()} == {
+        name: {molecule: set(PROGRAMS) for molecule in MOLECULES} for name in ANSATZE
+    }
+    assert all(count > 50 for by in ops.values() for of in by.values() for count in of.values())
+
+
+@of_this_jax
+@pytest.mark.parametrize(
+    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer"))]
+)
+def test_stored_counts_are_those_of_programs_lowered_now(name):
+    assert stored_counts().of(name, "LiH") == count_ops(name, "LiH")
+
+
+@of_this_jax
+@pytest.mark.parametrize("molecule", [pytest.param("LiH", marks=pytest.mark.slow), *map(full, OTHERS)])
+@pytest.mark.parametrize("name", [*map(full, QUICK), "orbformer", "orbformer-flash"])
+def test_all_programs_of_the_paper_lower(name, molecule):
+    jax.clear_caches()  # what other tests traced must not be found again: it may differ by an op
+    assert count_ops(name, molecule) == stored_counts().of(name, molecule)
+
+
+def test_the_list(cli, no_deepqmc):
+    result = cli("models", "--json")
+    listed = json.loads(result.stdout)
+    assert {(entry["name"], entry["molecule"]) for entry in listed} == {(n, m) for n in ANSATZE for m in MOLECULES}
+    for entry in listed:
+        if entry["name"].startswith("deepqmc:"):
+            assert "pip install 'fusionlab[deepqmc]'" in entry["missing"]
+        else:
+            assert entry["stablehlo_ops"] == stored_counts().of(entry["name"], entry["molecule"])
+            assert entry["stablehlo_ops_jax"] == stored_counts().jax_version
+
+
+def test_the_table_says_under_which_jax_ops_were_counted(cli):
+    result = cli("models", "--model", "paulinet")
+    assert f"JAX {stored_counts().jax_version}" in result.stdout
+    row = re.search(r"paulinet +CH4 .*", result.stdout)[0]
+    assert [int(word.replace(",", "")) for word in row.split()[2:]] == [
+        10, 230_799, *stored_counts().of("paulinet", "CH4").values(),
+    ]  # fmt: skip
+
+
+def test_a_model_that_cannot_be_made_says_why(cli, no_deepqmc):
+    result = cli("models", "--molecule", "LiH", "--charge", "1")
+    assert result.exit_code == 0
+    assert re.search(
+        r"not available: orbformer LiH, orbformer-flash LiH: .*must be neutral, not of charge 1", result.stdout
+    )
+    assert re.search(r"not available: deepqmc:paulinet LiH, .*pip install 'fusionlab\[deepqmc\]'", result.stdout)
+    assert re.search(r"^ *paulinet +LiH +3 ", result.stdout, re.MULTILINE)
+    alone = cli("models", "--model", "orbformer", "--molecule", "LiH", "--charge", "1")
+    assert (alone.exit_code, alone.stdout, alone.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.slow
+def test_a_molecule_of_the_users_own_is_counted_when_it_is_named_with_a_model(cli, water):
+    result = cli("models", "--model", "ferminet", "--molecule", water, "--spin", "2", "--json")
+    (entry,) = json.loads(result.stdout)
+    assert (entry["molecule"], entry["electrons"]) == ("water", 10)
+    assert entry["stablehlo_ops"]["log-psi"] > 100
+    assert entry["stablehlo_ops_jax"] == jax.__version__
+    assert "lowering ferminet" in result.stderr
+    listed = json.loads(cli("models", "--molecule", water, "--json").stdout)
+    assert {entry["stablehlo_ops"] for entry in listed} == {None}
+
+
+def test_a_charge_and_spin_that_are_the_molecules_own_change_nothing(cli):
+    given = cli("models", "--model", "ferminet", "--molecule", "LiH", "--charge", "0", "--spin", "0", "--json")
+    assert "lowering" not in given.stderr
+    (entry,) = json.loads(given.stdout)
+    assert entry["stablehlo_ops"] == stored_counts().of("ferminet", "LiH")
+
+
+@pytest.mark.slow
+def test_recounting(cli):
+    (entry,) = json.loads(cli("models", "--model", "ferminet", "--molecule", "LiH", "--ops", "--json").stdout)
+    assert entry["stablehlo_ops"] == count_ops("ferminet", "LiH")
+    assert entry["stablehlo_ops_jax"] == jax.__version__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--molecule", "CH4", "--spin", "1"), "spin 1 is impossible with 10 electrons"),
+        (("--molecule", "CH4", "--charge", "10"), "leaves 0 electrons"),
+        (("--molecule", "none.xyz"), "none.xyz: cannot be read"),
+    ],
+)
+def test_bad_molecules_are_one_line(arguments, complaint, cli):
+    result = cli("models", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert complaint in result.stderr

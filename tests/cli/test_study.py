@@ -1,0 +1,121 @@
+"""``fusionlab study`` on a small file: what the folder holds, what is refused, and the exit code."""
+
+import json
+import shlex
+
+import click
+import pytest
+
+from fusionlab import study
+from fusionlab.cli import main, paper
+from fusionlab.equivalence.verdict import OutputError, Verdict
+
+ON_CPU = ("--target", "cpu", "--quiet")
+
+
+def test_the_folder_holds_the_report_its_data_and_the_programs(cli, replay_file, tmp_path):
+    folder = tmp_path / "new" / "my study"
+    result = cli("study", replay_file, "-o", folder, "--check-walkers", "8", "--json", *ON_CPU)
+    assert result.exit_code == 0, result.stderr
+    printed = json.loads(result.stdout)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"report.html", "study.json", "original.mlir", "rewritten-cpu.mlir"}
+    assert sorted(printed["files"]) == sorted(str(path) for path in folder.iterdir())
+    assert printed["report_bytes"] == (folder / "report.html").stat().st_size
+    document = json.loads((folder / "study.json").read_text())
+    (target,) = document["targets"]
+    (summary,) = printed["targets"]
+    for side in ("before", "after"):
+        assert target[side]["footprint"] == summary[side]
+        at = target[side]["launches"]["columns"].index("dynamic_launches")
+        runs = sum(row[at] for row in target[side]["launches"]["rows"])
+        assert runs == summary[side]["dynamic_launches"] > 0
+        assert runs == sum(one["dynamic_launches"] for one in target[side]["by_stage_family"])
+    assert target["equivalence"] == summary["equivalence"]
+    assert target["before"]["refusals"] is None  # XLA says nothing of them on the CPU
+    assert document["source_lines"] == {}  # what a file names is not read
+    assert list(folder.parent.iterdir()) == [folder]
+    for row in document["commands"]:
+        program, name, *arguments = shlex.split(row["command"])
+        assert program == "fusionlab"
+        command = main.get_command(click.Context(main), name)
+        command.make_context(name, arguments)  # UsageError for an option that there is not
+
+
+def test_an_earlier_study_is_replaced_and_other_folders_are_left_alone(cli, recurrence_file, tmp_path):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "rewritten-a100.mlir").write_text("of an earlier study")
+    assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 2  # nothing says that it is of a study
+    (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
+    assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 0
+    assert {path.name for path in folder.iterdir()} == {"report.html", "study.json", "original.mlir"}
+    (folder / "notes.txt").write_text("mine")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    result = cli("study", recurrence_file, "-o", folder, *ON_CPU)
+    assert result.exit_code == 2
+    assert "notes.txt" in result.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_what_is_read_is_not_replaced(cli, recurrence_file, tmp_path, monkeypatch):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
+    (folder / "original.mlir").write_text(recurrence_file.read_text())
+    result = cli("study", folder / "original.mlir", "-o", folder, *ON_CPU)
+    assert (result.exit_code, "lies in" in result.stderr) == (2, True), result.stderr
+    monkeypatch.chdir(folder)
+    result = cli("study", recurrence_file, "-o", ".", *ON_CPU)
+    assert (result.exit_code, "current directory" in result.stderr) == (2, True), result.stderr
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--time-limit", "-1"), "are for --pipeline best"),
+        (("--time-limit", "-1", "--pipeline", "best"), "--time-limit must be positive"),
+        (("--time-limit", "inf", "--pipeline", "best"), "--time-limit must be positive"),
+    ],
+)
+def test_limits_that_cannot_be_are_said(cli, recurrence_file, tmp_path, options, said):
+    result = cli("study", recurrence_file, "-o", tmp_path / "study", *options, *ON_CPU)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_different_program_has_no_figures(cli, replay_file, tmp_path, monkeypatch):
+    wrong = Verdict("different", (OutputError("output 0", 1.0, 0.1, 1.0, 0.1, False),), worst="walker 3")
+    monkeypatch.setattr(study, "check", lambda *_, **__: wrong)
+    folder = tmp_path / "study"
+    result = cli("study", replay_file, "-o", folder, *ON_CPU)
+    assert result.exit_code == 1
+    assert "different" in result.stderr
+    (target,) = json.loads((folder / "study.json").read_text())["targets"]
+    assert target["after"] is None
+    assert not (folder / "rewritten-cpu.mlir").exists()
+
+
+@pytest.mark.parametrize("target", [" , ", "nothing-of-this-name"])
+def test_targets_that_are_not_there_are_named(cli, replay_file, tmp_path, target):
+    result = cli("study", replay_file, "-o", tmp_path / "study", "--target", target)
+    assert result.exit_code == 2
+    assert not (tmp_path / "study").exists()
+
+
+def test_the_paper_is_that_of_the_paper_command(cli, tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr(paper.command, "callback", lambda **options: given.append(options) or ({"cells": []}, 0))
+    result = cli("study", "--paper", "--quiet", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"cells": []})
+    assert cli("paper", "--quiet", "--json").exit_code == 0
+    assert given[0] == given[1]
+    refused = cli("study", "--paper", "--model", "paulinet", "-o", tmp_path / "study")
+    assert (refused.exit_code, "without --model, --out" in refused.stderr) == (2, True), refused.stderr
+    assert len(given) == 2
+
+
+def test_the_folder_must_be_named(cli, recurrence_file):
+    result = cli("study", recurrence_file)
+    assert (result.exit_code, "Missing option '-o'" in result.stderr) == (2, True)

@@ -1,0 +1,176 @@
+"""What every command does to a terminal and to a pipe: JSON, silence, no colours when they are not wanted, and where
+the noise of native libraries goes."""
+
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from fusionlab.cli import VERBS, main
+from fusionlab.cli import terminal as terminal_module
+from fusionlab.cli.terminal import Steps, log_path
+
+ROOT = Path(__file__).parents[2]
+COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7])(?:;[0-9;]*)?m")
+
+
+def options_of(command):
+    return {name for parameter in command.params for name in parameter.opts}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_command_has_json_and_quiet(name):
+    command = main.get_command(click.Context(main), name)
+    assert {"--json", "--quiet"} <= options_of(command)
+    assert (command.name, bool(command.help)) == (name, True)
+    parameters = [parameter.name for parameter in command.params]
+    assert len(set(parameters)) == len(parameters)  # of two with one name a value is lost
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("dump", "FILE", "--target", "cpu"),
+        ("apply", "FILE", "--target", "cpu", "--pass", "batch-replay"),
+        ("graph", "FILE", "--view", "stages"),
+        ("launches", "FILE", "--target", "cpu"),
+        ("clusters", "FILE", "--target", "cpu"),
+        ("replays", "FILE"),
+        ("check", "FILE", "--target", "cpu", "--pass", "batch-replay", "--no-oracles"),
+        ("passes",),
+        ("models", "--model", "ferminet", "--molecule", "LiH"),
+        ("compare", "RECORDS"),
+        ("paper", "--no-run"),
+        ("completion", "bash"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_quiet_json_is_one_document_and_nothing_else(words, replay_file, tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    places = {"FILE": replay_file, "RECORDS": ROOT / "studies" / "bench"}
+    result = cli(*(places.get(word, word) for word in words), "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)
+    assert result.stderr == ""
+
+
+def on_a_terminal(*words, **variables):
+    """Output of the command with a terminal for stdout and stderr."""
+    ours, its = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **variables}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fusionlab", *words], stdout=its, stderr=its, stdin=subprocess.DEVNULL, env=environment
+    )
+    os.close(its)
+    output = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        output += part
+        if not part:
+            break
+    os.close(ours)
+    assert process.wait() == 0, output
+    return output.decode()
+
+
+def test_no_colours_when_they_are_not_wanted(tmp_path):
+    found = on_a_terminal("passes", NO_COLOR="1", COLUMNS="120", FUSIONLAB_CACHE=str(tmp_path))
+    assert "fuse-jvp-replay" in found
+    assert not COLOUR.search(found)
+
+
+def test_native_noise_goes_to_the_log(tmp_path):
+    script = (
+        "import os, sys; from fusionlab.cli.terminal import keep_native_log; keep_native_log();"
+        "os.write(2, b'a native line\\n'); print('our line', file=sys.stderr)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_LOG": str(tmp_path / "logs" / "own.log")}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stderr == "our line\n"
+    assert "a native line" in (tmp_path / "logs" / "own.log").read_text()
+    environment["FUSIONLAB_LOG"] = "-"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert "a native line" in done.stderr
+    assert "our line" in done.stderr
+
+
+def test_the_log_lies_beside_the_cache(tmp_path, monkeypatch):
+    monkeypatch.delenv("FUSIONLAB_LOG", raising=False)
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
+    assert log_path() == tmp_path / "logs" / "xla.log"
+    monkeypatch.setenv("FUSIONLAB_CACHE", "off")
+    assert log_path() is not None
+    assert tmp_path not in log_path().parents
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_long_step_says_how_long_and_clears_it_away(monkeypatch):
+    monkeypatch.setattr(terminal_module, "_SILENT_S", 0.02)
+    monkeypatch.setattr(terminal_module, "_TICK_S", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    steps = Steps()
+    steps("compile: something")
+    deadline = time.monotonic() + 30
+    while " s\x1b[K" not in terminal.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    steps.clear()
+    said = terminal.getvalue()
+    assert said.startswith("compile: something\n")
+    assert "\r  0 s\x1b[K" in said
+    assert said.endswith("\r\x1b[K")
+
+
+def test_a_pipe_gets_lines_alone(monkeypatch):
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    steps = Steps()
+    steps("one")
+    steps("two")
+    steps.clear()
+    assert pipe.getvalue() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell, cli):
+    result = cli("completion", shell)
+    assert result.exit_code == 0
+    assert "_FUSIONLAB_COMPLETE" in result.stdout
+    assert cli("completion", "tcsh").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("fusionlab lau", {"launches"}),
+        ("fusionlab dump --model pa", {"paulinet"}),
+        ("fusionlab dump --molecule C", {"CH4", "C2H6", "C4H4"}),
+        ("fusionlab apply --pass fuse", {"fuse-jvp-replay", "fuse-layers"}),
+        ("fusionlab dump --target a1", {"a100"}),
+        ("fusionlab graph --view k", {"kernel:"}),
+    ],
+)
+def test_names_are_completed(words, offered, monkeypatch, capsys):
+    monkeypatch.setenv("_FUSIONLAB_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        main(prog_name="fusionlab")
+    assert {line.partition(",")[2] for line in capsys.readouterr().out.split()} == offered
+    assert isinstance(main, click.Group)
