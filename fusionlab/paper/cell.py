@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fusionlab import own_sources
+from fusionlab import store
 from fusionlab.paper.matrix import Cell, Circumstances
 
 Row = dict[str, Any]
@@ -79,7 +79,7 @@ def sources_digest() -> str:
     """SHA-256 (the first 12 digits) of the programs' sources: a row of other sources is of another program."""
     import workloads
 
-    return own_sources.sources_digest(Path(workloads.__file__).parent)[:12]
+    return store.sources_digest(Path(workloads.__file__).parent)[:12]
 
 
 def main(words: list[str]) -> None:
