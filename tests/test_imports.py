@@ -8,7 +8,7 @@ SOURCES = sorted([*(ROOT / "fusionlab").rglob("*.py"), *(ROOT / "workloads").rgl
 
 LEAVES = {
     "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output",
-    "fusionlab.own_process", "fusionlab.store", "fusionlab.reading",
+    "fusionlab.subprocesses", "fusionlab.store", "fusionlab.reading",
 }  # fmt: skip
 BELOW = {
     "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},

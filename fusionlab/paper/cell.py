@@ -1,4 +1,4 @@
-"""One cell of the matrix, measured: ``python -m fusionlab.paper.cell NAME`` lowers, compiles and prints its row.
+"""One cell of the matrix, measured: it is lowered and compiled, and its launches are counted.
 
 The row is a JSON object with units in its field names. Launches and memory are XLA's; FLOPs, bytes and time are models
 (``fusionlab.measure.launch_rows``). ``groups`` are the totals by phase, stage and family. It is made in a process of
@@ -7,8 +7,6 @@ its own, so that a compile that fails or never ends costs one row.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -82,15 +80,9 @@ def sources_digest() -> str:
     return store.sources_digest(Path(workloads.__file__).parent)[:12]
 
 
-def main(words: list[str]) -> None:
-    """``NAME CIRCUMSTANCES [no-cache]``: print the row of the cell; the circumstances are JSON."""
+def measure_named(name: str, given: dict[str, Any], use_cache: bool) -> Row:
+    """``measure`` in a process of its own, which has what it needs as JSON."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
-    name, given, *rest = words
-    row = measure(Cell.parse(name), Circumstances(**json.loads(given)), use_cache="no-cache" not in rest)
-    print(json.dumps(row))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return measure(Cell.parse(name), Circumstances(**given), use_cache=use_cache)
