@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +14,12 @@ from fusionlab.errors import InputError
 from fusionlab.measure.records import read_records
 from fusionlab.output import require_writable, write_whole
 from fusionlab.paper.cell import sources_digest
-from fusionlab.paper.claim import PAPER_JAX, VERDICTS, Judged, judge_all
-from fusionlab.paper.claims import CLAIMS
+from fusionlab.paper.claims import CLAIMS, PAPER_JAX, Judged, judge_all
 from fusionlab.paper.figures import Figures, measured_times
-from fusionlab.paper.jobs import Job, workers_for
+from fusionlab.paper.jobs import Job, Plan, Progress, run_missing, workers_for
 from fusionlab.paper.matrix import EVERY, Cell, Circumstances, select
-from fusionlab.paper.page import page
+from fusionlab.paper.page import counts, page
 from fusionlab.paper.record import Record
-from fusionlab.paper.running import Plan, Progress, run_missing
 from fusionlab.paper.tables import Table, claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
 from fusionlab.report.tables import print_rows
 
@@ -138,8 +135,7 @@ def _write_page(path: str, record: Record, figures: Figures, tables: Sequence[Ta
 
 
 def _print_end(record: Record, judged: Sequence[Judged], failures: dict[str, str], console: Console) -> None:
-    counts = Counter(one.finding.verdict for one in judged)
-    console.print(f"{len(judged)} claims: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+    console.print(counts(judged))
     console.print(
         f"characterisation: JAX {PAPER_JAX}, times measured; ours: {'; '.join(_versions(record)) or 'nothing yet'}, "
         f"times modelled; {len(EVERY) - len(_missing(record))} of {len(EVERY)} cells in {record.path}",

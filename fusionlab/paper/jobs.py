@@ -1,21 +1,24 @@
 """Cells measured as jobs: in parallel processes of this machine, or by the workers of a Dask scheduler.
 
+What is missing in the record is measured and kept; what is there is not repeated.
 A job is a cell in a process of its own within a time limit (``measure_apart``), wherever it runs. Whatever happens to
 it, it gives a row: figures, or ``failed`` with the reason.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from fusionlab.errors import InputError
-from fusionlab.paper.cell import Row, measure_named
+from fusionlab.paper.cell import Row, measure_named, sources_digest
 from fusionlab.paper.matrix import Cell, Circumstances
+from fusionlab.paper.record import Record
 from fusionlab.subprocesses import ProcessFailed, call
 
 _MEMORY_OF_A_JOB = 4 * 2**30
@@ -97,3 +100,56 @@ def _client(address: str) -> tuple[Any, Any]:
         client.close()
         raise InputError(f"--scheduler {address}: it has no workers; start some: dask worker {address}")
     return client, distributed
+
+
+class Progress(Protocol):
+    """Told about every cell that is done."""
+
+    def start(self, total: int, known: int) -> None:
+        """``total`` cells are to be measured; ``known`` of those asked for are in the record already."""
+
+    def done(self, cell: Cell, row: Row) -> None:
+        """``cell`` is in the record now."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run: processes at a time, or the address of a Dask scheduler; at most ``most`` cells (None: all)."""
+
+    job: Job
+    workers: int = 1
+    scheduler: str | None = None
+    most: int | None = None
+    again: bool = False
+    retry_failed: bool = False
+
+
+def run_missing(record: Record, cells: Sequence[Cell], plan: Plan, progress: Progress) -> int:
+    """Measure the cells that ``record`` lacks (all of them with ``plan.again``) and keep each at once.
+
+    How many were measured; fewer than all when it is interrupted (KeyboardInterrupt goes on to the caller).
+    """
+    from fusionlab.codegen.compile import versions
+
+    found, sources = versions(), sources_digest()
+    missing = list(cells) if plan.again else record.missing(cells, found, sources, failed_too=plan.retry_failed)
+    known = len(cells) - len(missing)
+    missing = missing[: plan.most]
+    progress.start(len(missing), known)
+    finished = 0
+    if not missing:
+        return 0
+    with contextlib.closing(_rows(missing, plan)) as rows:
+        for cell, row in rows:
+            record.add(cell, {"versions": found, "sources": sources, **row})
+            progress.done(cell, row)
+            finished += 1
+    return finished
+
+
+def _rows(cells: Sequence[Cell], plan: Plan) -> Generator[tuple[Cell, Row], None, None]:
+    job = replace(plan.job, use_cache=plan.job.use_cache and not plan.again)
+    if plan.scheduler is not None:
+        yield from run_on_dask(cells, job, plan.scheduler)
+    else:
+        yield from run_here(cells, job, plan.workers)

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from fusionlab.codegen.targets import load_target
-from fusionlab.paper.claim import Judged
-from fusionlab.paper.claims_of_figure_4 import scaling, speedup
-from fusionlab.paper.claims_of_figure_5 import SHARES, Share, kernel_cell, share_of
+from fusionlab.paper.claims import SHARES, WORDS, Judged, Share, kernel_cell, scaling, share_of, speedup
 from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
-from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, Cell
+from fusionlab.paper.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell
 
 NOTHING = "-"
-_WORDS = {INFERENCE: "inference", PROGRAMS[1]: "training"}
 _RANGES = {"paulinet": "30-42", "ferminet": "25-32", "psiformer": "8-9", "orbformer": "8-9"}
 _PAPER_SPEEDUPS = {"a100": "1.1-2.9", "h200": "1.7-5.8"}
 
@@ -78,13 +75,13 @@ def ratio_tables(figures: Figures) -> list[Table]:
         Table(
             "Time on C4H4 over time on LiH (model)",
             "The characterisation's range is over training and inference on the A5000.",
-            ("", "characterisation", *(f"{_WORDS[p]} {t}" for p, t in pairs)),
+            ("", "characterisation", *(f"{WORDS[p]} {t}" for p, t in pairs)),
             tuple(growth),
         ),
         Table(
             "Time on the A5000 over time on the other GPUs (model)",
             "The characterisation's ranges are over everything it ran.",
-            ("", "molecule", *(f"{_WORDS[p]} {t}" for p, t in faster)),
+            ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in faster)),
             (*gains, ranges),
             words=2,
         ),
@@ -197,7 +194,7 @@ def _matrix(title: str, note: str, text: Callable[[Cell], str]) -> Table:
         for model in MODELS
         for molecule in MOLECULES
     ]
-    return Table(title, note, ("", "molecule", *(f"{_WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
+    return Table(title, note, ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
 
 
 def _figure(figure: Callable[[], float], form: str) -> str:
