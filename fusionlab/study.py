@@ -29,8 +29,8 @@ from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.measure.footprint import Footprint, footprint
-from fusionlab.measure.model_time import roofline_us
+from fusionlab.ledger.footprint import Footprint, footprint
+from fusionlab.ledger.model_time import roofline_us
 from fusionlab.passes.contract import Applied, Event, Figures, Pass, Result, Setting, told_faults
 from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.workload import Workload

@@ -10,10 +10,10 @@ from fusionlab.bench.measurement import Measured
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
+from fusionlab.ledger.ledger import bytes_accessed, count_launches
+from fusionlab.ledger.memory import peak_bytes
 from fusionlab.measure.device_time import condensed, kernel_table, measured_share
 from fusionlab.measure.intervals import median, ratio_of_medians
-from fusionlab.measure.ledger import bytes_accessed, count_launches
-from fusionlab.measure.memory import peak_bytes
 
 _MOST_COUNTERS = 50
 _VERDICT = (

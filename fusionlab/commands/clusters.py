@@ -13,8 +13,8 @@ from fusionlab.commands.facts import Source, make
 from fusionlab.errors import InputError
 from fusionlab.hlo.clusters import Cluster
 from fusionlab.hlo.op_units import op_clusters
-from fusionlab.measure.launch_clusters import launch_clusters
-from fusionlab.measure.launch_rows import launch_rows, totals
+from fusionlab.ledger.launch_clusters import launch_clusters
+from fusionlab.ledger.launch_rows import launch_rows, totals
 from fusionlab.report.tables import milliseconds, print_rows
 from fusionlab.study import Circumstances
 

@@ -14,9 +14,9 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile
-from fusionlab.measure.launch_rows import launch_rows
-from fusionlab.measure.refusal_causes import by_cause, launches_refused, xla_estimates
-from fusionlab.measure.refusals import Refusal, Refusals, refusals
+from fusionlab.ledger.launch_rows import launch_rows
+from fusionlab.ledger.refusal_causes import by_cause, launches_refused, xla_estimates
+from fusionlab.ledger.refusals import Refusal, Refusals, refusals
 from fusionlab.report.tables import milliseconds
 from fusionlab.study import Circumstances
 

@@ -12,9 +12,9 @@ from fusionlab.commands.facts import Made
 from fusionlab.errors import unknown
 from fusionlab.hlo.optimized import HloModule
 from fusionlab.hlo.stages import attribute
-from fusionlab.measure.launch_rows import LaunchRow
-from fusionlab.measure.origins import members
-from fusionlab.measure.refusals import Refusal
+from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.ledger.origins import members
+from fusionlab.ledger.refusals import Refusal
 from fusionlab.report.tables import milliseconds, print_rows
 
 _SHOWN_MEMBERS = 40

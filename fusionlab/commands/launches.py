@@ -9,8 +9,8 @@ from rich.console import Console
 
 from fusionlab.codegen.targets import Target
 from fusionlab.commands.facts import Made, Source, make_all
-from fusionlab.measure.launch_rows import LaunchRow, Totals, label, launch_rows, require_columns, totals, totals_by
-from fusionlab.measure.ledger import count_launches
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, label, launch_rows, require_columns, totals, totals_by
+from fusionlab.ledger.ledger import count_launches
 from fusionlab.report.tables import milliseconds, print_rows
 from fusionlab.study import Circumstances
 

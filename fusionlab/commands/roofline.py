@@ -14,9 +14,9 @@ from fusionlab.codegen.targets import Target
 from fusionlab.commands.facts import Made, Source, make_all
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import Cost
-from fusionlab.measure.launch_rows import launch_rows
-from fusionlab.measure.model_time import Ceilings, ceilings_of
-from fusionlab.measure.roofline import Point, family_points, kernel_points, op_family_costs
+from fusionlab.ledger.launch_rows import launch_rows
+from fusionlab.ledger.model_time import Ceilings, ceilings_of
+from fusionlab.ledger.roofline import Point, family_points, kernel_points, op_family_costs
 from fusionlab.output import require_writable, write_whole
 from fusionlab.report.roofline_plot import roofline_svg
 from fusionlab.report.tables import milliseconds, print_rows

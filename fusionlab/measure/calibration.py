@@ -28,9 +28,9 @@ import numpy as np
 
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import InputError
+from fusionlab.ledger.model_time import Ceilings
 from fusionlab.measure.comparison import kernels_of
 from fusionlab.measure.device_time import MeasuredKernel
-from fusionlab.measure.model_time import Ceilings
 from fusionlab.measure.records import Record
 
 _LEAST_SHARE = 0.01

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.measure.launch_rows import LaunchRow, launch_rows
-from fusionlab.measure.ledger import launches
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.ledger import launches
 from fusionlab.measure.profiler import Event, Trace
 
 RUNS, DROPPED = 11, 1

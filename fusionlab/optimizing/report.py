@@ -13,7 +13,7 @@ from fusionlab.codegen.targets import Target, load_target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.measure.footprint import Footprint, footprint
+from fusionlab.ledger.footprint import Footprint, footprint
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.rewriting import Rewriter, apply_passes, lower_jaxpr
 from fusionlab.passes.contract import Applied

@@ -1,7 +1,7 @@
 """One cell of the matrix, measured: it is lowered and compiled, and its launches are counted.
 
 The row is a JSON object with units in its field names. Launches and memory are XLA's; FLOPs, bytes and time are models
-(``fusionlab.measure.launch_rows``). ``groups`` are the totals by phase, stage and family. It is made in a process of
+(``fusionlab.ledger.launch_rows``). ``groups`` are the totals by phase, stage and family. It is made in a process of
 its own, so that a compile that fails or never ends costs one row.
 """
 
@@ -25,8 +25,8 @@ def measure(cell: Cell, given: Circumstances, *, use_cache: bool = True) -> Row:
     from fusionlab.codegen.compile import compile_program, versions
     from fusionlab.codegen.targets import load_target
     from fusionlab.hlo.lowering import lower
-    from fusionlab.measure.launch_rows import launch_rows, totals, totals_by
-    from fusionlab.measure.ledger import count_launches
+    from fusionlab.ledger.launch_rows import launch_rows, totals, totals_by
+    from fusionlab.ledger.ledger import count_launches
     from workloads.catalogue import build
 
     started = time.perf_counter()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.clusters import Cluster
-from fusionlab.measure.launch_clusters import launch_clusters
-from fusionlab.measure.launch_rows import LaunchRow, Totals, launch_rows, totals
+from fusionlab.ledger.launch_clusters import launch_clusters
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, launch_rows, totals
 from fusionlab.report.boxes import Flow
 from fusionlab.report.dot import bytes_text
 from fusionlab.report.drawing import Block, Drawing, Group, Row

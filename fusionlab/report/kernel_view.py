@@ -9,7 +9,7 @@ from fusionlab.errors import unknown
 from fusionlab.hlo.families import family_of_kernel
 from fusionlab.hlo.optimized import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import attribute
-from fusionlab.measure.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.report.boxes import Flow
 from fusionlab.report.dot import bytes_text, flops_text
 from fusionlab.report.drawing import Block, Drawing, Group, Row

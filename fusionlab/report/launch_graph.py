@@ -6,8 +6,8 @@ import networkx as nx
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimized import Computation, HloModule
-from fusionlab.measure.launch_rows import LaunchRow, launch_rows
-from fusionlab.measure.traffic import reads_of
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.traffic import reads_of
 
 _VIEWS = ("bitcast", "get-tuple-element", "reshape", "tuple", "copy", "copy-start", "copy-done", "opt-barrier")
 

@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from fusionlab.measure.footprint import Footprint
+from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.contract import Applied, Event
 from fusionlab.report.column_groups import column_groups
 from fusionlab.study import Outcome

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.codegen.compiled import Compiled
-from fusionlab.measure.launch_rows import launch_rows, totals
-from fusionlab.measure.ledger import count_launches
+from fusionlab.ledger.launch_rows import launch_rows, totals
+from fusionlab.ledger.ledger import count_launches
 
 
 @dataclass(frozen=True)

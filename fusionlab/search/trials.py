@@ -17,7 +17,7 @@ from fusionlab.search.costs import Costs
 from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 
 _FORMAT = 1
-_DECIDING = ("hlo", "codegen", "passes", "measure", "search")
+_DECIDING = ("hlo", "codegen", "passes", "ledger", "search")
 """What a pipeline gives: a changed pass is another pass."""
 
 Status = Literal["measured", "same", "nothing", "failed", "unfinished"]

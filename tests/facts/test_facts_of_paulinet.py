@@ -15,9 +15,9 @@ from fusionlab.commands.launches import launches
 from fusionlab.commands.roofline import RooflineOptions, roofline
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
-from fusionlab.measure.launch_rows import launch_rows
-from fusionlab.measure.ledger import count_launches
-from fusionlab.measure.thunks import parse_thunks
+from fusionlab.ledger.launch_rows import launch_rows
+from fusionlab.ledger.ledger import count_launches
+from fusionlab.ledger.thunks import parse_thunks
 
 pytestmark = pytest.mark.slow
 

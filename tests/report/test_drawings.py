@@ -13,7 +13,7 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.replay import find_replays
-from fusionlab.measure.launch_rows import launch_rows, totals
+from fusionlab.ledger.launch_rows import launch_rows, totals
 from fusionlab.report.cluster_view import cluster_drawing
 from fusionlab.report.dataflow_view import dataflow_drawing, dataflow_graph
 from fusionlab.report.dot import bytes_text

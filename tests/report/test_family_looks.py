@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.families import FAMILIES
-from fusionlab.measure.model_time import Ceilings
-from fusionlab.measure.roofline import Point
+from fusionlab.ledger.model_time import Ceilings
+from fusionlab.ledger.roofline import Point
 from fusionlab.report.boxes import BOX_FAMILIES
 from fusionlab.report.drawing import Block, Drawing, Row
 from fusionlab.report.drawing_dot import drawing_dot

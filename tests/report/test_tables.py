@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from fusionlab.equivalence.verdict import OutputError, Verdict
-from fusionlab.measure.footprint import Footprint
+from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.contract import Declined
 from fusionlab.report.column_groups import column_groups
 from fusionlab.report.tables import print_events, print_footprint, print_rows

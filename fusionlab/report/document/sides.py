@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.measure.footprint import Footprint
-from fusionlab.measure.launch_clusters import launch_clusters
-from fusionlab.measure.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
-from fusionlab.measure.model_time import Ceilings, ceilings_of
-from fusionlab.measure.origins import members
-from fusionlab.measure.refusal_causes import by_cause, launches_refused, xla_estimates
-from fusionlab.measure.refusals import refusals
-from fusionlab.measure.roofline import family_points, kernel_points
+from fusionlab.ledger.footprint import Footprint
+from fusionlab.ledger.launch_clusters import launch_clusters
+from fusionlab.ledger.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
+from fusionlab.ledger.model_time import Ceilings, ceilings_of
+from fusionlab.ledger.origins import members
+from fusionlab.ledger.refusal_causes import by_cause, launches_refused, xla_estimates
+from fusionlab.ledger.refusals import refusals
+from fusionlab.ledger.roofline import family_points, kernel_points
 
 LAUNCH_COLUMNS = (
     "name", "family", "phase", "stage", "role", "loop", "trip_count", "static_launches", "dynamic_launches", "flops",

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimized import Instruction, parse_optimized
-from fusionlab.measure.fusion_dump import Step, read_steps
-from fusionlab.measure.kernel_names import KernelNames
-from fusionlab.measure.launch_rows import LaunchRow, launch_rows
-from fusionlab.measure.model_time import LAUNCH_US, ceilings_of
-from fusionlab.measure.origins import origin_of
-from fusionlab.measure.traffic import data_bytes
+from fusionlab.ledger.fusion_dump import Step, read_steps
+from fusionlab.ledger.kernel_names import KernelNames
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
+from fusionlab.ledger.origins import origin_of
+from fusionlab.ledger.traffic import data_bytes
 
 
 @dataclass(frozen=True)

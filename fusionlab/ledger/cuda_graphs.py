@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.measure.thunks import Thunk, parse_thunks
+from fusionlab.ledger.thunks import Thunk, parse_thunks
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.program import Program
-from fusionlab.measure.ledger import bytes_accessed, count_launches
+from fusionlab.ledger.ledger import bytes_accessed, count_launches
 
 
 @dataclass(frozen=True)

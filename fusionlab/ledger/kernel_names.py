@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from fusionlab.hlo.optimized import Computation, HloModule, Instruction
-from fusionlab.measure.origins import members
+from fusionlab.ledger.origins import members
 
 _VIEWS = ("bitcast", "get-tuple-element", "reshape")
 _NOT_NAMED = ("parameter", "constant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fusionlab.measure.refusals import Refusal
+from fusionlab.ledger.refusals import Refusal
 
 
 def xla_estimates(found: Sequence[Refusal]) -> dict[str, Any]:
