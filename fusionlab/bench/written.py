@@ -10,8 +10,8 @@ from fusionlab.bench.measurement import Measured
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
+from fusionlab.ledger.footprint import peak_bytes
 from fusionlab.ledger.ledger import bytes_accessed, count_launches
-from fusionlab.ledger.memory import peak_bytes
 from fusionlab.measure.device_time import condensed, kernel_table, measured_share
 from fusionlab.measure.intervals import median, ratio_of_medians
 

@@ -15,8 +15,7 @@ from fusionlab.hlo.flat import flatten
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile
 from fusionlab.ledger.launch_rows import launch_rows
-from fusionlab.ledger.refusal_causes import by_cause, launches_refused, xla_estimates
-from fusionlab.ledger.refusals import Refusal, Refusals, refusals
+from fusionlab.ledger.refusals import Refusal, Refusals, by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.report.tables import milliseconds
 from fusionlab.study import Circumstances
 

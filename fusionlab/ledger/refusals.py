@@ -2,17 +2,24 @@
 
 XLA gives times only where it weighed a fusion. For all refusals alike, what the boundary costs is modelled in XLA's own
 terms: one launch (1 us) and the producer's result written and read once over the target's memory bandwidth.
+
+The dump (``FusionProcessDumpProto`` in text form) lists what the fusion pass did, step by step: ``fusion`` (a producer
+went into a consumer, which may get a new name), ``producer_ineligible`` (with the reason) and ``update_priority``
+(XLA's estimate in microseconds of producer and consumers unfused and fused; what would get slower is not fused). Of a
+producer that is still there at the end, the last step is the refusal.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimized import Instruction, parse_optimized
-from fusionlab.ledger.fusion_dump import Step, read_steps
 from fusionlab.ledger.kernel_names import KernelNames
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
@@ -167,3 +174,84 @@ def _what(one: Instruction) -> str:
     return {"tuple": "result of the loop or program", "while": "while loop", "fusion": "kernel"}.get(
         one.opcode, one.opcode
     )
+
+
+SLOWER = "XLA's cost model says that fused is slower"
+_STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
+_FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))')
+
+
+@dataclass(frozen=True)
+class Step:
+    """One refusal as the dump has it: ``reason`` is XLA's (or SLOWER); times are per run, None where XLA gave none."""
+
+    producer: str
+    reason: str
+    us_unfused: float | None = None
+    us_fused: float | None = None
+
+
+def read_steps(dump: str) -> tuple[Step, ...]:
+    """The last decision about every producer that was not fused away, in the order of the dump.
+
+    A consumer that takes something in and is renamed keeps its own refusal until XLA decides about it again.
+    """
+    last: dict[str, Step] = {}
+    for match in _STEP.finditer(dump):
+        fields = {name: text or bare for name, text, bare in _FIELD.findall(match[2])}
+        producer = fields.get("producer_name", "")
+        last.pop(producer, None)
+        if match[1] == "fusion":
+            fused, consumer = fields.get("fusion_name", ""), fields.get("consumer_name", "")
+            if fused and fused != consumer and consumer in last:
+                last[fused] = dataclasses.replace(last.pop(consumer), producer=fused)
+        elif match[1] == "producer_ineligible":
+            last[producer] = Step(producer, fields.get("reason", "no reason given"))
+        elif match[1] == "update_priority":
+            # The text form leaves out a field that is zero.
+            unfused, fused = float(fields.get("us_unfused", 0)), float(fields.get("us_fused", 0))
+            if fused >= unfused and fused > 0:
+                last[producer] = Step(producer, SLOWER, unfused, fused)
+    return tuple(last.values())
+
+
+def xla_estimates(found: Sequence[Refusal]) -> dict[str, Any]:
+    """XLA's own times over all trips, of the refusals that it weighed; ``us_lost`` is what fusing would have saved."""
+    weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
+    unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
+    fused = sum((one.us_fused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
+    return {
+        "refusals_with": len(weighed),
+        "refusals_without": len(found) - len(weighed),
+        "us_unfused": unfused,
+        "us_fused": fused,
+        "us_lost": None if unfused is None or fused is None else unfused - fused,
+    }
+
+
+def launches_refused(found: Sequence[Refusal]) -> int:
+    """Dynamic launches of the kernels of ``found``, each kernel once."""
+    return sum({one.kernel: one.dynamic_launches for one in found}.values())
+
+
+def by_cause(found: Sequence[Refusal]) -> list[dict[str, Any]]:
+    """Refusals by cause. The launches of a kernel with several causes count for its costliest boundary's."""
+    causes: dict[str, list[Refusal]] = {}
+    counted: dict[str, Refusal] = {}
+    for one in found:
+        causes.setdefault(one.cause, []).append(one)
+        counted.setdefault(one.kernel, one)
+    groups = []
+    for cause, same in causes.items():
+        known = [one.boundary_us for one in same if one.boundary_us is not None]
+        groups.append(
+            {
+                "cause": cause,
+                "refusals": len(same),
+                "kernels": len({one.kernel for one in same}),
+                "dynamic_launches": launches_refused([one for one in same if counted[one.kernel] is one]),
+                "boundary_us": sum(known) if known else None,
+                "xla": xla_estimates(same),
+            }
+        )
+    return sorted(groups, key=lambda group: -(group["boundary_us"] or 0.0))

@@ -1,11 +1,13 @@
-"""Medians and ratios of medians with their confidence intervals, by the bootstrap (Efron 1979), seeded.
+"""Run times of programs side by side, and their medians with confidence intervals.
 
-No normal distribution is assumed: run times have a floor and a long tail.
+Runs are interleaved, so that whatever slows the machine down slows all of them. Intervals are by the bootstrap (Efron
+1979), seeded: no normal distribution is assumed, because run times have a floor and a long tail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -59,3 +61,23 @@ def _interval(statistic: Callable[..., Any], *given: Sequence[float], paired: bo
     options = {"n_resamples": RESAMPLES, "confidence_level": LEVEL, "method": "percentile", "random_state": 0}
     found = bootstrap(drawn, statistic, paired=paired, vectorized=True, **options).confidence_interval
     return Interval(float(statistic(*map(np.asarray, given))), float(found.low), float(found.high))
+
+
+WARM_UP = 2
+
+
+def interleaved(runs: Mapping[str, Callable[[], None]], repeats: int, warm_up: int = WARM_UP) -> dict[str, list[float]]:
+    """Microseconds of ``repeats`` runs of each, one run of each per round; ``warm_up`` rounds before are not kept.
+
+    Every call waits for the device. The round starts with another one each time, so that none always follows the same.
+    """
+    names = list(runs)
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(warm_up + repeats):
+        first = turn % len(names)
+        for name in (*names[first:], *names[:first]):
+            started = time.perf_counter_ns()
+            runs[name]()
+            if turn >= warm_up:
+                samples[name].append((time.perf_counter_ns() - started) / 1e3)
+    return samples

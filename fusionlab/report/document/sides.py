@@ -12,8 +12,7 @@ from fusionlab.ledger.launch_clusters import launch_clusters
 from fusionlab.ledger.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
 from fusionlab.ledger.model_time import Ceilings, ceilings_of
 from fusionlab.ledger.origins import members
-from fusionlab.ledger.refusal_causes import by_cause, launches_refused, xla_estimates
-from fusionlab.ledger.refusals import refusals
+from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.ledger.roofline import family_points, kernel_points
 
 LAUNCH_COLUMNS = (
