@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fusionlab.codegen.targets import Peaks, load_target
-from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured, Work
+from fusionlab.ledger.launch_rows import Totals
+from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
 from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
 
 Verdict = Literal["confirmed", "contradicted", "not testable here", "not measured yet"]
@@ -384,11 +385,12 @@ def is_largest(figures: Figures, model: str, family: str, part: str = "") -> Fin
         cell = kernel_cell(model)
         figures.share(cell, wanted)  # NotMeasured where a time is lacking
         found = figures.by_family(cell, wanted)
-        whole = sum(work.model_us for work in found.values())
+        whole = sum(work.model_us or 0.0 for work in found.values())
         if not whole:
             raise NotMeasured([cell])
         order = list(found)
-        return order[0] == family, ", ".join(f"{name} {100 * found[name].model_us / whole:.0f} %" for name in order[:2])
+        shares = [f"{name} {100 * (found[name].model_us or 0.0) / whole:.0f} %" for name in order[:2]]
+        return order[0] == family, ", ".join(shares)
 
     return holds([("", statement)])
 
@@ -411,7 +413,7 @@ def clusters(figures: Figures, model: str, low: float, high: float) -> Finding:
         found = {
             family: work.intensity_flop_per_byte
             for family, work in figures.by_family(kernel_cell(model)).items()
-            if work.flops and work.intensity_flop_per_byte is not None
+            if work.flops and work.bytes
         }
         inside = [value for value in found.values() if low <= value <= high]
         words = ", ".join(f"{family} {value:.2g}" for family, value in found.items())
@@ -425,7 +427,7 @@ def has_denser_gemms(figures: Figures, higher: str, lower: Sequence[str]) -> Fin
 
     def more(other: str) -> tuple[bool, str]:
         ours, theirs = (
-            _intensity(model, figures.by_family(kernel_cell(model)).get("gemm", Work())) for model in (higher, other)
+            _intensity(model, figures.by_family(kernel_cell(model)).get("gemm", Totals())) for model in (higher, other)
         )
         return ours > theirs, f"{ours:.1f} against {theirs:.1f} ({other})"
 
@@ -440,7 +442,7 @@ def is_memory_bound(figures: Figures, models: Sequence[str]) -> Finding:
     def statement(model: str) -> tuple[bool, str]:
         cell = kernel_cell(model)
         works = figures.by_family(cell).items()
-        under = {family for family, work in works if (work.intensity_flop_per_byte or 0.0) < ridge}
+        under = {family for family, work in works if work.intensity_flop_per_byte < ridge}
         ours = figures.share(cell, lambda group: group.family in under)
         return ours > 0.5, f"{100 * ours:.0f} %"
 
@@ -453,15 +455,16 @@ def is_more_memory_bound(figures: Figures, model: str, than: str) -> Finding:
 
     def statement() -> tuple[bool, str]:
         ours, other = (
-            _intensity(name, sum(figures.by_family(kernel_cell(name)).values(), start=Work())) for name in (model, than)
+            _intensity(name, sum(figures.by_family(kernel_cell(name)).values(), start=Totals()))
+            for name in (model, than)
         )
         return ours < other, f"{_NAMES[model]} {ours:.1f} against {_NAMES[than]} {other:.1f} FLOP/byte"
 
     return holds([("", statement)])
 
 
-def _intensity(model: str, work: Work) -> float:
-    if work.intensity_flop_per_byte is None:
+def _intensity(model: str, work: Totals) -> float:
+    if not work.bytes:
         raise NotMeasured([kernel_cell(model)])
     return work.intensity_flop_per_byte
 

@@ -116,10 +116,10 @@ def intensity_table(figures: Figures, target: str = "a5000") -> Table:
 
     def cell_of(model: str, family: str) -> str:
         work = figures.by_family(kernel_cell(model, target)).get(family)
-        if work is None or work.intensity_flop_per_byte is None:
+        if work is None or not work.bytes:
             return NOTHING
-        near = work.of_compute_peak(peaks.fp32_flops_per_s)
-        return f"{work.intensity_flop_per_byte:.3g} ({100 * (near or 0.0):.0f} %)"
+        near = work.flops / (work.model_us * 1e-6) / peaks.fp32_flops_per_s if work.model_us else 0.0
+        return f"{work.intensity_flop_per_byte:.3g} ({100 * near:.0f} %)"
 
     rows = [(family, *(_or_nothing(partial(cell_of, model, family)) for model in MODELS)) for family in families]
     ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
@@ -183,7 +183,7 @@ def _families(figures: Figures, target: str) -> list[str]:
     for model in MODELS:
         if figures.has(kernel_cell(model, target)):
             for family, work in figures.by_family(kernel_cell(model, target)).items():
-                time[family] = time.get(family, 0.0) + work.model_us
+                time[family] = time.get(family, 0.0) + (work.model_us or 0.0)
     return sorted(time, key=lambda family: -time[family])
 
 
