@@ -16,13 +16,12 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
-from fusionlab.equivalence.check import check_workload
+from fusionlab.equivalence.check import check_workload, why_less_precise
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.equivalence.few_walkers import WALKERS
 from fusionlab.equivalence.isolated import check_files
-from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError

@@ -15,8 +15,7 @@ from fusionlab.passes.contract import Pass, Setting
 from fusionlab.passes.pipeline import parse_pipeline
 from fusionlab.report.search_view import print_search
 from fusionlab.search.best import Found, Goal, search
-from fusionlab.search.costs import OBJECTIVES
-from fusionlab.search.measured import measure_for
+from fusionlab.search.costs import OBJECTIVES, measure_for
 from fusionlab.search.trials import TrialStore
 from fusionlab.study import Circumstances
 

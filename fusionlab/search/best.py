@@ -22,8 +22,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.contract import Pass, Setting
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.search import space
-from fusionlab.search.costs import OBJECTIVES, Costs, front
-from fusionlab.search.measured import Measure, TrialFailed
+from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, front
 from fusionlab.search.trials import Trial, TrialStore
 
 _WIDTH = 3
