@@ -13,11 +13,10 @@ from rich.console import Console
 from fusionlab.errors import InputError
 from fusionlab.measure.records import read_records
 from fusionlab.output import require_writable, write_whole
-from fusionlab.paper.cell import sources_digest
 from fusionlab.paper.claims import CLAIMS, PAPER_JAX, Judged, judge_all
 from fusionlab.paper.figures import Figures, measured_times
 from fusionlab.paper.jobs import Job, Plan, Progress, run_missing, workers_for
-from fusionlab.paper.matrix import EVERY, Cell, Circumstances, select
+from fusionlab.paper.matrix import EVERY, Cell, Circumstances, select, sources_digest
 from fusionlab.paper.page import counts, page
 from fusionlab.paper.record import Record
 from fusionlab.paper.tables import Table, claims_table, intensity_table, matrix_tables, ratio_tables, share_tables

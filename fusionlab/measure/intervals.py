@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,6 @@ class Interval:
     value: float
     low: float
     high: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
 
     def show(self, digits: int = 2) -> str:
         """``0.21 [0.20, 0.23]``."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from fusionlab.errors import InputError
 from fusionlab.subprocesses import Running, module_command
@@ -49,10 +48,6 @@ class KernelCounters:
     memory_throughput: float | None
     l2_hit_rate: float | None
     tensor_pipe: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
 
 
 def profile(module: str, arguments: Sequence[str], time_limit_s: float) -> list[KernelCounters]:

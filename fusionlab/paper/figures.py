@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.ledger.launch_rows import Totals
-from fusionlab.paper.cell import GROUP_FIGURES, Row
-from fusionlab.paper.matrix import Cell
+from fusionlab.paper.matrix import GROUP_FIGURES, Cell, Row
 
 SAMPLING = "mcmc"
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from fusionlab.errors import InputError
-from fusionlab.paper.cell import Row, measure_named, sources_digest
-from fusionlab.paper.matrix import Cell, Circumstances
+from fusionlab.paper.matrix import Cell, Circumstances, Row, measure_named, sources_digest
 from fusionlab.paper.record import Record
 from fusionlab.subprocesses import ProcessFailed, call
 

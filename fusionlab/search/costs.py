@@ -6,10 +6,9 @@ process, the search goes on.
 
 from __future__ import annotations
 
-import dataclasses
 import signal
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from fusionlab.codegen.cache import CompileCache, default_cache
@@ -37,10 +36,6 @@ class Costs:
     model_us: float | None
     unmodelled_launches: int
     compile_s: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
 
 
 def costs_of(compiled: Compiled) -> Costs:
@@ -125,4 +120,4 @@ def measure(program: list[Any], target: str, cached: bool) -> dict[str, Any]:
 
     quiet_start.load_jax()
     cache = default_cache() if cached else None
-    return costs_of(compile_program(Program(*program), load_target(target), cache=cache)).to_json()
+    return asdict(costs_of(compile_program(Program(*program), load_target(target), cache=cache)))

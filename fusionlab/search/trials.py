@@ -41,10 +41,6 @@ class Trial:
     recorded: bool = dataclasses.field(default=False, compare=False)
     """Whether it was read from disk."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
-
 
 class TrialStore:
     """The trials of one program on one target; ``folder`` is None where nothing is to be kept."""
@@ -61,7 +57,7 @@ class TrialStore:
     def store(self, trial: Trial) -> None:
         """Keep ``trial``, unless it is unfinished; what cannot be written costs only the time to try again."""
         if self._entries and trial.status != "unfinished":
-            self._entries.store(self._key(trial.pipeline), trial.to_json())
+            self._entries.store(self._key(trial.pipeline), dataclasses.asdict(trial))
 
     def _key(self, pipeline: str) -> str:
         return digest_of(*self._circumstances, pipeline)

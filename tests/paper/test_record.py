@@ -6,9 +6,8 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.paper import jobs
-from fusionlab.paper.cell import GROUP_BY, GROUP_FIGURES
 from fusionlab.paper.jobs import Job, Plan, run_missing
-from fusionlab.paper.matrix import EVERY, Cell, Circumstances, select
+from fusionlab.paper.matrix import EVERY, GROUP_BY, GROUP_FIGURES, Cell, Circumstances, select
 from fusionlab.paper.record import FIGURES, Record
 
 GIVEN = Circumstances(walkers=4, size="tiny")
