@@ -1,6 +1,7 @@
 """The matrix of the characterisation (Section III-A): ansatz x molecule x GPU x {training, inference}.
 
-A cell is one program on one GPU: lowered, compiled, its launches counted and attributed. Its row is a JSON object with units in its field names. Launches and memory are XLA's; FLOPs, bytes and time are models
+A cell is one program on one GPU: lowered, compiled, its launches counted and attributed. Its row is a JSON object with
+units in its field names. Launches and memory are XLA's; FLOPs, bytes and time are models
 (``fusionlab.ledger.launch_rows``). ``groups`` are the totals by phase, stage and family.
 """
 
