@@ -97,7 +97,8 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
         became["joined" if isinstance(outcome, Refusal) else outcome] += 1
         if isinstance(outcome, Refusal):
             found.append(outcome)
-    found = [_with_cost(one, compiled, Counter(other.kernel for other in found)) for one in found]
+    producers = Counter(one.kernel for one in found)
+    found = [_with_cost(one, compiled, producers) for one in found]
     runs = {row.name for row in join.rows.values() if row.dynamic_launches}
     coverage = Coverage(
         producers=became.total(),
