@@ -508,3 +508,8 @@ _CONTENT = tomllib.loads(Path(__file__).with_name("claims.toml").read_text("utf-
 CLAIMS: tuple[Claim, ...] = tuple(_read(_CONTENT))
 SHARES: tuple[Share, ...] = tuple(_share(one) for entry in _CONTENT["claim"] for one in entry.get("shares", ()))
 """Observation 1 of each section."""
+
+
+def stated(judge: str, key: str) -> dict[str, str]:
+    """The characterisation's figures in the claims of one judge, by their parameter ``key``."""
+    return {entry[key]: entry["paper"].removesuffix("x") for entry in _CONTENT["claim"] if entry.get("judge") == judge}
