@@ -1,8 +1,7 @@
-"""Cells measured as jobs: in parallel processes of this machine, or by the workers of a Dask scheduler.
+"""The matrix run: what the record lacks is measured and kept, by processes of this machine or workers of Dask.
 
-What is missing in the record is measured and kept; what is there is not repeated.
 A job is a cell in a process of its own within a time limit (``measure_apart``), wherever it runs. Whatever happens to
-it, it gives a row: figures, or ``failed`` with the reason.
+it, it returns a row: figures, or ``failed`` with the reason.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def measure_for(target: Target, cache: CompileCache | None) -> Measure:
 
     def apart(program: Program, seconds: float) -> Costs:
         try:
-            return Costs(**call(measure, astuple(program), target.source, cache is not None, limit_s=seconds))
+            return Costs(**call(costs_apart, astuple(program), target.source, cache is not None, limit_s=seconds))
         except ProcessFailed as error:
             if error.exit_code is None:
                 raise TrialFailed("the time was up", may_do_later=True) from error
@@ -114,8 +114,8 @@ def measure_for(target: Target, cache: CompileCache | None) -> Measure:
     return here if target.attached else apart
 
 
-def measure(program: list[Any], target: str, cached: bool) -> dict[str, Any]:
-    """The costs of the program, as JSON."""
+def costs_apart(program: list[Any], target: str, cached: bool) -> dict[str, Any]:
+    """The costs of the program as JSON, in the process that may abort of it."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
