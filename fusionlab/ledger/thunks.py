@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimized import Computation, HloModule, Instruction
 
+_log = logging.getLogger(__name__)
+
 _ENTRY = re.compile(r"(\d+): (k\w+)\s*\[[^\]]*\](.*?)(?=\s\d+: k\w+\s*\[|$)")
 _SECTION = re.compile(r"(condition|body|branch_\d+|true|false):\s*$")
 _BLOCK = re.compile(r"^thunk_metadata \{$", re.MULTILINE)
@@ -135,9 +137,6 @@ def _of(module: HloModule, one: Instruction) -> Thunk:
         return Thunk(0, "kCopy" if one.opcode in ("copy", "copy-start") else one.opcode, one.name, one.opcode)
     sections = tuple(Section(label, _sequence(module, module.computations[name])) for label, name in parts)
     return Thunk(0, kind, one.name, one.opcode, sections)
-
-
-_log = logging.getLogger(__name__)
 
 
 def captured_thunks(compiled: Compiled) -> dict[int, bool]:
