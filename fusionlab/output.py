@@ -35,20 +35,25 @@ def require_plain_file(path: Path) -> None:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write ``content`` to ``path`` so that a reader sees the old file or the new one; InputError when it fails."""
-    content = content.encode() if isinstance(content, str) else content
     require_plain_file(path)
-    temporary = ""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        replace_file(path, content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write ``content`` beside ``path`` and rename it; OSError when that fails, with nothing left behind."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 @dataclass(frozen=True)

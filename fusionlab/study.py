@@ -16,21 +16,20 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
-from fusionlab.equivalence.check import check_workload
+from fusionlab.equivalence.check import check_workload, why_less_precise
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.equivalence.few_walkers import WALKERS
 from fusionlab.equivalence.isolated import check_files
-from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.measure.footprint import Footprint, footprint
-from fusionlab.measure.model_time import roofline_us
+from fusionlab.ledger.footprint import Footprint, footprint
+from fusionlab.ledger.model_time import roofline_us
 from fusionlab.passes.interface import Applied, Event, Figures, Pass, Result, Setting, told_faults
 from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.workload import Workload

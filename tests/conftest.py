@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import inspect
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +27,7 @@ from fusionlab.equivalence.exact import isolated as exact  # noqa: E402
 from fusionlab.equivalence.exact.identity import Identity  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
 from fusionlab.optimizing import rewriting  # noqa: E402
-from fusionlab.own_process import ProcessFailed, run_module  # noqa: E402
+from fusionlab.subprocesses import ProcessFailed, call, decode, encode  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -135,20 +133,16 @@ def cli(compile_cache: None, request: pytest.FixtureRequest) -> Callable[..., Re
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks and interpreters run in this process: to start one takes seconds. Those of short limits are started."""
     for caller in (isolated, interpreter, exact):
-        monkeypatch.setattr(caller, "run_module", _run_module_here)
-    for limited in (isolated, exact):
-        monkeypatch.setattr(limited, "limit_memory", lambda: None)
+        monkeypatch.setattr(caller, "call", _call_here)
 
 
-def _run_module_here(module: str, arguments: Sequence[str], time_limit_s: float) -> str:
-    if time_limit_s < 1:
-        return run_module(module, arguments, time_limit_s)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        try:
-            sys.modules[module].main(list(arguments))
-        except SystemExit as end:
-            raise ProcessFailed(str(end), 1) from end
-    return printed.getvalue()
+def _call_here(function: Callable[..., Any], *arguments: Any, limit_s: float, memory_limited: bool = False) -> Any:
+    if limit_s < 1:
+        return call(function, *arguments, limit_s=limit_s, memory_limited=memory_limited)
+    try:
+        return decode(encode(function(*decode(encode(arguments)))))
+    except Exception as error:
+        raise ProcessFailed(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}", 1) from error
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ SOURCES = sorted([*(ROOT / "fusionlab").rglob("*.py"), *(ROOT / "workloads").rgl
 
 LEAVES = {
     "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output",
-    "fusionlab.own_process", "fusionlab.own_sources", "fusionlab.reading",
+    "fusionlab.subprocesses", "fusionlab.store", "fusionlab.reading",
 }  # fmt: skip
 BELOW = {
     "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},
@@ -22,13 +22,14 @@ BELOW = {
     "fusionlab.bisection": {
         "fusionlab.bisection", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
-    "fusionlab.measure": {"fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.ledger": {"fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo"},
+    "fusionlab.measure": {"fusionlab.measure", "fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo"},
     "fusionlab.search": {
-        "fusionlab.search", "fusionlab.measure", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.search", "fusionlab.ledger", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.report": {
-        "fusionlab.report", "fusionlab.study", "fusionlab.search", "fusionlab.measure", "fusionlab.equivalence",
-        "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.report", "fusionlab.study", "fusionlab.search", "fusionlab.measure", "fusionlab.ledger",
+        "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.report.pictures": {
         "fusionlab.report.pictures", "fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo",
@@ -38,21 +39,21 @@ BELOW = {
         "fusionlab.passes", "fusionlab.hlo",
     },
     "fusionlab.bench": {
-        "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
-        "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.ledger", "fusionlab.equivalence",
+        "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.testing": {
-        "fusionlab.testing", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.testing", "fusionlab.ledger", "fusionlab.equivalence", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.optimizing": {
-        "fusionlab.optimizing", "fusionlab.study", "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes",
+        "fusionlab.optimizing", "fusionlab.study", "fusionlab.ledger", "fusionlab.equivalence", "fusionlab.passes",
         "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.paper": {
-        "fusionlab.paper", "fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo", "workloads",
+        "fusionlab.paper", "fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo", "workloads",
     },
     "fusionlab.study": {
-        "fusionlab.measure", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.ledger", "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
 }  # fmt: skip
 """What a package may import of this project, beside LEAVES (workloads only what is listed)."""

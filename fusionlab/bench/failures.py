@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from fusionlab.errors import CompileError, InputError
 
@@ -21,10 +21,6 @@ class Failure:
     name: str
     step: str
     reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
 
 
 def attempt(name: str, step: str, do: Callable[[], _Result], failures: list[Failure]) -> _Result | None:

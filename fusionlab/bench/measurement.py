@@ -29,13 +29,13 @@ from fusionlab.equivalence.oracle import Runner, program_runner, remembered, wor
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
+from fusionlab.ledger.footprint import peak_bytes
 from fusionlab.measure.device_time import RUNS, DeviceTime, device_time
 from fusionlab.measure.environment import allocator_bytes
-from fusionlab.measure.memory import peak_bytes
+from fusionlab.measure.intervals import interleaved
 from fusionlab.measure.ncu import KernelCounters
 from fusionlab.measure.nvml import DeviceState, Nvml
 from fusionlab.measure.profiler import trace_runs
-from fusionlab.measure.wall_time import interleaved
 from fusionlab.study import Progress
 from fusionlab.workload import Workload
 

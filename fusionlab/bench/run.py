@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fusionlab.bench import measurement
@@ -64,7 +64,7 @@ def bench(source: Workload | Program, request: Request, given: Circumstances) ->
         "check_walkers": given.check_walkers,
         "variants": [variant_record(one, measured[0], given.target) for one in measured],
         "checked": [_checked(one) for one in made.variants],
-        "failures": [failure.to_json() for failure in failures],
+        "failures": [asdict(failure) for failure in failures],
     }
 
 

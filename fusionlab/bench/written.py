@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fusionlab.bench.measurement import Measured
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
+from fusionlab.ledger.footprint import peak_bytes
+from fusionlab.ledger.ledger import bytes_accessed, count_launches
 from fusionlab.measure.device_time import condensed, kernel_table, measured_share
 from fusionlab.measure.intervals import median, ratio_of_medians
-from fusionlab.measure.ledger import bytes_accessed, count_launches
-from fusionlab.measure.memory import peak_bytes
 
 _MOST_COUNTERS = 50
 _VERDICT = (
@@ -39,9 +40,9 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
         "samples_us": _rounded(one.wall_us),
         "mean_us": statistics.fmean(one.wall_us),
         "median_us": wall,
-        "median_interval_us": median(one.wall_us).to_json(),
+        "median_interval_us": asdict(median(one.wall_us)),
         "ratio_to_first": wall / statistics.median(first.wall_us),
-        "ratio_interval": ratio_of_medians(one.wall_us, first.wall_us, paired=True).to_json(),
+        "ratio_interval": asdict(ratio_of_medians(one.wall_us, first.wall_us, paired=True)),
         "samples_without_graphs_us": _rounded(one.wall_without_graphs_us),
         "device_time": _device_time(one, first),
         "overhead_ratio": overhead_ratio(one),
@@ -63,11 +64,11 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
         "rewrite_s": one.variant.rewrite_s,
         "stablehlo_ops": one.variant.program.ops,
         "compile_options": dict(one.compiled.options),
-        "counters": None if one.counters is None else [found.to_json() for found in one.counters[:_MOST_COUNTERS]],
+        "counters": None if one.counters is None else [asdict(found) for found in one.counters[:_MOST_COUNTERS]],
         "energy_j": one.energy_j,
         "energy_delay_js": None if one.energy_j is None else one.energy_j * wall * 1e-6,
-        "state_before": one.before.to_json() if one.before else None,
-        "state_after": one.after.to_json() if one.after else None,
+        "state_before": asdict(one.before) if one.before else None,
+        "state_after": asdict(one.after) if one.after else None,
     }
 
 
@@ -95,7 +96,7 @@ def _device_time(one: Measured, first: Measured) -> dict[str, Any]:
         ratio = found.mean_us / other.mean_us
     interval = None
     if found.sum_us and other.sum_us:
-        interval = ratio_of_medians(found.sum_us, other.sum_us, paired=False).to_json()
+        interval = asdict(ratio_of_medians(found.sum_us, other.sum_us, paired=False))
     return {**document, "ratio_to_first": ratio, "ratio_interval": interval}
 
 

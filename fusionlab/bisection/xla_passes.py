@@ -1,18 +1,17 @@
 """Which pass of XLA makes a program differ: it is compiled for the CPU with one pass after another turned off.
 
 The reference is the same program run op by op, each compiled alone, so that no pass of XLA sees two ops at once; truth
-is that in float64. Every trial is a process of its own, because XLA ends the process where a pass that it needs is off:
-
-    python -m fusionlab.bisection.xla_passes PROGRAM INPUTS OUTPUTS DISABLED
+is that in float64. Every trial is a process of its own, because XLA ends the process where a pass that it needs is off.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,12 +20,11 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.raising import Raising, raise_program, require_known_calls
 from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.check import compare
-from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.oracle import Runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
-from fusionlab.own_process import ProcessFailed, run_module
+from fusionlab.subprocesses import ProcessFailed, call
 
 _TIME_LIMIT_S = 300.0
 _NOT_PASSES = ("pipeline-start", "pipeline-end")
@@ -95,41 +93,19 @@ def _op_by_op(program: Program, *, widen: bool) -> Runner:
 
 def _run_by_xla(program: Program, disabled: Sequence[str], samples: Sequence[Sample]) -> Runner:
     """Gives what one process computed for ``samples``; to be asked in their order."""
-    arrays = [array for sample in samples for array in sample.arrays]
-    results = iter(_in_a_process(program, arrays, disabled))
-    count = len(program.outputs)
-    return lambda _: [next(results) for _ in range(count)]
-
-
-def _in_a_process(program: Program, arrays: Sequence[np.ndarray], disabled: Sequence[str]) -> list[np.ndarray]:
     require_known_calls(program)
-    with tempfile.TemporaryDirectory(prefix="fusionlab-trial-") as directory:
-        paths = [Path(directory) / name for name in ("program.mlirbc", "inputs.npz", "outputs.npz")]
-        paths[0].write_bytes(program.bytecode)
-        paths[1].write_bytes(_as_file(arrays))
-        try:
-            given = [*map(str, paths), ",".join(disabled)]
-            run_module("fusionlab.bisection.xla_passes", given, _TIME_LIMIT_S)
-        except ProcessFailed as error:
-            raise TrialError(str(error)) from None
-        return list(Counterexample.load(paths[2]).arrays)
+    arrays = [sample.arrays for sample in samples]
+    try:
+        results = iter(call(run_by_xla, astuple(program), arrays, ",".join(disabled), limit_s=_TIME_LIMIT_S))
+    except ProcessFailed as error:
+        raise TrialError(str(error)) from None
+    return lambda _: next(results)
 
 
-def _as_file(arrays: Sequence[np.ndarray]) -> bytes:
-    return Counterexample("", tuple(arrays), 0, (), np.nan, np.nan, np.nan).to_bytes()
-
-
-def main(arguments: list[str]) -> None:
-    """Compile the program named first with the passes named last off, run it at all inputs, write all outputs."""
+def run_by_xla(program: list[Any], samples: list[list[np.ndarray]], disabled: str) -> list[list[np.ndarray]]:
+    """What ``program``, compiled without the passes ``disabled``, computes for each of ``samples``."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
-    program, inputs = Program.from_own_file(arguments[0]), Counterexample.load(Path(arguments[1]))
-    compiled = compile_program(program, load_target("cpu"), options={"xla_disable_hlo_passes": arguments[3]})
-    count = len(program.inputs)
-    given = [inputs.arrays[at : at + count] for at in range(0, len(inputs.arrays), count)] if count else [()]
-    Path(arguments[2]).write_bytes(_as_file([result for arrays in given for result in compiled.run(*arrays)]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    compiled = compile_program(Program(*program), load_target("cpu"), options={"xla_disable_hlo_passes": disabled})
+    return [list(compiled.run(*arrays)) for arrays in samples]

@@ -59,8 +59,8 @@ def clusters(
     give.
     """
     from fusionlab.hlo.clusters import op_clusters
-    from fusionlab.measure.launch_clusters import launch_clusters
-    from fusionlab.measure.launch_rows import launch_rows, totals
+    from fusionlab.ledger.launch_clusters import launch_clusters
+    from fusionlab.ledger.launch_rows import launch_rows, totals
 
     pim = criteria == "pim"
     link_bytes_per_s = _link(link, sync_us, given) if pim else 0.0  # before anything is compiled

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fusionlab.cli.sources import Source
     from fusionlab.hlo.optimised.parser import HloModule
     from fusionlab.hlo.program import Program
-    from fusionlab.measure.launch_rows import LaunchRow
-    from fusionlab.measure.refusals import Refusal, Refusals
+    from fusionlab.ledger.launch_rows import LaunchRow
+    from fusionlab.ledger.refusals import Refusal, Refusals
     from fusionlab.study import Circumstances
 
 _SHOWN_MEMBERS = 40
@@ -47,9 +47,8 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     InputError: XLA wrote no fusion dump (a CPU target, HLO text), or there is no launch called ``kernel``.
     """
     from fusionlab.hlo.saved import HloFile
-    from fusionlab.measure.launch_rows import launch_rows
-    from fusionlab.measure.refusal_causes import by_cause, launches_refused, xla_estimates
-    from fusionlab.measure.refusals import refusals
+    from fusionlab.ledger.launch_rows import launch_rows
+    from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 
     if kernel is None and (given.target.kind == "cpu" or isinstance(source, HloFile)):
         raise _no_record(source.name, given)
@@ -203,7 +202,7 @@ def xla_times(one: Refusal) -> str:
 def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[str, str]]:
     """What runs in the launch ``name``; nothing for a launch that is no instruction of the module."""
     from fusionlab.hlo.stages import attribute
-    from fusionlab.measure.origins import members
+    from fusionlab.ledger.origins import members
 
     every = (one for part in module.computations.values() for one in part.instructions if one.name == name)
     instruction = next(every, None)

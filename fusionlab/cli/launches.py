@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fusionlab.cli.sources import Source
     from fusionlab.codegen.targets import Target
-    from fusionlab.measure.launch_rows import LaunchRow, Totals
+    from fusionlab.ledger.launch_rows import LaunchRow, Totals
     from fusionlab.study import Circumstances
 
 DEFAULT_BY = ("phase", "stage", "role")
@@ -49,8 +49,8 @@ def launches(
     The document is that of the contract for one target, ``{"targets": [...]}`` of such documents for several.
     InputError for an unknown column, before anything is compiled.
     """
-    from fusionlab.measure.launch_rows import launch_rows, require_columns, totals, totals_by
-    from fusionlab.measure.ledger import count_launches
+    from fusionlab.ledger.launch_rows import launch_rows, require_columns, totals, totals_by
+    from fusionlab.ledger.ledger import count_launches
 
     require_columns(by)
     documents, tables = [], []
@@ -100,7 +100,7 @@ def _print_one(
     sites: int,
     console: Console,
 ) -> None:
-    from fusionlab.measure.launch_rows import totals_by
+    from fusionlab.ledger.launch_rows import totals_by
     from fusionlab.report.tables import print_rows
 
     title = f"{document['name']} on {document['target']}: launches by {', '.join(by)}"
@@ -119,7 +119,7 @@ def _print_one(
 
 
 def _print_several(tables: Sequence[tuple[Any, Any, Totals]], by: tuple[str, ...], console: Console) -> None:
-    from fusionlab.measure.launch_rows import Totals, totals_by
+    from fusionlab.ledger.launch_rows import Totals, totals_by
     from fusionlab.report.tables import print_rows
 
     names = [document["target"] for document, _, _ in tables]
@@ -135,7 +135,7 @@ def _print_several(tables: Sequence[tuple[Any, Any, Totals]], by: tuple[str, ...
 
 
 def _place(row: LaunchRow) -> list[str]:
-    from fusionlab.measure.launch_rows import label
+    from fusionlab.ledger.launch_rows import label
 
     return [row.name, row.family, label(row, "stage"), row.role, row.source]
 

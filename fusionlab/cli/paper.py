@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from fusionlab.output import require_writable, write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fusionlab.paper.claim import Judged
+    from fusionlab.paper.claims import Judged
     from fusionlab.paper.figures import Figures
     from fusionlab.paper.matrix import Cell
     from fusionlab.paper.record import Record
@@ -71,13 +70,11 @@ def command(
 
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
-    from fusionlab.paper.claim import judge_all
-    from fusionlab.paper.claims import CLAIMS
+    from fusionlab.paper.claims import CLAIMS, judge_all
     from fusionlab.paper.figures import Figures
-    from fusionlab.paper.jobs import Job, workers_for
+    from fusionlab.paper.jobs import Job, Plan, run_missing, workers_for
     from fusionlab.paper.matrix import Circumstances, select
     from fusionlab.paper.record import Record
-    from fusionlab.paper.running import Plan, run_missing
     from fusionlab.paper.tables import claims_table
     from fusionlab.report.matrix_progress import MatrixProgress
     from fusionlab.report.tables import print_rows
@@ -145,7 +142,7 @@ def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
 def _say_out_of_date(record: Record) -> None:
     """On stderr: how many rows are of other versions or sources than those here."""
     from fusionlab.codegen.compile import versions
-    from fusionlab.paper.cell import sources_digest
+    from fusionlab.paper.matrix import sources_digest
 
     old = len(record.out_of_date(versions(), sources_digest()))
     if old:
@@ -176,11 +173,11 @@ def _write_page(path: str, record: Record, figures: Figures, tables: Sequence[Ta
 
 
 def _print_end(record: Record, judged: Sequence[Judged], failures: dict[str, str], console: Console) -> None:
-    from fusionlab.paper.claim import PAPER_JAX, VERDICTS
+    from fusionlab.paper.claims import PAPER_JAX
     from fusionlab.paper.matrix import EVERY
+    from fusionlab.paper.page import counts
 
-    counts = Counter(one.finding.verdict for one in judged)
-    console.print(f"{len(judged)} claims: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+    console.print(counts(judged))
     note(
         f"characterisation: JAX {PAPER_JAX}, times measured; ours: {'; '.join(_versions(record)) or 'nothing yet'}, "
         f"times modelled; {len(EVERY) - len(_missing(record))} of {len(EVERY)} cells in {record.path}",
@@ -191,7 +188,7 @@ def _print_end(record: Record, judged: Sequence[Judged], failures: dict[str, str
 
 
 def _document(record: Record, figures: Figures, judged: Sequence[Judged], failures: dict[str, str]) -> dict[str, Any]:
-    from fusionlab.paper.claim import PAPER_JAX
+    from fusionlab.paper.claims import PAPER_JAX
 
     cells = [
         {

@@ -64,7 +64,7 @@ def searched(
     from fusionlab.passes.pipeline import parse_pipeline
     from fusionlab.report.tables.programs import print_search
     from fusionlab.search.best import search
-    from fusionlab.search.measured import measure_for
+    from fusionlab.search.costs import measure_for
     from fusionlab.search.trials import TrialStore
 
     store = TrialStore(given.cache.folder if given.cache else None, program, given.target)

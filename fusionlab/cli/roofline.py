@@ -13,6 +13,9 @@ from fusionlab.cli import options
 from fusionlab.cli.sources import Made, load_facts, make_all
 from fusionlab.cli.terminal import note
 from fusionlab.errors import InputError
+from fusionlab.hlo.cost import Cost
+from fusionlab.ledger.model_time import Ceilings
+from fusionlab.ledger.roofline import Point
 from fusionlab.output import require_writable, write_whole
 
 if TYPE_CHECKING:
@@ -21,8 +24,8 @@ if TYPE_CHECKING:
     from fusionlab.cli.sources import Source
     from fusionlab.codegen.targets import Target
     from fusionlab.hlo.cost import Cost
-    from fusionlab.measure.model_time import Ceilings
-    from fusionlab.measure.roofline import Point
+    from fusionlab.ledger.model_time import Ceilings
+    from fusionlab.ledger.roofline import Point
     from fusionlab.study import Circumstances
 
 
@@ -76,9 +79,9 @@ def _one(
     made: Made, measured: Ceilings | None, most_kernels: int, console: Console, *, plotted: bool
 ) -> tuple[dict[str, Any], str]:
     """The document of one target, printed, and its plot ("" when none is wanted)."""
-    from fusionlab.measure.launch_rows import launch_rows
-    from fusionlab.measure.model_time import ceilings_of
-    from fusionlab.measure.roofline import family_points, kernel_points, op_family_costs
+    from fusionlab.ledger.launch_rows import launch_rows
+    from fusionlab.ledger.model_time import ceilings_of
+    from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
     from fusionlab.report.pictures.roofline import roofline_svg
 
     name, target = made.compiled.name, made.compiled.target.name
@@ -121,7 +124,7 @@ def _one(
 
 
 def _measured(peak_tflops: float | None, bandwidth_gb_s: float | None) -> Ceilings | None:
-    from fusionlab.measure.model_time import Ceilings
+    from fusionlab.ledger.model_time import Ceilings
 
     if peak_tflops is None and bandwidth_gb_s is None:
         return None

@@ -1,20 +1,12 @@
-"""A content-addressed cache of what XLA made of programs for absent GPUs: records only, nothing that runs.
+"""A cache of what XLA made of programs for absent GPUs: records only, nothing that runs, a gzipped file per compile.
 
-One gzipped JSON file per compile, under the SHA-256 of everything that decides its content. Writers write a temporary
-file and rename it, so readers never see half a file and concurrent writers of the same key do no harm. A cache that
-cannot be used is never an error: it costs the compile, and one log line.
+A cache that cannot be used is never an error: it costs the compile, and one log line.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import gzip
-import hashlib
-import json
-import logging
 import os
-import tempfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,8 +14,8 @@ from typing import Any
 from fusionlab.codegen.compile import Compiled, Memory
 from fusionlab.codegen.targets import Target
 from fusionlab.hlo.program import Program
+from fusionlab.store import Store, digest_of
 
-_log = logging.getLogger(__name__)
 _FORMAT = 2
 _TEXTS = (
     "optimized_hlo", "thunk_sequence", "thunk_metadata", "versions", "captured_thunks", "priority_fusion", "fused_hlo"
@@ -41,44 +33,20 @@ class CompileCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._writable = True
+        self._entries = Store(folder / "compiles", ".json.gz", title=f"the compile cache in {folder}")
 
     def key(self, program: Program, target: Target, options: Mapping[str, str | int | bool], versions: str) -> str:
         """SHA-256, hexadecimal, of the module (with its locations), the spec, the options and the versions."""
-        parts = [_FORMAT, program.digest, target.spec, sorted((name, str(value)) for name, value in options.items())]
-        return hashlib.sha256(json.dumps([*parts, versions]).encode()).hexdigest()
+        given = sorted((name, str(value)) for name, value in options.items())
+        return digest_of(_FORMAT, program.digest, target.spec, given, versions)
 
     def load(self, key: str, program: Program, target: Target) -> Compiled | None:
         """The record stored under ``key``, or None; a file that cannot be read as one is ignored (and replaced)."""
-        path = self._path(key)
-        try:
-            return _from_json(json.loads(gzip.decompress(path.read_bytes())), program, target)
-        except FileNotFoundError:
-            return None
-        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
-            _log.info("ignoring the cache entry %s: %s", path, error)
-            return None
+        return self._entries.load(key, lambda record: _from_json(record, program, target))
 
     def store(self, key: str, compiled: Compiled) -> None:
         """Keep ``compiled`` under ``key``. When that fails, say so once and store nothing from then on."""
-        if not self._writable:
-            return
-        path = self._path(key)
-        temporary = ""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
-                temporary = file.name
-                file.write(gzip.compress(json.dumps(_to_json(compiled)).encode(), compresslevel=6, mtime=0))
-            os.replace(temporary, path)
-        except OSError as error:
-            self._writable = False
-            _log.warning("the compile cache in %s is off: %s", self.folder, error.strerror or error)
-            if temporary:
-                Path(temporary).unlink(missing_ok=True)
-
-    def _path(self, key: str) -> Path:
-        return self.folder / "compiles" / key[:2] / f"{key}.json.gz"
+        self._entries.store(key, _to_json(compiled))
 
 
 def _to_json(compiled: Compiled) -> dict[str, Any]:

@@ -10,20 +10,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jax import lax
 
 from fusionlab.codegen.raising import RaiseError
+from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.equivalence.brute_force import ask_brute_force
 from fusionlab.equivalence.counterexample import Counterexample
-from fusionlab.equivalence.evidence import Evidence
 from fusionlab.equivalence.interpreter import ask_interpreter
 from fusionlab.equivalence.oracle import References, Runner, program_runner, workload_runner, xla_runner
 from fusionlab.equivalence.output_errors import Columns, Found, agrees, compare_output, needs_more_roundings
-from fusionlab.equivalence.precisions import why_less_precise
 from fusionlab.equivalence.samples import Sample, roundings_of, signature_samples, workload_samples
 from fusionlab.equivalence.tolerances import Pairs
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.workload import Workload
 
 
@@ -279,3 +280,54 @@ def _counterexample(entry: _Entry) -> Counterexample:
 def _number(value: np.generic) -> float:
     """A real number for the record; of a complex one its absolute value."""
     return float(np.abs(value)) if np.iscomplexobj(value) else float(value)
+
+
+LEAST_PART = 0.5
+"""Of an output's elements, those that must be a number, or an infinity, at some input."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the samples so far have shown of one output: which elements were numbers at some input, and whether any was
+    finite."""
+
+    numbers: np.ndarray | None = None
+    finite: bool = False
+
+    def after(self, truth: np.ndarray, original: np.ndarray) -> Evidence:
+        """This, and one more sample's values in both precisions."""
+        numbers = ~(np.isnan(truth) | np.isnan(original))
+        finite = bool((np.isfinite(truth) & np.isfinite(original)).any() or not truth.size)
+        return Evidence(numbers if self.numbers is None else self.numbers | numbers, self.finite or finite)
+
+    @property
+    def lacks(self) -> str:
+        """What is missing, in words; empty where nothing is."""
+        if not self.finite:
+            return "no input gave a finite value"
+        if self.numbers is not None and self.numbers.size and self.numbers.mean() < LEAST_PART:
+            return f"{np.count_nonzero(~self.numbers)} of {self.numbers.size} elements were NaN at every input"
+        return ""
+
+
+_CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
+
+
+def why_less_precise(original: Program, rewritten: Program) -> str | None:
+    """Where ``rewritten`` contracts at a lower precision than ``original`` does anywhere, in words; None if nowhere.
+
+    What contracts nothing multiplies at full precision.
+    """
+    least, where = _least(original)
+    found, at = _least(rewritten)
+    if found.value >= least.value:
+        return None
+    theirs = f"at {least.name} or above" if where is not None else "nothing"
+    return f"it contracts at precision {found.name} (at {at or 'no scope'}), the original {theirs}"
+
+
+def _least(program: Program) -> tuple[lax.Precision, str | None]:
+    """The lowest precision of the contractions of ``program``, and the scope of the first that has it."""
+    contractions = [node for node in view_of(program.parse()).walk() if node.name in _CONTRACTIONS]
+    found = [(laxest_precision(node), node.scope) for node in contractions]
+    return min(found, key=lambda one: one[0].value, default=(lax.Precision.HIGHEST, None))

@@ -1,21 +1,16 @@
 """StableHLO's reference interpreter as an oracle of small programs: it shares no code with XLA, raising or passes.
 
-    python -m fusionlab.equivalence.interpreter PROGRAM INPUTS OUTPUTS
-
-evaluates PROGRAM at INPUTS (see ``counterexample``) and writes OUTPUTS, in a process of its own: the interpreter ends
-the process where it meets an op or a type that it does not know.
+It runs in a process of its own, because it ends the process where it meets an op or a type that it does not know.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from pathlib import Path
+from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 
-from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.output_errors import errors_of
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.tolerances import tolerance_of
@@ -24,7 +19,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
-from fusionlab.own_process import ProcessFailed, run_module
+from fusionlab.subprocesses import ProcessFailed, call
 
 NAME = "StableHLO reference interpreter"
 MOST_FLOPS = 3e6
@@ -48,9 +43,12 @@ def ask_interpreter(
         return OracleAgreement(NAME, None, reason=f"it does not know custom call @{target}")
     if program_cost(flat).flops > MOST_FLOPS:
         return OracleAgreement(NAME, None, reason="the program is too large for it")
-    found = _run(program, sample)
-    if isinstance(found, str):
-        return OracleAgreement(NAME, None, reason=found)
+    try:
+        found = call(evaluate_apart, astuple(program), sample.arrays, limit_s=_TIME_LIMIT_S)
+    except ProcessFailed as failure:
+        late = failure.exit_code is None
+        reason = str(failure) if late else f"it cannot evaluate the program: {str(failure)[:160]}"
+        return OracleAgreement(NAME, None, reason=reason)
     worst, bound, ratio = 0.0, 0.0, -1.0
     for ours, wide, theirs in zip(found, truth, original, strict=True):
         if not np.issubdtype(wide.dtype, np.inexact):
@@ -64,31 +62,12 @@ def ask_interpreter(
     return OracleAgreement(NAME, ratio <= 1, worst, bound)
 
 
-def _run(program: Program, sample: Sample) -> list[np.ndarray] | str:
-    """What the interpreter gives; or, in words, why it gave nothing."""
-    with tempfile.TemporaryDirectory(prefix="fusionlab-interpreter-") as directory:
-        paths = [Path(directory) / name for name in ("program.mlirbc", "inputs.npz", "outputs.npz")]
-        paths[0].write_bytes(program.bytecode)
-        paths[1].write_bytes(_as_file(sample.label, sample.arrays))
-        try:
-            run_module("fusionlab.equivalence.interpreter", [str(path) for path in paths], _TIME_LIMIT_S)
-        except ProcessFailed as error:
-            return str(error) if error.exit_code is None else f"it cannot evaluate the program: {str(error)[:160]}"
-        return list(Counterexample.load(paths[2]).arrays)
-
-
-def _as_file(label: str, arrays: tuple[np.ndarray, ...]) -> bytes:
-    return Counterexample(label, arrays, 0, (), np.nan, np.nan, np.nan).to_bytes()
-
-
-def main(arguments: list[str]) -> None:
-    """Evaluate the program named first at the inputs named second; write the outputs under the third name."""
+def evaluate_apart(program: list[Any], arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """``evaluate``, in the process that may end of it."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
-    program, inputs = Program.from_own_file(arguments[0]), Counterexample.load(Path(arguments[1]))
-    results = evaluate(program, inputs.arrays)
-    Path(arguments[2]).write_bytes(_as_file(inputs.label, tuple(results)))
+    return evaluate(Program(*program), tuple(arrays))
 
 
 def evaluate(program: Program, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
@@ -126,7 +105,3 @@ def _array(attribute: ir.Attribute) -> np.ndarray:
     if array.dtype == object:
         raise ValueError(f"results of type {attribute.type} cannot be read here")
     return array
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -11,19 +11,14 @@ before they are lowered and changes with every source of this project.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
-from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
-from fusionlab.output import require_writable, write_whole
-from fusionlab.own_sources import PACKAGE, sources_digest
+from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 from fusionlab.workload import Workload
 
 CHECKING = (
@@ -35,11 +30,12 @@ _EVERYTHING = (".", "../workloads")
 _PACKAGES = ("folx", "enzyme-ad", "deepqmc", "numpy")
 
 
-@dataclass(frozen=True)
 class VerdictStore:
     """The verdicts below ``folder``, which is made when the first one is stored."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._entries = Store(folder, nested=False)
 
     def key(self, original: Program, rewritten: Iterable[Program]) -> str:
         """SHA-256, hexadecimal, of the programs, the versions and the sources of the check.
@@ -47,8 +43,7 @@ class VerdictStore:
         Locations do not count: they hold the paths of the sources, which are others on another machine.
         """
         texts = [str(program.parse()) for program in (original, *rewritten)]
-        parts = [*texts, versions(), sources_digest(PACKAGE, CHECKING)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return digest_of(*texts, versions(), sources_digest(PACKAGE, CHECKING))
 
     def recipe(self, workload: Workload, what: str, platform: str) -> str:
         """SHA-256, hexadecimal, of what decides the programs: the workload as it stands, ``what`` is done to it, the
@@ -57,26 +52,17 @@ class VerdictStore:
             name: str(value) for name, value in vars(workload).items() if name not in ("function", "inputs", "rebuild")
         }
         sources = sources_digest(PACKAGE, _EVERYTHING)
-        parts = [sorted(fields.items()), what, platform, versions(), _other_versions(), sources]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return digest_of(sorted(fields.items()), what, platform, versions(), _other_versions(), sources)
 
     def load(self, key: str) -> Verdict | None:
         """The verdict stored under ``key``; None where there is none that can be read."""
-        try:
-            verdict = Verdict.from_json(json.loads(self._path(key).read_text()))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return verdict if verdict.passed else None
+        verdict = self._entries.load(key, Verdict.from_json)
+        return verdict if verdict and verdict.passed else None
 
     def store(self, key: str, verdict: Verdict) -> None:
         """Keep ``verdict`` if the programs were shown equal; a folder that cannot be written to costs a check later."""
         if verdict.passed:
-            with contextlib.suppress(InputError):
-                require_writable(self.folder)
-                write_whole(self._path(key), json.dumps(verdict.to_json()) + "\n")
-
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.json"
+            self._entries.store(key, verdict.to_json())
 
 
 def _other_versions() -> list[str]:

@@ -28,9 +28,9 @@ import numpy as np
 
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import InputError
+from fusionlab.ledger.model_time import Ceilings
 from fusionlab.measure.comparison import kernels_of
 from fusionlab.measure.device_time import MeasuredKernel
-from fusionlab.measure.model_time import Ceilings
 from fusionlab.measure.records import Record
 
 _LEAST_SHARE = 0.01
@@ -214,35 +214,21 @@ def _fits(programs: Sequence[tuple[str, Sequence[MeasuredKernel]]], ceilings: Ce
 
 
 def _fit(family: str, kernels: Sequence[MeasuredKernel], ceilings: Ceilings) -> FamilyFit:
+    from scipy.optimize import nnls  # here: it takes half a second to import
+
     measured = np.array([one.measured_us for one in kernels])
     launches = np.array([float(one.dynamic_launches) for one in kernels])
     roofs = np.array([ceilings.least_us(one.flops, one.bytes) for one in kernels])
-    overhead, slope = _not_negative(launches, roofs, measured, 1 / measured)
+    root = np.sqrt(1 / measured)
+    (overhead, slope), _ = nnls(np.stack([launches, roofs], axis=1) * root[:, None], measured * root)
     fitted = overhead * launches + slope * roofs
     return FamilyFit(
         family=family,
-        overhead_us=overhead,
-        efficiency=1 / slope if slope else None,
+        overhead_us=float(overhead),
+        efficiency=1 / float(slope) if slope else None,
         launches=float(launches.sum()),
         measured_us=float(measured.sum()),
         roofline_us=float(roofs.sum()),
         fitted_us=float(fitted.sum()),
         kernel_error=float(np.abs(fitted - measured).sum() / measured.sum()),
     )
-
-
-def _not_negative(
-    left: np.ndarray, right: np.ndarray, measured: np.ndarray, weights: np.ndarray
-) -> tuple[float, float]:
-    """The weighted least squares a, b >= 0 of a * left + b * right = measured: the best of the corners."""
-    root = np.sqrt(weights)
-    columns, aim = np.stack([left, right], axis=1) * root[:, None], measured * root
-    tried = [np.linalg.lstsq(columns, aim, rcond=None)[0]]
-    for at in (0, 1):
-        norm = float(columns[:, at] @ columns[:, at])
-        one = np.zeros(2)
-        one[at] = max(0.0, float(columns[:, at] @ aim) / norm) if norm else 0.0
-        tried.append(one)
-    allowed = [pair for pair in tried if (pair >= 0).all()]
-    best = min(allowed, key=lambda pair: float(((columns @ pair - aim) ** 2).sum()))
-    return float(best[0]), float(best[1])

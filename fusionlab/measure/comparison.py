@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from fusionlab.errors import InputError, unknown
@@ -63,9 +63,9 @@ class Comparison:
             "variants": [
                 {
                     "name": one.name,
-                    "median_us": one.median_us.to_json(),
+                    "median_us": asdict(one.median_us),
                     "mean_us": sum(one.samples_us) / len(one.samples_us),
-                    "ratio": self.ratios[one.name].to_json() if one.name in self.ratios else None,
+                    "ratio": asdict(self.ratios[one.name]) if one.name in self.ratios else None,
                     "verdict": one.variant["verdict"],
                     "dynamic_launches": one.variant["dynamic_launches"],
                     "peak_bytes": one.variant["peak_bytes"],

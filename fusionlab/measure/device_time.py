@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.measure.launch_rows import LaunchRow, launch_rows
-from fusionlab.measure.ledger import launches
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.ledger import launches
 from fusionlab.measure.profiler import Event, Trace
 
 RUNS, DROPPED = 11, 1
@@ -165,19 +165,8 @@ def condensed(kernels: Sequence[MeasuredKernel], least_share: float = LEAST_SHAR
 
 
 def _joined(row: LaunchRow, number: float, us: float) -> MeasuredKernel:
-    return MeasuredKernel(
-        name=row.name,
-        phase=row.phase,
-        stage=row.stage,
-        role=row.role,
-        family=row.family,
-        dynamic_launches=row.dynamic_launches,
-        measured_launches=number,
-        flops=row.flops,
-        bytes=row.bytes,
-        model_us=row.model_us,
-        measured_us=us,
-    )
+    shared = {name: getattr(row, name) for name in KERNEL_COLUMNS if not name.startswith("measured")}
+    return MeasuredKernel(**shared, measured_launches=number, measured_us=us)
 
 
 def _is_copy(event: Event, copies: frozenset[str]) -> bool:

@@ -1,12 +1,14 @@
-"""Medians and ratios of medians with their confidence intervals, by the bootstrap (Efron 1979), seeded.
+"""Run times of programs side by side, and their medians with confidence intervals.
 
-No normal distribution is assumed: run times have a floor and a long tail.
+Runs are interleaved, so that whatever slows the machine down slows all of them. Intervals are by the bootstrap (Efron
+1979), seeded: no normal distribution is assumed, because run times have a floor and a long tail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,6 @@ class Interval:
     low: float
     high: float
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
-
     def show(self, digits: int = 2) -> str:
         """``0.21 [0.20, 0.23]``."""
         return f"{self.value:,.{digits}f} [{self.low:,.{digits}f}, {self.high:,.{digits}f}]"
@@ -34,7 +32,7 @@ class Interval:
 
 def median(samples: Sequence[float]) -> Interval:
     """The median of ``samples``. ValueError: there are none."""
-    return _interval(float(np.median(_some(samples))), np.median(_resampled(samples, 0), axis=1))
+    return _interval(np.median, samples)
 
 
 def ratio_of_medians(samples: Sequence[float], reference: Sequence[float], *, paired: bool) -> Interval:
@@ -43,30 +41,39 @@ def ratio_of_medians(samples: Sequence[float], reference: Sequence[float], *, pa
     ``paired``: sample i of both was taken in one round of interleaved runs, and the rounds are drawn together, so that
     what slowed a round down on both sides does not widen the interval.
     """
-    value = float(np.median(_some(samples)) / np.median(_some(reference)))
-    if paired and len(samples) == len(reference):
-        drawn = _draws(len(samples), 0)
-        above, below = (np.asarray(array, float)[drawn] for array in (samples, reference))
-    else:
-        above, below = _resampled(samples, 0), _resampled(reference, 1)
-    return _interval(value, np.median(above, axis=1) / np.median(below, axis=1))
+
+    def ratio(above: np.ndarray, below: np.ndarray, axis: int = -1) -> Any:
+        return np.median(above, axis=axis) / np.median(below, axis=axis)
+
+    return _interval(ratio, samples, reference, paired=paired and len(samples) == len(reference))
 
 
-def _interval(value: float, drawn: np.ndarray) -> Interval:
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(value, float(low), float(high))
+def _interval(statistic: Callable[..., Any], *given: Sequence[float], paired: bool = False) -> Interval:
+    from scipy.stats import bootstrap  # here: it takes a second to import
 
-
-def _resampled(samples: Sequence[float], seed: int) -> np.ndarray:
-    drawn: np.ndarray = np.asarray(samples, float)[_draws(len(samples), seed)]
-    return drawn
-
-
-def _draws(count: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))
-
-
-def _some(samples: Sequence[float]) -> Sequence[float]:
-    if not len(samples):
+    if not all(map(len, given)):
         raise ValueError("no samples: there is no median")
+    drawn = [list(samples) * (2 if len(samples) == 1 else 1) for samples in given]  # SciPy asks for two or more
+    options = {"n_resamples": RESAMPLES, "confidence_level": LEVEL, "method": "percentile", "random_state": 0}
+    found = bootstrap(drawn, statistic, paired=paired, vectorized=True, **options).confidence_interval
+    return Interval(float(statistic(*map(np.asarray, given))), float(found.low), float(found.high))
+
+
+WARM_UP = 2
+
+
+def interleaved(runs: Mapping[str, Callable[[], None]], repeats: int, warm_up: int = WARM_UP) -> dict[str, list[float]]:
+    """Microseconds of ``repeats`` runs of each, one run of each per round; ``warm_up`` rounds before are not kept.
+
+    Every call waits for the device. The round starts with another one each time, so that none always follows the same.
+    """
+    names = list(runs)
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(warm_up + repeats):
+        first = turn % len(names)
+        for name in (*names[first:], *names[:first]):
+            started = time.perf_counter_ns()
+            runs[name]()
+            if turn >= warm_up:
+                samples[name].append((time.perf_counter_ns() - started) / 1e3)
     return samples

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import csv
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from fusionlab.errors import InputError
-from fusionlab.own_process import module_command
+from fusionlab.subprocesses import Running, module_command
 
 METRICS = {
     "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
@@ -51,10 +49,6 @@ class KernelCounters:
     l2_hit_rate: float | None
     tensor_pipe: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
-
 
 def profile(module: str, arguments: Sequence[str], time_limit_s: float) -> list[KernelCounters]:
     """The counters of the kernels between ``cuProfilerStart`` and ``cuProfilerStop`` of ``python -m module arguments``,
@@ -62,27 +56,20 @@ def profile(module: str, arguments: Sequence[str], time_limit_s: float) -> list[
 
     InputError: there is no ``ncu``, it may not read the counters (that needs a permission), or it fails.
     """
-    if shutil.which("ncu") is None:
+    if (ncu := shutil.which("ncu")) is None:
         raise InputError("ncu (NVIDIA Nsight Compute) is not on the PATH: no hardware counters")
     metrics = ",".join([*METRICS.values(), DURATION])
     command, environment = module_command(module, arguments)
     options = ["--csv", "--page", "raw", "--metrics", metrics, "--profile-from-start", "off"]
-    try:
-        done = subprocess.run(
-            ["ncu", *options, *command],
-            capture_output=True,
-            text=True,
-            timeout=time_limit_s,
-            check=False,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        raise InputError(f"ncu did not finish within {time_limit_s:.0f} s") from None
-    if "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:
+    ended = Running([ncu, *options, *command], environment, time_limit_s).wait()
+    output = ended.output.decode("utf-8", "replace")
+    if ended.exit_code is None:
+        raise InputError(f"ncu did not finish within {time_limit_s:.0f} s")
+    if "ERR_NVGPUCTRPERM" in output + ended.errors:
         raise InputError("ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run it as root")
-    if done.returncode:
-        raise InputError(f"ncu failed: {(done.stderr.strip().splitlines() or done.stdout.splitlines() or ['?'])[-1]}")
-    return read_counters(done.stdout.splitlines())
+    if ended.exit_code:
+        raise InputError(f"ncu failed: {ended.last_line or [*output.splitlines(), '?'][0]}")
+    return read_counters(output.splitlines())
 
 
 def read_counters(lines: Iterable[str]) -> list[KernelCounters]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 _SM, _MEMORY = 1, 2  # nvmlClockType_t
@@ -25,10 +25,6 @@ class DeviceState:
     temperature_c: int | None = None
     power_w: float | None = None
     energy_j: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
 
 
 class Nvml:

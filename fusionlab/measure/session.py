@@ -18,15 +18,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fusionlab.errors import InputError
-from fusionlab.measure.child import Child, Finished
 from fusionlab.output import require_writable, write_whole
-from fusionlab.own_process import module_command
+from fusionlab.subprocesses import Running, module_command
 
 MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
 MOLECULES = ("CH4", "LiH", "C2H6", "C4H4")
@@ -36,6 +35,7 @@ SWEEP = (0.25, 0.5, 2, 4)
 LATER_PEERS = "folx,folx-sparse"
 """The peers of all stages but the first, which has all of them: these are the ones to beat."""
 _LEAST_S = 20.0
+_GRACE_S = 10.0
 _LEAST = {"walkers": 1, "check_walkers": 1, "runs": 2, "repeats": 1, "jobs": 1}
 _MOST_MINUTES = 7 * 24 * 60
 
@@ -73,6 +73,42 @@ def jobs(models: Sequence[str], molecules: Sequence[str], walkers: int, stages: 
             counts = [count for factor in SWEEP if (count := round(walkers * factor)) >= 1]
             found += [Job(stage, model, first, "local-energy", count) for count in counts for model in models]
     return found
+
+
+@dataclass(frozen=True)
+class Finished:
+    """``document`` is the JSON that it printed (None: none); ``problem`` says why it is not to be counted on."""
+
+    document: dict[str, Any] | None
+    problem: str
+    seconds: float
+    timed_out: bool = False
+
+
+class Child:
+    """``python -m fusionlab ARGUMENTS``, running since it was made, with what it says on stderr in ``log``."""
+
+    def __init__(
+        self, arguments: Sequence[str], log: Path, limit_s: float, environment: Mapping[str, str] | None = None
+    ) -> None:
+        command, own = module_command("fusionlab", arguments)
+        self._limit_s = limit_s
+        self._running = Running(command, {**own, **(environment or {})}, limit_s, log=log, grace_s=_GRACE_S)
+
+    def wait(self) -> Finished:
+        """Its result, once it has ended or run out of time."""
+        ended = self._running.wait()
+        problem = ""
+        if ended.exit_code is None:
+            problem = f"not finished within {self._limit_s:.0f} s"
+        elif ended.exit_code:
+            problem = f"exit {ended.exit_code}: {ended.last_line[:300] or 'no message'}"
+        try:
+            document = json.loads(ended.output)
+        except ValueError:
+            document = None
+        found = document if isinstance(document, dict) else None
+        return Finished(found, problem, ended.seconds, ended.exit_code is None)
 
 
 class Session:

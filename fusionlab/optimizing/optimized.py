@@ -15,9 +15,9 @@ import numpy as np
 
 from fusionlab.errors import NotEquivalentError
 from fusionlab.optimizing.compile_options import options_of_calls
-from fusionlab.optimizing.front import Front
 from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, trace, why_left_alone
+from fusionlab.optimizing.report import Front
 from fusionlab.optimizing.rewriting import Call, Rewriter, told
 
 Dynamic = weakref.WeakKeyDictionary[Any, tuple[int, ...] | None]

@@ -1,4 +1,5 @@
-"""Report: launches, memory and work of an optimised function's programs, before and after."""
+"""What a user can ask an optimised function, as its attribute ``fusionlab``: what was decided, and launches, memory and
+work of its programs before and after."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fusionlab.codegen.targets import Target, load_target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.measure.footprint import Footprint, footprint
+from fusionlab.ledger.footprint import Footprint, footprint
 from fusionlab.optimizing.decision import Decision, why_nothing_applied
 from fusionlab.optimizing.rewriting import Rewriter, apply_passes, lower_jaxpr
 from fusionlab.passes.interface import Applied
@@ -153,3 +154,41 @@ def _verdict(decision: Decision) -> str:
     if verdict is None:
         return "nothing was compared"
     return f"{verdict.line}, on {decision.compared_on}" if decision.compared_on else verdict.line
+
+
+class Front:
+    """One decision per program: per signature of the arguments, platform and surrounding transformation."""
+
+    def __init__(self, rewriter: Rewriter) -> None:
+        self._rewriter = rewriter
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided, in order; empty before the first call."""
+        return tuple(self._rewriter.decisions.values())
+
+    @property
+    def reason(self) -> str:
+        """Why the original runs, each reason once; "" where every program is rewritten or none was lowered yet."""
+        return "; ".join(dict.fromkeys(decision.why_not for decision in self.decisions if decision.why_not))
+
+    @property
+    def state(self) -> str:
+        """In a word or two: ``not called yet``, ``rewritten``, ``unchanged``, ``rewritten in 1 of 2 programs``."""
+        rewritten = sum(decision.rewritten is not None for decision in self.decisions)
+        if not self.decisions:
+            return "not called yet"
+        if rewritten in (0, len(self.decisions)):
+            return "rewritten" if rewritten else "unchanged"
+        return f"rewritten in {rewritten} of {len(self.decisions)} programs"
+
+    def report(self, target: str | None = None) -> Report:
+        """Before and after of every program, on the platform that it was lowered for.
+
+        ``target`` names another one (``a100``, ``h200``, ...; no GPU is needed): the function is lowered and rewritten
+        for that. InputError: an unknown target, or one that cannot be compiled for here.
+        """
+        return report_of(self._rewriter, target)
+
+    def __repr__(self) -> str:
+        return f"<{self._rewriter.name}: {self.state}>"

@@ -32,10 +32,9 @@ from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing.checking import DRAWN, VARIED, Compared, Runners
 from fusionlab.optimizing.compile_options import surroundings
-from fusionlab.optimizing.decision import Decision, why_nothing_applied
+from fusionlab.optimizing.decision import Decision, OptimizedStore, key_of, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
 from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
-from fusionlab.optimizing.store import OptimizedStore, key_of
 from fusionlab.passes.interface import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.study import Circumstances, rewrite

@@ -1,1 +1,5 @@
-"""The characterisation's experiment over again: its matrix of programs, what of it is measured, its claims and ours."""
+"""The characterisation over again: its claims as data (``claims.toml``), our matrix of programs, and their comparison.
+
+It is part of the package, and not of ``studies/``, because the command has to run from an installed wheel; what it has
+measured is in ``studies/``.
+"""

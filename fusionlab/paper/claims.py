@@ -1,8 +1,515 @@
-"""All claims of the characterisation that this project looks at, in its order."""
+"""The claims of the characterisation, which are data in ``claims.toml``, and what our figures say to each.
+
+A verdict is ``confirmed``, ``contradicted``, ``not testable here`` (it needs what a compiler cannot say) or ``not
+measured yet`` (a cell is not in the record). A figure agrees when it is within a quarter of the characterisation's,
+a share also when it is within 2 percentage points and between half and twice of it; a range agrees when all our figures
+lie in it, its ends widened by a quarter. Times here are modelled, so a narrower band would judge the model and not the
+claim.
+
+Each judge below is a predicate that claims name, with their parameters. Scaling and memory are of Section III-B and
+Figure 4; shares of Figure 5, of kernel time on CH4, inference, A5000: what is outside of sampling as a share of
+everything, what is inside as a share of sampling; intensities of Figure 6, where ours are FLOPs over the operand and
+result bytes of each launch, and the characterisation's are counted by the hardware, in which caches take part.
+"""
 
 from __future__ import annotations
 
-from fusionlab.paper import claims_of_figure_4, claims_of_figure_5, claims_of_figure_6
-from fusionlab.paper.claim import Claim
+import itertools
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
-CLAIMS: tuple[Claim, ...] = (*claims_of_figure_4.CLAIMS, *claims_of_figure_5.CLAIMS, *claims_of_figure_6.CLAIMS)
+from fusionlab.codegen.targets import Peaks, load_target
+from fusionlab.ledger.launch_rows import Totals
+from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
+from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
+
+Verdict = Literal["confirmed", "contradicted", "not testable here", "not measured yet"]
+VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "not testable here", "not measured yet")
+
+PAPER_JAX = "0.4.28"
+"""The characterisation's JAX (Section III-A)."""
+
+NOT_SHOWN = "cause not shown"
+"""How ``Claim.differs`` begins where nothing speaks for a cause."""
+
+QUARTER, POINTS, TWICE = 0.25, 0.02, 2.0
+_MOST_LISTED = 8
+_ON = "a5000"
+WORDS = {INFERENCE: "inference", TRAINING: "training"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What our figures say: the verdict, our figure as text, and the cells that it lacks."""
+
+    verdict: Verdict
+    ours: str
+    lacking: tuple[Cell, ...] = ()
+
+
+Judge = Callable[[Figures], Finding]
+Values = Iterable[tuple[str, Callable[[], float]]]
+"""Figures by name."""
+Statements = Iterable[tuple[str, Callable[[], tuple[bool, str]]]]
+"""Statements by name: whether each holds, and the figure that says so."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``where`` is the section and observation, ``paper`` its figure; ``differs`` is what is not the same on the two
+    sides and bears on this claim, beside the compiler's version: it is printed where the claim is contradicted."""
+
+    where: str
+    statement: str
+    paper: str
+    judge: Judge
+    differs: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim and what was found."""
+
+    claim: Claim
+    finding: Finding
+
+    def to_json(self) -> dict[str, Any]:
+        """Words and figures, ready for ``json.dumps``."""
+        return {
+            "where": self.claim.where,
+            "statement": self.claim.statement,
+            "paper": self.claim.paper,
+            "verdict": self.finding.verdict,
+            "ours": self.finding.ours,
+            "differs": self.claim.differs if self.finding.verdict == "contradicted" else "",
+            "lacking": [str(cell) for cell in self.finding.lacking],
+        }
+
+
+def judge_all(claims: Iterable[Claim], figures: Figures) -> list[Judged]:
+    """Every claim with its finding, in their order."""
+    return [Judged(claim, _judged(claim.judge, figures)) for claim in claims]
+
+
+def _judged(judge: Judge, figures: Figures) -> Finding:
+    try:
+        return judge(figures)
+    except NotMeasured as missing:
+        return Finding("not measured yet", "", missing.cells)
+
+
+def near(expected: float, ours: float) -> Finding:
+    """A share (0 to 1) is within a quarter of the expected one; or within 2 points, and between half and twice of it:
+    to a share of 1 %, nothing at all is not near."""
+    off = abs(ours - expected)
+    agrees = off <= QUARTER * expected or (off <= POINTS and expected / TWICE <= ours <= expected * TWICE)
+    return Finding("confirmed" if agrees else "contradicted", f"{100 * ours:.1f} %")
+
+
+def within(values: Values, low: float, high: float, unit: str = "", above: float = -math.inf) -> Finding:
+    """Every figure lies between ``low`` and ``high``, widened by a quarter, and is larger than ``above``.
+
+    One that is outside contradicts, also where others are lacking; that all are inside is only said when all are there.
+    """
+    there, lacking = _measured(values)
+    least, most = low * (1 - QUARTER), high * (1 + QUARTER)
+    outside = [name for name, value in there if not (least <= value <= most and value > above)]
+    return Finding(_verdict(bool(outside), bool(lacking)), _listed(there, unit), lacking)
+
+
+def holds(statements: Statements) -> Finding:
+    """Every statement holds; lacking cells as in ``within``."""
+    there, lacking = _measured(statements)
+    wrong = [f"{name} {said}" for name, (true, said) in there if not true]
+    words = "; ".join(f"{name} {said}".strip() for name, (_, said) in there)
+    if len(there) > _MOST_LISTED:
+        but = "; ".join(wrong[:_MOST_LISTED])
+        words = f"{len(there) - len(wrong)} of {len(there)} hold" + (f"; not: {but}" if but else "")
+    return Finding(_verdict(bool(wrong), bool(lacking)), words, lacking)
+
+
+def _measured(named: Iterable[tuple[str, Callable[[], Any]]]) -> tuple[list[tuple[str, Any]], tuple[Cell, ...]]:
+    """What can be said, by name, and the cells that are lacking for the rest."""
+    there: list[tuple[str, Any]] = []
+    lacking: list[Cell] = []
+    for name, figure in named:
+        try:
+            there.append((name, figure()))
+        except NotMeasured as missing:
+            lacking += missing.cells
+    return there, tuple(lacking)
+
+
+def _verdict(wrong: bool, lacking: bool) -> Verdict:
+    if wrong:
+        return "contradicted"
+    return "not measured yet" if lacking else "confirmed"
+
+
+def _listed(there: Sequence[tuple[str, float]], unit: str) -> str:
+    """Each figure by name, or the least and the most of many."""
+    if len(there) > _MOST_LISTED:
+        least, most = (choose(there, key=lambda one: one[1]) for choose in (min, max))
+        return f"{_text(least[1])} ({least[0]}) to {_text(most[1])}{unit} ({most[0]}), {len(there)} figures"
+    return "; ".join(f"{name} {_text(value)}{unit}" for name, value in there)
+
+
+def _text(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}" if abs(value) < 1 else f"{value:.1f}"
+
+
+def scaling(figures: Figures, model: str, program: str, target: str) -> float:
+    """Modelled time on C4H4 over that on LiH."""
+    large, small = (Cell(model, molecule, program, target) for molecule in ("C4H4", "LiH"))
+    return figures.model_ms(large) / figures.model_ms(small)
+
+
+def speedup(figures: Figures, model: str, molecule: str, program: str, target: str) -> float:
+    """Modelled time on the A5000 over that on ``target``."""
+    slow, fast = (Cell(model, molecule, program, where) for where in (_ON, target))
+    return figures.model_ms(slow) / figures.model_ms(fast)
+
+
+def untestable(figures: Figures, reason: str) -> Finding:
+    """No figure of ours can say anything to it, for ``reason``."""
+    return Finding("not testable here", reason)
+
+
+def scales(figures: Figures, model: str, low: float, high: float) -> Finding:
+    """The growth from LiH to C4H4 lies in the range, in both programs."""
+    return within([(WORDS[p], partial(scaling, figures, model, p, _ON)) for p in PROGRAMS], low, high, "x")
+
+
+def takes(figures: Figures, molecules: Sequence[str], low: float, high: float) -> Finding:
+    """A step of every ansatz takes so many milliseconds."""
+    cells = [Cell(model, molecule, p, _ON) for molecule in molecules for model in MODELS for p in PROGRAMS]
+    named = [(f"{one.model} {one.molecule} {WORDS[one.program]}", partial(figures.model_ms, one)) for one in cells]
+    return within(named, low, high, " ms")
+
+
+def speeds_up(figures: Figures, target: str, low: float, high: float) -> Finding:
+    """Every step is faster on ``target``, by a factor in the range."""
+    every = itertools.product(MOLECULES, MODELS, PROGRAMS)
+    named = [(f"{a} {m} {WORDS[p]}", partial(speedup, figures, a, m, p, target)) for m, a, p in every]
+    return within(named, low, high, "x", above=1.0)
+
+
+def ranks(figures: Figures, molecules: Sequence[str], model: str, place: int) -> Finding:
+    """``model`` has that place in the order of times of inference on each of ``molecules``: 0 is the fastest."""
+
+    def statement(molecule: str) -> tuple[bool, str]:
+        times = {name: figures.model_ms(Cell(name, molecule, INFERENCE, _ON)) for name in MODELS}
+        order = sorted(times, key=lambda name: times[name])
+        return order[place] == model, " < ".join(f"{name} {times[name]:,.0f} ms" for name in order)
+
+    return holds((f"{molecule}:", partial(statement, molecule)) for molecule in molecules)
+
+
+def gains_most(figures: Figures, molecule: str) -> Finding:
+    """The speedup of inference over the A5000 is largest on ``molecule``."""
+
+    def statement(model: str, target: str) -> tuple[bool, str]:
+        found = {m: speedup(figures, model, m, INFERENCE, target) for m in MOLECULES}
+        best = max(found, key=lambda name: found[name])
+        return best == molecule, f"most on {best} ({found[best]:.1f}x; {molecule} {found[molecule]:.1f}x)"
+
+    return holds((f"{m} {t}", partial(statement, m, t)) for t in TARGETS if t != _ON for m in MODELS)
+
+
+def training_holds_more(figures: Figures) -> Finding:
+    """Training needs more memory than inference, everywhere."""
+
+    def statement(*where: str) -> tuple[bool, str]:
+        model, molecule, target = where
+        more, less = (figures.memory_bytes(Cell(model, molecule, p, target)) for p in (TRAINING, INFERENCE))
+        return more > less, f"{more / less:.2f}x"
+
+    return holds((" ".join(one), partial(statement, *one)) for one in itertools.product(MODELS, MOLECULES, TARGETS))
+
+
+def takes_alike(figures: Figures, molecules: Sequence[str], most: float) -> Finding:
+    """Training and inference differ by at most ``most`` of the shorter."""
+
+    def statement(model: str, molecule: str) -> tuple[bool, str]:
+        times = [figures.model_ms(Cell(model, molecule, program, _ON)) for program in PROGRAMS]
+        gap = max(times) / min(times) - 1
+        return gap <= most, f"{100 * gap:.0f} %"
+
+    return holds((f"{a} {m}", partial(statement, a, m)) for m in molecules for a in MODELS)
+
+
+def differs_more(figures: Figures, molecules: Sequence[str], most: float) -> Finding:
+    """The opposite of ``takes_alike``: for some ansatz they differ by more."""
+    finding = takes_alike(figures, molecules, most)
+    if finding.verdict == "not measured yet":
+        return finding
+    return Finding("confirmed" if finding.verdict == "contradicted" else "contradicted", finding.ours, finding.lacking)
+
+
+def does_not_fit(figures: Figures, model: str, molecules: Sequence[str]) -> Finding:
+    """More than the card has confirms it; less says nothing, for the process holds more than a buffer assignment."""
+    memory = _peaks().memory_bytes
+
+    def statement(molecule: str, program: str) -> tuple[bool, str]:
+        need = figures.memory_bytes(Cell(model, molecule, program, _ON))
+        return need > memory, f"needs at least {need / 2**30:.1f} of {memory / 2**30:.0f} GiB"
+
+    finding = holds((f"{m} {WORDS[p]}", partial(statement, m, p)) for m in molecules for p in PROGRAMS)
+    if finding.verdict == "contradicted":
+        return Finding("not testable here", f"{finding.ours}: a buffer assignment is a lower bound", finding.lacking)
+    return finding
+
+
+def grows_smoothly(figures: Figures, models: Sequence[str]) -> Finding:
+    """Memory grows with every molecule, and no step is larger by more than a quarter than the one before: the
+    electrons' ratios fall (2.5, 1.8, 1.6). How smooth a curve must be, the characterisation does not say."""
+
+    def statement(model: str, program: str) -> tuple[bool, str]:
+        sizes = [figures.memory_bytes(Cell(model, molecule, program, _ON)) for molecule in MOLECULES]
+        steps = [later / earlier for earlier, later in itertools.pairwise(sizes)]
+        even = all(later <= (1 + QUARTER) * earlier for earlier, later in itertools.pairwise(steps))
+        return even and min(steps) > 1, " ".join(f"{size / 2**30:.2g}" for size in sizes) + " GiB"
+
+    return holds((f"{a} {WORDS[p]}", partial(statement, a, p)) for a in models for p in PROGRAMS)
+
+
+FAMILIES_OF = {
+    "fused elementwise": ("elementwise",),
+    "GEMM": ("gemm",),
+    "TRSM": ("triangular-solve",),
+    "transpose": ("layout",),
+    "slice and reduce": ("reduction", "gather-scatter"),
+    "FlashAttention (mhsea)": ("attention",),
+}
+"""The characterisation's families to ours. Our layout family has copies, concatenations and broadcasts beside
+transposes."""
+_NAMES = {"paulinet": "PauliNet", "ferminet": "FermiNet", "psiformer": "Psiformer", "orbformer": "Orbformer"}
+_SECTIONS = {"paulinet": "III-C", "ferminet": "III-D", "psiformer": "III-E", "orbformer": "III-F"}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share that the characterisation gives: of ``part`` (``sampling``, or ``rest``: outside of it), 0 to 1.
+
+    Without a ``family`` it is the share of sampling itself.
+    """
+
+    model: str
+    part: str
+    family: str
+    share: float
+
+    @property
+    def statement(self) -> str:
+        """The claim in words."""
+        if not self.family:
+            return f"{_NAMES[self.model]}: sampling's share of kernel time"
+        where = "within sampling" if self.part == "sampling" else "outside of sampling, of everything"
+        return f"{_NAMES[self.model]}: {self.family} {where}"
+
+
+def kernel_cell(model: str, target: str = _ON) -> Cell:
+    """The cell of the characterisation's kernel tables."""
+    return Cell(model, "CH4", INFERENCE, target)
+
+
+def share_of(figures: Figures, share: Share, target: str = _ON) -> float:
+    """Our figure for ``share``."""
+    cell, families = kernel_cell(share.model, target), FAMILIES_OF.get(share.family, ())
+    if not share.family:
+        return figures.share(cell, _in_sampling)
+    if share.part == "sampling":
+        return figures.share(cell, lambda group: group.family in families, _in_sampling)
+    return figures.share(cell, lambda group: group.family in families and not _in_sampling(group))
+
+
+def _in_sampling(group: Group) -> bool:
+    return group.phase == SAMPLING
+
+
+def is_share(figures: Figures, share: Share) -> Finding:
+    """Our share is near the characterisation's."""
+    return near(share.share, share_of(figures, share))
+
+
+def compares(figures: Figures, model: str, how: str, than: str, part: str, family: str = "") -> Finding:
+    """The share of ``family`` in ``part`` is ``more`` or ``less`` in ``model`` than in the model ``than``; ``slightly
+    more`` is by at most a quarter."""
+
+    def statement() -> tuple[bool, str]:
+        ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
+        words = f"{_NAMES[model]} {100 * ours:.1f} % against {_NAMES[than]} {100 * other:.1f} %"
+        slightly = other < ours <= (1 + QUARTER) * other
+        return {"more": ours > other, "less": ours < other, "slightly more": slightly}[how], words
+
+    return holds([("", statement)])
+
+
+def halves(figures: Figures, model: str, than: str, family: str) -> Finding:
+    """In both phases the share of ``family`` in ``model`` is half of that in the model ``than``, within a quarter."""
+
+    def ratio(part: str) -> float:
+        ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
+        if not other:
+            raise NotMeasured([kernel_cell(than)])
+        return ours / other
+
+    return within([(part, partial(ratio, part)) for part in ("sampling", "rest")], 0.5, 0.5, " of it")
+
+
+def replays(figures: Figures, model: str, trips_per_electron: int) -> Finding:
+    """The Laplacian runs its loop so often per electron; with 0, nothing of it runs more than once."""
+
+    def trips(molecule: str) -> tuple[bool, str]:
+        cells = [Cell(model, molecule, INFERENCE, target) for target in TARGETS]
+        row = figures.row(next((cell for cell in cells if figures.has(cell)), cells[0]))
+        found = row["most_laplacian_trips"]
+        expected = trips_per_electron * row["electrons"] or 1
+        return found == expected, f"{found} {'trip' if found == 1 else 'trips'}"
+
+    return holds((molecule, partial(trips, molecule)) for molecule in MOLECULES)
+
+
+def is_largest(figures: Figures, model: str, family: str, part: str = "") -> Finding:
+    """``family`` (ours) has more time than any other in ``part`` (all of the step, ``sampling`` or ``rest``)."""
+
+    def wanted(group: Group) -> bool:
+        return not part or _in_sampling(group) == (part == "sampling")
+
+    def statement() -> tuple[bool, str]:
+        cell = kernel_cell(model)
+        figures.share(cell, wanted)  # NotMeasured where a time is lacking
+        found = figures.by_family(cell, wanted)
+        whole = sum(work.model_us or 0.0 for work in found.values())
+        if not whole:
+            raise NotMeasured([cell])
+        order = list(found)
+        shares = [f"{name} {100 * (found[name].model_us or 0.0) / whole:.0f} %" for name in order[:2]]
+        return order[0] == family, ", ".join(shares)
+
+    return holds([("", statement)])
+
+
+def moves_memory(figures: Figures, least: float) -> Finding:
+    """Elementwise and data movement have at least that share of each ansatz."""
+    families = ("elementwise", "layout", "gather-scatter", "reduction")
+
+    def share(model: str) -> tuple[bool, str]:
+        ours = figures.share(kernel_cell(model), lambda group: group.family in families)
+        return ours >= least, f"{100 * ours:.0f} %"
+
+    return holds((model, partial(share, model)) for model in MODELS)
+
+
+def clusters(figures: Figures, model: str, low: float, high: float) -> Finding:
+    """More than half of the families of ``model`` that compute anything lie between ``low`` and ``high`` FLOP/byte."""
+
+    def most() -> tuple[bool, str]:
+        found = {
+            family: work.intensity_flop_per_byte
+            for family, work in figures.by_family(kernel_cell(model)).items()
+            if work.flops and work.bytes
+        }
+        inside = [value for value in found.values() if low <= value <= high]
+        words = ", ".join(f"{family} {value:.2g}" for family, value in found.items())
+        return len(inside) > len(found) / 2, f"{len(inside)} of {len(found)}: {words}"
+
+    return holds([("", most)])
+
+
+def has_denser_gemms(figures: Figures, higher: str, lower: Sequence[str]) -> Finding:
+    """GEMMs of ``higher`` have more FLOPs per byte than those of each of ``lower``."""
+
+    def more(other: str) -> tuple[bool, str]:
+        ours, theirs = (
+            _intensity(model, figures.by_family(kernel_cell(model)).get("gemm", Totals())) for model in (higher, other)
+        )
+        return ours > theirs, f"{ours:.1f} against {theirs:.1f} ({other})"
+
+    return holds((higher, partial(more, other)) for other in lower)
+
+
+def is_memory_bound(figures: Figures, models: Sequence[str]) -> Finding:
+    """Most of the modelled time lies in families under the ridge of the A5000."""
+    peaks = _peaks()
+    ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
+
+    def statement(model: str) -> tuple[bool, str]:
+        cell = kernel_cell(model)
+        works = figures.by_family(cell).items()
+        under = {family for family, work in works if work.intensity_flop_per_byte < ridge}
+        ours = figures.share(cell, lambda group: group.family in under)
+        return ours > 0.5, f"{100 * ours:.0f} %"
+
+    return holds((model, partial(statement, model)) for model in models)
+
+
+def is_more_memory_bound(figures: Figures, model: str, than: str) -> Finding:
+    """``model`` has fewer FLOPs per byte over all its launches. Time under the ridge would not do: Psiformer's GEMMs,
+    taken together, lie on it."""
+
+    def statement() -> tuple[bool, str]:
+        ours, other = (
+            _intensity(name, sum(figures.by_family(kernel_cell(name)).values(), start=Totals()))
+            for name in (model, than)
+        )
+        return ours < other, f"{_NAMES[model]} {ours:.1f} against {_NAMES[than]} {other:.1f} FLOP/byte"
+
+    return holds([("", statement)])
+
+
+def _intensity(model: str, work: Totals) -> float:
+    if not work.bytes:
+        raise NotMeasured([kernel_cell(model)])
+    return work.intensity_flop_per_byte
+
+
+def _peaks() -> Peaks:
+    peaks = load_target(_ON).peaks
+    assert peaks is not None
+    return peaks
+
+
+_JUDGES: Mapping[str, Callable[..., Finding]] = {
+    judge.__name__.replace("_", "-"): judge
+    for judge in (
+        untestable, scales, takes, speeds_up, ranks, gains_most, training_holds_more, takes_alike, differs_more,
+        does_not_fit, grows_smoothly, compares, halves, replays, is_largest, moves_memory, clusters, has_denser_gemms,
+        is_memory_bound, is_more_memory_bound,
+    )
+}  # fmt: skip
+
+
+def _read(content: Mapping[str, Any]) -> Iterator[Claim]:
+    for entry in content["claim"]:
+        if "shares" in entry:
+            for one in entry["shares"]:
+                share = _share(one)
+                where, paper = f"{_SECTIONS[share.model]} {entry['where']}", f"{100 * share.share:g} %"
+                judge = partial(is_share, share=share)
+                yield Claim(where, share.statement, paper, judge, content["differs"].get(one.get("differs"), ""))
+            continue
+        words = {name: entry[name] for name in ("where", "statement", "paper")}
+        given = {name: value for name, value in entry.items() if name not in (*words, "judge", "differs")}
+        differs = content["differs"][entry["differs"]] if "differs" in entry else ""
+        yield Claim(**words, judge=partial(_JUDGES[entry["judge"]], **given), differs=differs)
+
+
+def _share(one: Mapping[str, Any]) -> Share:
+    return Share(one["model"], one["part"], one.get("family", ""), one["share"])
+
+
+_CONTENT = tomllib.loads(Path(__file__).with_name("claims.toml").read_text("utf-8"))
+CLAIMS: tuple[Claim, ...] = tuple(_read(_CONTENT))
+SHARES: tuple[Share, ...] = tuple(_share(one) for entry in _CONTENT["claim"] for one in entry.get("shares", ()))
+"""Observation 1 of each section."""
+
+
+def stated(judge: str, key: str) -> dict[str, str]:
+    """The characterisation's figures in the claims of one judge, by their parameter ``key``."""
+    return {entry[key]: entry["paper"].removesuffix("x") for entry in _CONTENT["claim"] if entry.get("judge") == judge}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fusionlab.paper.cell import Row
-from fusionlab.paper.matrix import Cell
+from fusionlab.ledger.launch_rows import Totals
+from fusionlab.paper.matrix import GROUP_FIGURES, Cell, Row
 
 SAMPLING = "mcmc"
 
@@ -87,49 +87,14 @@ class Figures:
             raise NotMeasured([cell])
         return sum(group.model_us or 0.0 for group in inside if wanted(group)) / whole
 
-    def by_family(self, cell: Cell, wanted: Callable[[Group], bool] = lambda _: True) -> dict[str, Work]:
-        """Family to the work of the ``wanted`` groups, the slowest first."""
-        found: dict[str, Work] = {}
-        for group in self.groups(cell):
-            if wanted(group):
-                found[group.family] = found.get(group.family, Work()) + Work.of(group)
-        return dict(sorted(found.items(), key=lambda item: -item[1].model_us))
-
-
-@dataclass(frozen=True)
-class Work:
-    """What some launches do: FLOPs, bytes and microseconds are models."""
-
-    launches: int = 0
-    flops: int = 0
-    bytes: int = 0
-    model_us: float = 0.0
-    unmodelled_us_launches: int = 0
-
-    @staticmethod
-    def of(group: Group) -> Work:
-        """The work of one group."""
-        return Work(
-            group.dynamic_launches, group.flops, group.bytes, group.model_us or 0.0, group.unmodelled_us_launches
-        )
-
-    def __add__(self, other: Work) -> Work:
-        return Work(
-            self.launches + other.launches,
-            self.flops + other.flops,
-            self.bytes + other.bytes,
-            self.model_us + other.model_us,
-            self.unmodelled_us_launches + other.unmodelled_us_launches,
-        )
-
-    @property
-    def intensity_flop_per_byte(self) -> float | None:
-        """FLOPs per byte; None when nothing moves."""
-        return self.flops / self.bytes if self.bytes else None
-
-    def of_compute_peak(self, peak_flops_per_s: float) -> float | None:
-        """The part of the compute roof that is reached in the modelled time; None without a time."""
-        return self.flops / (self.model_us * 1e-6) / peak_flops_per_s if self.model_us else None
+    def by_family(self, cell: Cell, wanted: Callable[[Group], bool] = lambda _: True) -> dict[str, Totals]:
+        """Family to the sums over the ``wanted`` groups, the slowest first."""
+        found: dict[str, Totals] = {}
+        for one in self.groups(cell):
+            if wanted(one):
+                sums = {name: getattr(one, name) for name in GROUP_FIGURES}
+                found[one.family] = found.get(one.family, Totals()) + Totals(**sums)
+        return dict(sorted(found.items(), key=lambda item: -(item[1].model_us or 0.0)))
 
 
 def measured_times(records: Iterable[Mapping[str, Any]], walkers: int) -> dict[Cell, float]:

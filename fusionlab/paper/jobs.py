@@ -1,25 +1,23 @@
-"""Cells measured as jobs: in parallel processes of this machine, or by the workers of a Dask scheduler.
+"""The matrix run: what the record lacks is measured and kept, by processes of this machine or workers of Dask.
 
 A job is a cell in a process of its own within a time limit (``measure_apart``), wherever it runs. Whatever happens to
-it, it gives a row: figures, or ``failed`` with the reason.
+it, it returns a row: figures, or ``failed`` with the reason.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import signal
-import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from fusionlab.errors import InputError
-from fusionlab.own_process import module_command, tied_to_its_maker
-from fusionlab.paper.cell import Row
-from fusionlab.paper.matrix import Cell, Circumstances
+from fusionlab.paper.matrix import Cell, Circumstances, Row, measure_named, sources_digest
+from fusionlab.paper.record import Record
+from fusionlab.subprocesses import ProcessFailed, call
 
 _MEMORY_OF_A_JOB = 4 * 2**30
 """Bytes that the largest compile (Orbformer's train step) needs on the host, with some to spare."""
@@ -34,74 +32,30 @@ class Job:
     use_cache: bool = True
 
 
-class Processes:
-    """The processes of the jobs that are running here: they end when this one is told to, or is killed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
-        self._stopped = False
-
-    def communicate(self, words: list[str], environment: dict[str, str], limit_s: float) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr; subprocess.TimeoutExpired when the limit was reached (it is killed then)."""
-        with self._lock:
-            if self._stopped:
-                return -signal.SIGTERM, "", "stopped"
-            process = subprocess.Popen(
-                tied_to_its_maker(words),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
-            self._running.add(process)
-        try:
-            output, errors = process.communicate(timeout=limit_s)
-            return process.returncode, output, errors
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            process.communicate()
-            raise
-        finally:
-            with self._lock:
-                self._running.discard(process)
-
-    def stop(self) -> None:
-        """End what runs, and start nothing more."""
-        with self._lock:
-            self._stopped = True
-            for process in self._running:
-                _kill(process)
-
-
-def measure_apart(name: str, job: Job, processes: Processes | None = None) -> Row:
+def measure_apart(name: str, job: Job, stop: threading.Event | None = None) -> Row:
     """The row of the cell ``name``, from a process of its own; with ``failed`` in it when it gave none."""
-    words = [name, json.dumps(job.circumstances.to_json()), *([] if job.use_cache else ["no-cache"])]
-    command, environment = module_command("fusionlab.paper.cell", words)
+    given = job.circumstances.to_json()
     try:
-        code, output, errors = (processes or Processes()).communicate(command, environment, job.limit_s)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"not lowered and compiled within {job.limit_s:g} s"}
-    if code < 0:
-        return {"failed": f"the process was ended by signal {-code}"}
-    try:
-        row: Row = json.loads(output.splitlines()[-1])
+        row: Row = call(measure_named, name, given, job.use_cache, limit_s=job.limit_s, stop=stop)
         return row
-    except (IndexError, ValueError):
-        return {"failed": (errors.strip().splitlines() or [f"no result, exit code {code}"])[-1]}
+    except ProcessFailed as error:
+        if error.exit_code is None:
+            return {"failed": f"not lowered and compiled within {job.limit_s:g} s"}
+        if error.exit_code < 0:
+            return {"failed": f"the process was ended by signal {-error.exit_code}"}
+        return {"failed": str(error)}
 
 
 def run_here(cells: Sequence[Cell], job: Job, workers: int) -> Iterator[tuple[Cell, Row]]:
     """The rows as they are finished, ``workers`` processes at a time; leaving the iteration ends those that run."""
-    processes = Processes()
+    stop = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
-        futures = {pool.submit(measure_apart, str(cell), job, processes): cell for cell in cells}
+        futures = {pool.submit(measure_apart, str(cell), job, stop): cell for cell in cells}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
         finally:
-            processes.stop()
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -146,9 +100,54 @@ def _client(address: str) -> tuple[Any, Any]:
     return client, distributed
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
-    """The process and what it has started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+class Progress(Protocol):
+    """Told about every cell that is done."""
+
+    def start(self, total: int, known: int) -> None:
+        """``total`` cells are to be measured; ``known`` of those asked for are in the record already."""
+
+    def done(self, cell: Cell, row: Row) -> None:
+        """``cell`` is in the record now."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run: processes at a time, or the address of a Dask scheduler; at most ``most`` cells (None: all)."""
+
+    job: Job
+    workers: int = 1
+    scheduler: str | None = None
+    most: int | None = None
+    again: bool = False
+    retry_failed: bool = False
+
+
+def run_missing(record: Record, cells: Sequence[Cell], plan: Plan, progress: Progress) -> int:
+    """Measure the cells that ``record`` lacks (all of them with ``plan.again``) and keep each at once.
+
+    How many were measured; fewer than all when it is interrupted (KeyboardInterrupt goes on to the caller).
+    """
+    from fusionlab.codegen.compile import versions
+
+    found, sources = versions(), sources_digest()
+    missing = list(cells) if plan.again else record.missing(cells, found, sources, failed_too=plan.retry_failed)
+    known = len(cells) - len(missing)
+    missing = missing[: plan.most]
+    progress.start(len(missing), known)
+    finished = 0
+    if not missing:
+        return 0
+    with contextlib.closing(_rows(missing, plan)) as rows:
+        for cell, row in rows:
+            record.add(cell, {"versions": found, "sources": sources, **row})
+            progress.done(cell, row)
+            finished += 1
+    return finished
+
+
+def _rows(cells: Sequence[Cell], plan: Plan) -> Generator[tuple[Cell, Row], None, None]:
+    job = replace(plan.job, use_cache=plan.job.use_cache and not plan.again)
+    if plan.scheduler is not None:
+        yield from run_on_dask(cells, job, plan.scheduler)
+    else:
+        yield from run_here(cells, job, plan.workers)

@@ -13,8 +13,7 @@ from typing import Any
 
 from fusionlab.errors import InputError
 from fusionlab.output import require_writable, write_whole
-from fusionlab.paper.cell import GROUP_BY, GROUP_FIGURES, Row
-from fusionlab.paper.matrix import Cell, Circumstances
+from fusionlab.paper.matrix import GROUP_BY, GROUP_FIGURES, Cell, Circumstances, Row
 
 FORMAT = "fusionlab-paper-1"
 WHAT_DECIDES = ("versions", "sources")

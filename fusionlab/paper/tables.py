@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from fusionlab.codegen.targets import load_target
-from fusionlab.paper.claim import Judged
-from fusionlab.paper.claims_of_figure_4 import scaling, speedup
-from fusionlab.paper.claims_of_figure_5 import SHARES, Share, kernel_cell, share_of
+from fusionlab.paper.claims import SHARES, WORDS, Judged, Share, kernel_cell, scaling, share_of, speedup, stated
 from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
-from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, Cell
+from fusionlab.paper.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell
 
 NOTHING = "-"
-_WORDS = {INFERENCE: "inference", PROGRAMS[1]: "training"}
-_RANGES = {"paulinet": "30-42", "ferminet": "25-32", "psiformer": "8-9", "orbformer": "8-9"}
-_PAPER_SPEEDUPS = {"a100": "1.1-2.9", "h200": "1.7-5.8"}
 
 
 @dataclass(frozen=True)
@@ -62,10 +57,11 @@ def matrix_tables(figures: Figures) -> list[Table]:
 
 def ratio_tables(figures: Figures) -> list[Table]:
     """Beside Figure 4: growth from LiH to C4H4, and gains over the A5000."""
+    grown, gained = stated("scales", "model"), stated("speeds-up", "target")
     pairs = [(program, target) for program in PROGRAMS for target in TARGETS]
     faster = [(program, target) for program, target in pairs if target != "a5000"]
     growth = [
-        (model, _RANGES[model], *(_figure(partial(scaling, figures, model, *pair), "{:.1f}") for pair in pairs))
+        (model, grown[model], *(_figure(partial(scaling, figures, model, *pair), "{:.1f}") for pair in pairs))
         for model in MODELS
     ]
     gains = [
@@ -73,18 +69,18 @@ def ratio_tables(figures: Figures) -> list[Table]:
         for model in MODELS
         for molecule in MOLECULES
     ]
-    ranges = ("characterisation", "", *(_PAPER_SPEEDUPS[target] for _, target in faster))
+    ranges = ("characterisation", "", *(gained[target] for _, target in faster))
     return [
         Table(
             "Time on C4H4 over time on LiH (model)",
             "The characterisation's range is over training and inference on the A5000.",
-            ("", "characterisation", *(f"{_WORDS[p]} {t}" for p, t in pairs)),
+            ("", "characterisation", *(f"{WORDS[p]} {t}" for p, t in pairs)),
             tuple(growth),
         ),
         Table(
             "Time on the A5000 over time on the other GPUs (model)",
             "The characterisation's ranges are over everything it ran.",
-            ("", "molecule", *(f"{_WORDS[p]} {t}" for p, t in faster)),
+            ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in faster)),
             (*gains, ranges),
             words=2,
         ),
@@ -119,10 +115,10 @@ def intensity_table(figures: Figures, target: str = "a5000") -> Table:
 
     def cell_of(model: str, family: str) -> str:
         work = figures.by_family(kernel_cell(model, target)).get(family)
-        if work is None or work.intensity_flop_per_byte is None:
+        if work is None or not work.bytes:
             return NOTHING
-        near = work.of_compute_peak(peaks.fp32_flops_per_s)
-        return f"{work.intensity_flop_per_byte:.3g} ({100 * (near or 0.0):.0f} %)"
+        near = work.flops / (work.model_us * 1e-6) / peaks.fp32_flops_per_s if work.model_us else 0.0
+        return f"{work.intensity_flop_per_byte:.3g} ({100 * near:.0f} %)"
 
     rows = [(family, *(_or_nothing(partial(cell_of, model, family)) for model in MODELS)) for family in families]
     ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
@@ -186,7 +182,7 @@ def _families(figures: Figures, target: str) -> list[str]:
     for model in MODELS:
         if figures.has(kernel_cell(model, target)):
             for family, work in figures.by_family(kernel_cell(model, target)).items():
-                time[family] = time.get(family, 0.0) + work.model_us
+                time[family] = time.get(family, 0.0) + (work.model_us or 0.0)
     return sorted(time, key=lambda family: -time[family])
 
 
@@ -197,7 +193,7 @@ def _matrix(title: str, note: str, text: Callable[[Cell], str]) -> Table:
         for model in MODELS
         for molecule in MOLECULES
     ]
-    return Table(title, note, ("", "molecule", *(f"{_WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
+    return Table(title, note, ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
 
 
 def _figure(figure: Callable[[], float], form: str) -> str:

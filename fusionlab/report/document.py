@@ -21,16 +21,15 @@ from fusionlab.hlo.diff.numbering import Digests
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, OpLine
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, source_of
+from fusionlab.ledger.footprint import Footprint
+from fusionlab.ledger.launch_clusters import launch_clusters
+from fusionlab.ledger.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
+from fusionlab.ledger.model_time import ceilings_of
+from fusionlab.ledger.origins import members
+from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
+from fusionlab.ledger.roofline import family_points, kernel_points
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
-from fusionlab.measure.footprint import Footprint
-from fusionlab.measure.launch_clusters import launch_clusters
-from fusionlab.measure.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
-from fusionlab.measure.model_time import ceilings_of
-from fusionlab.measure.origins import members
 from fusionlab.measure.records import Record
-from fusionlab.measure.refusal_causes import by_cause, launches_refused, xla_estimates
-from fusionlab.measure.refusals import refusals
-from fusionlab.measure.roofline import family_points, kernel_points
 from fusionlab.report.pictures.scope_tree import Group, ScopeTree, scope_tree
 from fusionlab.report.tables.launches import LAUNCH_FIELDS
 from fusionlab.study import Outcome

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
@@ -22,8 +22,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.search import space
-from fusionlab.search.costs import OBJECTIVES, Costs, front
-from fusionlab.search.measured import Measure, TrialFailed
+from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, front
 from fusionlab.search.trials import Trial, TrialStore
 
 _WIDTH = 3
@@ -81,8 +80,8 @@ class Found:
             "time_limit_s": goal.time_limit_s,
             "seed": goal.seed,
             "pipeline": self.best.pipeline,
-            "front": [trial.to_json() for trial in self.front],
-            "trials": [trial.to_json() for trial in self.trials],
+            "front": [asdict(trial) for trial in self.front],
+            "trials": [asdict(trial) for trial in self.trials],
             "complete": self.complete,
             "seconds": self.seconds,
         }

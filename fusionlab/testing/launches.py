@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fusionlab.errors import unknown
-from fusionlab.measure.launch_rows import LaunchRow
-from fusionlab.measure.refusals import refusals
+from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.ledger.refusals import refusals
 from fusionlab.testing.ledger import Ledger, ledger, line_of
 
 LIBRARY = frozenset(

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 from fusionlab.equivalence.exact import isolated
-from fusionlab.own_process import ProcessFailed
+from fusionlab.subprocesses import ProcessFailed
 
 PASSES = """from dataclasses import dataclass
 from fusionlab import Pass
@@ -132,10 +132,10 @@ def test_it_is_left_out(arguments, cli):
 
 @of_one
 def test_a_time_limit_is_no_failure_of_the_command(arguments, cli, monkeypatch):
-    def late(module, arguments, limit_s):
+    def late(function, *arguments, limit_s, memory_limited):
         raise ProcessFailed("it did not finish", None)
 
-    monkeypatch.setattr(isolated, "run_module", late)
+    monkeypatch.setattr(isolated, "call", late)
     done = cli("apply", *arguments, "--check-time-limit", "9")
     assert done.exit_code == 0, done.stderr
     assert f"equivalence: {ONLY}not-covered: time limit: the check did not finish within 9 s; float" in done.stdout

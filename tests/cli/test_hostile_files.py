@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fusionlab.own_process import module_command
+from fusionlab.subprocesses import module_command
 
 ENTRY = "func.func public @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {{\n{}\n}}\n"
 IDENTITY = ENTRY.format("  return %x : tensor<4xf32>")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import gzip
 import logging
 import os
 import threading
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fusionlab.codegen import cache as cache_module
 from fusionlab.codegen import compile as compile_module
 from fusionlab.codegen.cache import CompileCache, default_cache
 from fusionlab.codegen.compile import Compiled, Memory, compile_program
@@ -84,7 +84,7 @@ def test_a_dump_is_another_entry(tmp_path, compiles):
     assert len(compiles) == 2
 
 
-@pytest.mark.parametrize("content", [b"", b"not gzip", None, cache_module.gzip.compress(b'{"format": 99}', mtime=0)])
+@pytest.mark.parametrize("content", [b"", b"not gzip", None, gzip.compress(b'{"format": 99}', mtime=0)])
 def test_a_corrupt_entry_is_ignored_and_replaced(tmp_path, compiles, content):
     _compile(CompileCache(tmp_path))
     (entry,) = tmp_path.rglob("*.json.gz")
@@ -98,7 +98,7 @@ def test_a_full_disk_only_switches_the_cache_off(tmp_path, compiles, monkeypatch
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cache_module.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     cache = CompileCache(tmp_path)
     with caplog.at_level(logging.WARNING):
         assert _compile(cache).memory.temp_bytes == 3

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.equivalence.check import check_programs, compare
-from fusionlab.equivalence.precisions import why_less_precise
+from fusionlab.equivalence.check import check_programs, compare, why_less_precise
 from fusionlab.equivalence.samples import Sample, workload_samples
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline

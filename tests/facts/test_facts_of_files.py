@@ -19,8 +19,8 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.saved import HloFile, load_saved
-from fusionlab.measure.launch_rows import launch_rows, totals
-from fusionlab.measure.ledger import count_launches
+from fusionlab.ledger.launch_rows import launch_rows, totals
+from fusionlab.ledger.ledger import count_launches
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.study import Circumstances

@@ -14,9 +14,9 @@ from fusionlab.cli.roofline import roofline
 from fusionlab.cli.sources import make
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
-from fusionlab.measure.launch_rows import launch_rows
-from fusionlab.measure.ledger import count_launches
-from fusionlab.measure.thunks import parse_thunks
+from fusionlab.ledger.launch_rows import launch_rows
+from fusionlab.ledger.ledger import count_launches
+from fusionlab.ledger.thunks import parse_thunks
 
 pytestmark = pytest.mark.slow
 

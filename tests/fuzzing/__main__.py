@@ -29,7 +29,7 @@ quiet_start.load_jax()
 
 from fusionlab.codegen.compile import versions  # noqa: E402  # after load_jax
 from fusionlab.output import write_whole  # noqa: E402
-from fusionlab.own_process import module_command  # noqa: E402
+from fusionlab.subprocesses import module_command  # noqa: E402
 from tests.fuzzing.parsers import fuzz_parsers  # noqa: E402
 
 _BATCH = {"programs": 20, "replays": 8}

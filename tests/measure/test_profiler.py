@@ -9,8 +9,8 @@ import pytest
 
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
+from fusionlab.ledger.launch_rows import launch_rows
 from fusionlab.measure.device_time import condensed, device_time, join, kernel_table, kernels_of_table, union_us
-from fusionlab.measure.launch_rows import launch_rows
 from fusionlab.measure.profiler import Event, device_events, run_windows, split_runs, trace_runs
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fusionlab.measure import session
-from fusionlab.measure.child import Child, Finished
+from fusionlab.measure.session import Child, Finished
 
 ROOT = Path(__file__).parents[2]
 

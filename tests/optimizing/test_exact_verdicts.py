@@ -11,8 +11,8 @@ from fusionlab.equivalence.exact import isolated
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import rewriting
-from fusionlab.own_process import ProcessFailed
 from fusionlab.passes.interface import Applied, Pass, Result
+from fusionlab.subprocesses import ProcessFailed
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import SineToCosine, made_by
 
@@ -75,11 +75,11 @@ def test_identical_is_not_accepted_where_the_float_verdict_is_another(monkeypatc
 def test_a_budget_that_is_exceeded_is_told(monkeypatch):
     limits = []
 
-    def late(module, arguments, limit_s):
+    def late(function, *arguments, limit_s, memory_limited):
         limits.append(limit_s)
         raise ProcessFailed("it did not finish", None)
 
-    monkeypatch.setattr(isolated, "run_module", late)
+    monkeypatch.setattr(isolated, "call", late)
     function = fusionlab.optimize(repeated, HOIST, cache=False, check="always", exact_s=3)
     function(1.0, 0.5)
     function(1.0, 0.6)

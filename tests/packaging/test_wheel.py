@@ -56,6 +56,7 @@ def test_what_is_in_the_distributions(built):
     needed = [
         "fusionlab/py.typed", "workloads/py.typed", "fusionlab/hlo/optimised/hlo.lark",
         "fusionlab/codegen/targets/a100.txtpb", "fusionlab/cli/stablehlo_ops.json",
+        "fusionlab/paper/claims.toml", "fusionlab/paper/page.md",
         f"fusionlab-{fusionlab.__version__}.dist-info/licenses/LICENSE",
     ]  # fmt: skip
     assert set(needed) <= set(names)

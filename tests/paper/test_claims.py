@@ -2,8 +2,8 @@
 
 import pytest
 
-from fusionlab.paper.claim import Claim, all_within, judge_all, share_is
-from fusionlab.paper.claims import CLAIMS
+from fusionlab.paper import claims
+from fusionlab.paper.claims import CLAIMS, Claim, judge_all, near, within
 from fusionlab.paper.figures import Figures, NotMeasured, measured_times
 from fusionlab.paper.matrix import EVERY, INFERENCE, Cell
 from fusionlab.paper.tables import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
@@ -47,10 +47,10 @@ def claim(statement):
     ("ours", "verdict"), [(0.40, "confirmed"), (0.38, "contradicted"), (0.64, "confirmed"), (0.66, "contradicted")]
 )
 def test_a_share_may_be_a_quarter_off(ours, verdict):
-    assert verdict_of(share_is(0.52, lambda _: ours), Figures({})) == verdict
-    assert verdict_of(share_is(0.02, lambda _: 0.039), Figures({})) == "confirmed"
-    assert verdict_of(share_is(0.02, lambda _: 0.041), Figures({})) == "contradicted"
-    assert verdict_of(share_is(0.01, lambda _: 0.0), Figures({})) == "contradicted"
+    assert verdict_of(lambda _: near(0.52, ours), Figures({})) == verdict
+    assert verdict_of(lambda _: near(0.02, 0.039), Figures({})) == "confirmed"
+    assert verdict_of(lambda _: near(0.02, 0.041), Figures({})) == "contradicted"
+    assert verdict_of(lambda _: near(0.01, 0.0), Figures({})) == "contradicted"
 
 
 def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming():
@@ -60,7 +60,7 @@ def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming(
                 raise NotMeasured([KERNELS])
             return value
 
-        return all_within(8, 9, lambda _: [(str(v), lambda v=v: figure(v), KERNELS) for v in values])
+        return lambda _: within([(str(v), lambda v=v: figure(v)) for v in values], 8, 9)
 
     assert verdict_of(judge([8.5, 7.0, 11.0]), Figures({})) == "confirmed"
     assert verdict_of(judge([8.5, None]), Figures({})) == "not measured yet"
@@ -209,3 +209,10 @@ def test_every_claim_is_said_once_and_has_its_place():
     table = claims_table(judge_all(CLAIMS, Figures({KERNELS: row([("mcmc", "gemm", 1.0)])})))
     assert len(table.rows) == len(CLAIMS)
     assert intensity_table(Figures({KERNELS: row([("mcmc", "gemm", 1.0)])})).rows[0][1].startswith("2 (")
+
+
+def test_every_judge_is_named_by_a_claim_and_every_cause_too():
+    entries = claims._CONTENT["claim"]
+    assert {one["judge"] for one in entries if "judge" in one} == set(claims._JUDGES)
+    causes = {one.get("differs") for entry in entries for one in (entry, *entry.get("shares", ()))}
+    assert causes - {None} == set(claims._CONTENT["differs"])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.own_process import module_command
 from fusionlab.paper.jobs import Job, measure_apart, run_here, run_on_dask, workers_for
 from fusionlab.paper.matrix import Cell, Circumstances
+from fusionlab.subprocesses import module_command
 
 TINY = Circumstances(walkers=4, size="tiny")
 CELLS = [Cell("ferminet", "LiH", "log-psi", target) for target in ("a100", "a5000")]
@@ -48,16 +48,16 @@ def test_leaving_the_iteration_ends_what_runs():
 def _is_ours(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat, open(f"/proc/{pid}/cmdline") as words:
-            return "fusionlab.paper.cell" in words.read() and stat.read().split()[3] == str(os.getpid())
+            return "measure_named" in words.read() and stat.read().split()[3] == str(os.getpid())
     except OSError:
         return False
 
 
 SLEEPS = """
 import os, sys
-from fusionlab.paper.jobs import Processes
+from fusionlab.subprocesses import Running
 told = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w'), flush=True); time.sleep(300)"
-Processes().communicate([sys.executable, "-c", told, sys.argv[1]], dict(os.environ), 300)
+Running([sys.executable, "-c", told, sys.argv[1]], dict(os.environ), 300).wait()
 """
 
 

@@ -5,12 +5,10 @@ import json
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.paper import jobs, running
-from fusionlab.paper.cell import GROUP_BY, GROUP_FIGURES
-from fusionlab.paper.jobs import Job
-from fusionlab.paper.matrix import EVERY, Cell, Circumstances, select
+from fusionlab.paper import jobs
+from fusionlab.paper.jobs import Job, Plan, run_missing
+from fusionlab.paper.matrix import EVERY, GROUP_BY, GROUP_FIGURES, Cell, Circumstances, select
 from fusionlab.paper.record import FIGURES, Record
-from fusionlab.paper.running import Plan, run_missing
 
 GIVEN = Circumstances(walkers=4, size="tiny")
 CELLS = EVERY[:4]
@@ -101,7 +99,7 @@ def test_a_failure_takes_the_place_of_no_figures_of_the_same_sources(tmp_path, m
     run_missing(record, CELLS, Plan(Job(GIVEN), again=True), Silent())
     assert path.read_text() == before
     assert record.failed_again == dict.fromkeys(CELLS, "no time")
-    monkeypatch.setattr(running, "sources_digest", lambda: "other")
+    monkeypatch.setattr(jobs, "sources_digest", lambda: "other")
     run(path)
     assert set(Record(path, GIVEN).failures) == set(CELLS)
 
@@ -109,7 +107,7 @@ def test_a_failure_takes_the_place_of_no_figures_of_the_same_sources(tmp_path, m
 def test_rows_of_other_sources_are_measured_again(tmp_path, measured, monkeypatch):
     path = tmp_path / "record.json"
     run(path)
-    monkeypatch.setattr(running, "sources_digest", lambda: "other")
+    monkeypatch.setattr(jobs, "sources_digest", lambda: "other")
     assert run(path).started == (4, 0)
 
 

@@ -13,7 +13,7 @@ from fusionlab.hlo.graph import graph
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.replay import find_replays
 from fusionlab.hlo.view import view_of
-from fusionlab.measure.launch_rows import launch_rows, totals
+from fusionlab.ledger.launch_rows import launch_rows, totals
 from fusionlab.report.pictures.dataflow import dataflow_drawing, dataflow_graph
 from fusionlab.report.pictures.dot import bytes_text, drawing_dot
 from fusionlab.report.pictures.drawing import side_by_side

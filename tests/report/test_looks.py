@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.families import FAMILIES
-from fusionlab.measure.model_time import Ceilings
-from fusionlab.measure.roofline import Point
+from fusionlab.ledger.model_time import Ceilings
+from fusionlab.ledger.roofline import Point
 from fusionlab.report.page import page
 from fusionlab.report.pictures.dot import drawing_dot
 from fusionlab.report.pictures.drawing import Block, Box, Drawing

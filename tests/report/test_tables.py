@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from fusionlab.equivalence.verdict import OutputError, Verdict
-from fusionlab.measure.footprint import Footprint
+from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Declined
 from fusionlab.report.tables import Table, column_groups, field, number, print_rows
 from fusionlab.report.tables.programs import print_events, print_footprint

@@ -15,8 +15,7 @@ from fusionlab.passes.interface import Applied, Pass, Result, Setting, Verificat
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.search import space
 from fusionlab.search.best import Goal, search
-from fusionlab.search.costs import Costs
-from fusionlab.search.measured import TrialFailed
+from fusionlab.search.costs import Costs, TrialFailed
 from fusionlab.search.trials import TrialStore
 
 MOVES = "scatter-to-gather,batch-replay,batch-replay{chunk=2},hoist-loop-invariants"

@@ -10,7 +10,7 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.lowering import lower
-from fusionlab.measure.launch_rows import LaunchRow, launch_rows, totals
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
 

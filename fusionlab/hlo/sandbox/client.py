@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from fusionlab.hlo.sandbox.worker import FOREIGN, HEADER, MODULE, Foreign, Unreadable
-from fusionlab.own_process import module_command
+from fusionlab.subprocesses import module_command
 
 __all__ = ["Foreign", "Unreadable", "read_apart"]
 

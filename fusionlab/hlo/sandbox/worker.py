@@ -22,7 +22,7 @@ from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
 from fusionlab.hlo.ops import op_of
 from fusionlab.hlo.sandbox.validation import why_not_studied, why_refused, why_text_refused
-from fusionlab.own_process import limit_memory
+from fusionlab.subprocesses import limit_memory
 
 HEADER = struct.Struct("<BQ")
 """Before what is sent in either direction: what it is, one of the three below, and how many bytes it has."""

@@ -13,9 +13,9 @@ from fusionlab.hlo.clusters import Cluster
 from fusionlab.hlo.families import family_of_kernel
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import attribute
-from fusionlab.measure.launch_clusters import launch_clusters
-from fusionlab.measure.launch_rows import LaunchRow, Totals, launch_rows, totals
-from fusionlab.measure.traffic import reads_of
+from fusionlab.ledger.launch_clusters import launch_clusters
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, launch_rows, totals
+from fusionlab.ledger.traffic import reads_of
 from fusionlab.report.pictures.dot import bytes_text, flops_text
 from fusionlab.report.pictures.drawing import Block, Box, Drawing, Flow, Group, gathered
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fusionlab.measure.model_time import Ceilings
-from fusionlab.measure.roofline import Point
+from fusionlab.ledger.model_time import Ceilings
+from fusionlab.ledger.roofline import Point
 from fusionlab.report.pictures.looks import family_colour, family_mark
 
 _WIDTH, _HEIGHT = 900, 560

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
-from fusionlab.measure.footprint import Footprint
+from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Applied, Event
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number
 from fusionlab.search.best import Found

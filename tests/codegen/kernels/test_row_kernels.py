@@ -12,7 +12,7 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.blocks import blocks_of
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
-from fusionlab.measure.ledger import launches
+from fusionlab.ledger.ledger import launches
 from fusionlab.passes.fuse_layers import FuseLayers
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.row_clusters import Limits, find_cluster

@@ -1,7 +1,6 @@
 """The exact comparison in a process of its own: limits and faults are verdicts, never exceptions."""
 
 import dataclasses
-import json
 
 import jax
 import numpy as np
@@ -12,13 +11,13 @@ from fusionlab.cli.check import check_exactly_alone
 from fusionlab.equivalence.exact import isolated
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.errors import InputError
-from fusionlab.own_process import ProcessFailed
+from fusionlab.subprocesses import ProcessFailed
 
 MATRIX = jax.ShapeDtypeStruct((3, 3), np.float32)
 
 
 def failing(exit_code):
-    def run(module, arguments, limit_s):
+    def run(function, *arguments, limit_s, memory_limited):
         raise ProcessFailed("KeyError: 'stablehlo.unknown'", exit_code)
 
     return run
@@ -33,17 +32,13 @@ def failing(exit_code):
 )
 def test_a_limit_and_a_fault_are_told_apart(exit_code, reason, lowered, monkeypatch):
     program = lowered(lambda x: x + 1, MATRIX)
-    monkeypatch.setattr(isolated, "run_module", failing(exit_code))
+    monkeypatch.setattr(isolated, "call", failing(exit_code))
     assert isolated.compare_files(program, program, 5) == Identity("not-covered", 0, 0, 1.0, reason)
 
 
-def test_two_files_are_compared(lowered, tmp_path, capsys, monkeypatch):
-    paths = [tmp_path / f"{place}.mlirbc" for place in (0, 1)]
-    for path, function in zip(paths, (lambda x: x + x, lambda x: 2 * x), strict=True):
-        path.write_bytes(lowered(function, MATRIX).bytecode)
-    monkeypatch.setattr(isolated, "limit_memory", lambda: None)  # of the process of the tests
-    isolated.main([*map(str, paths)])
-    verdict = Identity.from_json(json.loads(capsys.readouterr().out))
+def test_two_modules_are_compared(lowered):
+    modules = [dataclasses.astuple(lowered(function, MATRIX)) for function in (lambda x: x + x, lambda x: 2 * x)]
+    verdict = Identity.from_json(isolated.compare(*modules))
     assert verdict.result == "identical"
     assert "all outputs of 2 walkers equal in 144 draws" in dataclasses.replace(verdict, walkers=2).line
 

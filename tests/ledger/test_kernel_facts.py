@@ -12,12 +12,12 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.kernel_cost import Work, work_of
 from fusionlab.hlo.optimised.parser import parse_optimized
-from fusionlab.measure.cuda_graphs import captured_thunks
-from fusionlab.measure.launch_rows import Totals, label, launch_rows, totals, totals_by
-from fusionlab.measure.ledger import count_launches
-from fusionlab.measure.model_time import Ceilings
-from fusionlab.measure.origins import origin_of, origin_of_readers
-from fusionlab.measure.roofline import family_points, kernel_points, op_family_costs
+from fusionlab.ledger.launch_rows import Totals, label, launch_rows, totals, totals_by
+from fusionlab.ledger.ledger import count_launches
+from fusionlab.ledger.model_time import Ceilings
+from fusionlab.ledger.origins import origin_of, origin_of_readers
+from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
+from fusionlab.ledger.thunks import captured_thunks
 
 GEMM = json.dumps(
     {"gemm_backend_config": {"dot_dimension_numbers": {"lhs_contracting_dimensions": ["1"]}}, "reification_cost": []}

@@ -8,10 +8,10 @@ from collections.abc import Hashable, Mapping
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
-from fusionlab.measure.launch_rows import LaunchRow
-from fusionlab.measure.model_time import LAUNCH_US, ceilings_of
-from fusionlab.measure.origins import members
-from fusionlab.measure.traffic import reads_of, traffic_of
+from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
+from fusionlab.ledger.origins import members
+from fusionlab.ledger.traffic import reads_of, traffic_of
 
 _VIEWS = ("bitcast", "get-tuple-element", "reshape")
 _CONVERSIONS = frozenset(("transpose", "copy", "concatenate", "pad", "slice", "reverse", "gather"))

@@ -6,8 +6,7 @@ import pytest
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
-from fusionlab.search.costs import costs_of
-from fusionlab.search.measured import TrialFailed, measure_for
+from fusionlab.search.costs import TrialFailed, costs_of, measure_for
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from fusionlab.hlo.optimised.parser import parse_optimized
-from fusionlab.measure.thunks import parse_names_by_id, parse_thunks, scheduled_thunks
+from fusionlab.ledger.thunks import parse_names_by_id, parse_thunks, scheduled_thunks
 
 SEQUENCE = """\
 001: kCopy  [source       | next=003 (2)] kCopy

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
-from fusionlab.measure.thunks import Section, Thunk, parse_thunks, scheduled_thunks
-from fusionlab.measure.traffic import Traffic, traffic_of
+from fusionlab.ledger.thunks import Section, Thunk, parse_thunks, scheduled_thunks
+from fusionlab.ledger.traffic import Traffic, traffic_of
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class LaunchSite:
     ``trip_count`` is the product of the trips of the loops around it, 0 where it never runs; ``static`` is 1, or 0 for
     what no thunk stands for; ``dynamic`` is how often it runs. ``path`` names the loops and conditionals around it,
     outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA gives
-    no name). Bytes are of one run (model: fusionlab.measure.traffic). ``thunk_id`` is XLA's number for it (-1: none).
+    no name). Bytes are of one run (model: fusionlab.ledger.traffic). ``thunk_id`` is XLA's number for it (-1: none).
     """
 
     hlo_name: str

@@ -6,8 +6,7 @@ import pytest
 
 from fusionlab.codegen.compile import Compiled, Memory
 from fusionlab.codegen.targets import load_target
-from fusionlab.measure.fusion_dump import SLOWER, Step, read_steps
-from fusionlab.measure.refusals import refusals
+from fusionlab.ledger.refusals import SLOWER, Step, read_steps, refusals
 
 DUMP = """fusion_steps {
   update_priority {

@@ -16,8 +16,8 @@ from fusionlab.hlo.families import family
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Region, view_of
-from fusionlab.measure.launch_rows import LaunchRow, Totals, totals, totals_by
-from fusionlab.measure.model_time import LAUNCH_US, Ceilings
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals, totals_by
+from fusionlab.ledger.model_time import LAUNCH_US, Ceilings
 
 
 @dataclass(frozen=True)

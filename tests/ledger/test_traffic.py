@@ -3,7 +3,7 @@
 import pytest
 
 from fusionlab.hlo.optimised.parser import parse_optimized
-from fusionlab.measure.traffic import Traffic, traffic_of
+from fusionlab.ledger.traffic import Traffic, traffic_of
 
 TEXT = """HloModule m, is_scheduled=true
 

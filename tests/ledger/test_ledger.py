@@ -7,9 +7,8 @@ import pytest
 from fusionlab.codegen.compile import Compiled, Memory, compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
-from fusionlab.measure.footprint import Footprint, footprint
-from fusionlab.measure.ledger import bytes_accessed, count_launches, launches
-from fusionlab.measure.memory import buffers, peak_bytes
+from fusionlab.ledger.footprint import Footprint, buffers, footprint, peak_bytes
+from fusionlab.ledger.ledger import bytes_accessed, count_launches, launches
 from tests.optional_packages import needs_the_cuda_plugin
 
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)

@@ -9,7 +9,7 @@ import pytest
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
-from fusionlab.measure.enzyme import optimised
+from fusionlab.measure.peers import optimised
 
 X = np.linspace(-1, 1, 4, dtype=np.float32)
 

@@ -16,10 +16,10 @@ from fusionlab.errors import unknown
 from fusionlab.hlo.families import family_of_kernel
 from fusionlab.hlo.optimised.kernel_cost import Work, work_of
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
-from fusionlab.measure.cuda_graphs import captured_thunks
-from fusionlab.measure.ledger import LaunchSite, launches
-from fusionlab.measure.model_time import Ceilings, ModelTime, time_model
-from fusionlab.measure.origins import Origin, members, origin_of, origin_of_readers
+from fusionlab.ledger.ledger import LaunchSite, launches
+from fusionlab.ledger.model_time import Ceilings, ModelTime, time_model
+from fusionlab.ledger.origins import Origin, members, origin_of, origin_of_readers
+from fusionlab.ledger.thunks import captured_thunks
 
 COLUMNS = (
     "phase", "stage", "role", "family", "name", "kind", "loop", "trip_count", "in_cuda_graph", "source", "model_source",

@@ -1,0 +1,376 @@
+"""Which kernel boundaries XLA refused to remove, and why: its fusion dump joined to kernels, scopes and source.
+
+XLA gives times only where it weighed a fusion. For all refusals alike, what the boundary costs is modelled in XLA's own
+terms: one launch (1 us) and the producer's result written and read once over the target's memory bandwidth.
+
+The dump (``FusionProcessDumpProto`` in text form) lists what the fusion pass did, step by step: ``fusion`` (a producer
+went into a consumer, which may get a new name), ``producer_ineligible`` (with the reason) and ``update_priority``
+(XLA's estimate in microseconds of producer and consumers unfused and fused; what would get slower is not fused). Of a
+producer that is still there at the end, the last step is the refusal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fusionlab.codegen.compile import Compiled
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, parse_optimized
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
+from fusionlab.ledger.origins import members, origin_of
+from fusionlab.ledger.traffic import data_bytes
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A result that its readers read from memory, and why.
+
+    ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it became a part of
+    (several producers may have become one), ``consumers`` the launches that read it, without ``kernel`` itself:
+    ``merged_readers`` of its readers ended up in the same kernel. Stage, role, op_name and source are the producer's
+    own, else its kernel's. ``boundary_us`` is what the boundary costs over all trips (model; the launch is shared by
+    the producers of one kernel); ``us_unfused`` and ``us_fused`` are XLA's estimates of one run of producer and
+    consumers, where it made them.
+    """
+
+    producer: str
+    kernel: str
+    consumers: tuple[str, ...]
+    cause: str
+    stage: str
+    role: str
+    op_name: str
+    source: str
+    dynamic_launches: int
+    result_bytes: int
+    boundary_us: float | None
+    us_unfused: float | None
+    us_fused: float | None
+    merged_readers: int = 0
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What became of the ``producers`` that XLA refused to fuse and that were there after its fusion pass.
+
+    ``joined`` are refusals with a launch; ``merged`` are in one kernel with all their readers, so no boundary is left;
+    ``idle`` stand where nothing ever runs; ``not_joined`` were not found again in the final program. ``launches`` are
+    the launch sites that run, ``launches_refused`` those of them that have at least one refusal.
+    """
+
+    producers: int
+    joined: int
+    merged: int
+    idle: int
+    not_joined: int
+    launches: int
+    launches_refused: int
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """The refusals, the costliest boundary first, and how much of XLA's record they cover."""
+
+    found: tuple[Refusal, ...]
+    coverage: Coverage
+
+
+def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> Refusals | None:
+    """Every kernel boundary that XLA refused to remove; None where XLA wrote no dump (the CPU).
+
+    ``rows`` saves computing the ledger again.
+    """
+    if not compiled.priority_fusion or not compiled.fused_hlo:
+        return None
+    join = _Join(compiled, launch_rows(compiled) if rows is None else rows)
+    became: Counter[str] = Counter()
+    found = []
+    for step in read_steps(compiled.priority_fusion):
+        if step.producer not in join.names.places:
+            continue  # it was taken into another producer, which has a decision of its own
+        outcome = join.refusal(step)
+        became["joined" if isinstance(outcome, Refusal) else outcome] += 1
+        if isinstance(outcome, Refusal):
+            found.append(outcome)
+    producers = Counter(one.kernel for one in found)
+    found = [_with_cost(one, compiled, producers) for one in found]
+    runs = {row.name for row in join.rows.values() if row.dynamic_launches}
+    coverage = Coverage(
+        producers=became.total(),
+        joined=became["joined"],
+        merged=became["merged"],
+        idle=became["idle"],
+        not_joined=became["not_joined"],
+        launches=len(runs),
+        launches_refused=len(runs & {one.kernel for one in found}),
+    )
+    return Refusals(tuple(sorted(found, key=lambda one: (-(one.boundary_us or 0.0), one.producer))), coverage)
+
+
+def _with_cost(one: Refusal, compiled: Compiled, producers: Mapping[str, int]) -> Refusal:
+    ceilings = ceilings_of(compiled)
+    if ceilings is None:
+        return one
+    moved_us = ceilings.least_us(0, 2 * one.result_bytes)
+    return replace(one, boundary_us=one.dynamic_launches * (LAUNCH_US / producers[one.kernel] + moved_us))
+
+
+class _Join:
+    def __init__(self, compiled: Compiled, rows: tuple[LaunchRow, ...]) -> None:
+        self.rows: Mapping[str, LaunchRow] = {row.name: row for row in rows}
+        self.names = KernelNames(parse_optimized(compiled.fused_hlo), compiled.module, frozenset(self.rows))
+
+    def refusal(self, step: Step) -> Refusal | str:
+        """The refusal, without its cost; or why there is none: a field of Coverage."""
+        kernel = self.names.kernel(step.producer)
+        row = self.rows.get(kernel)
+        if row is None:
+            return "not_joined"
+        if row.dynamic_launches == 0:
+            return "idle"
+        readers = self.names.readers(step.producer)
+        reading = [self.names.kernel(one.name) or f"{one.opcode} {one.name}" for one in readers]
+        consumers = tuple(dict.fromkeys(name for name in reading if name != kernel))
+        if readers and not consumers:
+            return "merged"
+        one = self.names.places[step.producer][1]
+        own = origin_of(self.names.fused, one)
+        origin = own if own.is_known else row
+        return Refusal(
+            producer=step.producer,
+            kernel=kernel,
+            consumers=consumers,
+            cause=self._cause(step, readers),
+            stage=origin.stage,
+            role=origin.role,
+            op_name=origin.op_name,
+            source=origin.source,
+            dynamic_launches=row.dynamic_launches,
+            result_bytes=data_bytes(one),
+            boundary_us=None,
+            us_unfused=step.us_unfused,
+            us_fused=step.us_fused,
+            merged_readers=reading.count(kernel),
+        )
+
+    def _cause(self, step: Step, readers: list[Instruction]) -> str:
+        """XLA's reason; where it blames the consumer or producer for not being fusible, with what that one is."""
+        if step.reason == "the producer is not fusible":
+            return f"the producer is not fusible: {_what(self.names.places[step.producer][1])}"
+        if step.reason in ("the consumer is not fusible", "not fusing because there are only bitcast users"):
+            kinds = sorted({_what(reader) for reader in readers})
+            return f"{step.reason}: {', '.join(kinds[:3])}" if kinds else step.reason
+        return step.reason
+
+
+def _what(one: Instruction) -> str:
+    if one.opcode == "custom-call":
+        return "library call " + one.custom_call_target
+    return {"tuple": "result of the loop or program", "while": "while loop", "fusion": "kernel"}.get(
+        one.opcode, one.opcode
+    )
+
+
+SLOWER = "XLA's cost model says that fused is slower"
+_STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
+_FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))')
+
+
+@dataclass(frozen=True)
+class Step:
+    """One refusal as the dump has it: ``reason`` is XLA's (or SLOWER); times are per run, None where XLA gave none."""
+
+    producer: str
+    reason: str
+    us_unfused: float | None = None
+    us_fused: float | None = None
+
+
+def read_steps(dump: str) -> tuple[Step, ...]:
+    """The last decision about every producer that was not fused away, in the order of the dump.
+
+    A consumer that takes something in and is renamed keeps its own refusal until XLA decides about it again.
+    """
+    last: dict[str, Step] = {}
+    for match in _STEP.finditer(dump):
+        fields = {name: text or bare for name, text, bare in _FIELD.findall(match[2])}
+        producer = fields.get("producer_name", "")
+        last.pop(producer, None)
+        if match[1] == "fusion":
+            fused, consumer = fields.get("fusion_name", ""), fields.get("consumer_name", "")
+            if fused and fused != consumer and consumer in last:
+                last[fused] = dataclasses.replace(last.pop(consumer), producer=fused)
+        elif match[1] == "producer_ineligible":
+            last[producer] = Step(producer, fields.get("reason", "no reason given"))
+        elif match[1] == "update_priority":
+            # The text form leaves out a field that is zero.
+            unfused, fused = float(fields.get("us_unfused", 0)), float(fields.get("us_fused", 0))
+            if fused >= unfused and fused > 0:
+                last[producer] = Step(producer, SLOWER, unfused, fused)
+    return tuple(last.values())
+
+
+def xla_estimates(found: Sequence[Refusal]) -> dict[str, Any]:
+    """XLA's own times over all trips, of the refusals that it weighed; ``us_lost`` is what fusing would have saved."""
+    weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
+    unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
+    fused = sum((one.us_fused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
+    return {
+        "refusals_with": len(weighed),
+        "refusals_without": len(found) - len(weighed),
+        "us_unfused": unfused,
+        "us_fused": fused,
+        "us_lost": None if unfused is None or fused is None else unfused - fused,
+    }
+
+
+def launches_refused(found: Sequence[Refusal]) -> int:
+    """Dynamic launches of the kernels of ``found``, each kernel once."""
+    return sum({one.kernel: one.dynamic_launches for one in found}.values())
+
+
+def by_cause(found: Sequence[Refusal]) -> list[dict[str, Any]]:
+    """Refusals by cause. The launches of a kernel with several causes count for its costliest boundary's."""
+    causes: dict[str, list[Refusal]] = {}
+    counted: dict[str, Refusal] = {}
+    for one in found:
+        causes.setdefault(one.cause, []).append(one)
+        counted.setdefault(one.kernel, one)
+    groups = []
+    for cause, same in causes.items():
+        known = [one.boundary_us for one in same if one.boundary_us is not None]
+        groups.append(
+            {
+                "cause": cause,
+                "refusals": len(same),
+                "kernels": len({one.kernel for one in same}),
+                "dynamic_launches": launches_refused([one for one in same if counted[one.kernel] is one]),
+                "boundary_us": sum(known) if known else None,
+                "xla": xla_estimates(same),
+            }
+        )
+    return sorted(groups, key=lambda group: -(group["boundary_us"] or 0.0))
+
+
+_VIEWS = ("bitcast", "get-tuple-element", "reshape")
+_NOT_NAMED = ("parameter", "constant")
+_Result = tuple[str, str, int]
+
+
+class KernelNames:
+    """Instructions of the module after XLA's fusion pass, found again as launches of the final program.
+
+    Later passes rename (single ops get wrapped), copy (a copy has another last number) and merge (siblings, or a
+    producer and its reader, become one kernel with several results). So an instruction is looked for by the names of
+    what is fused into it, and then by what it returns: opcode, op_name and size of its results.
+
+    ``fused`` is the module after fusion, ``final`` the compiled one, ``launches`` the names of its launches.
+
+    It keeps ``fused``, and ``places`` has every instruction of ``fused`` by name, with its computation.
+    """
+
+    def __init__(self, fused: HloModule, final: HloModule, launches: frozenset[str]) -> None:
+        self.fused = fused
+        self.places: dict[str, tuple[Computation, Instruction]] = {
+            one.name: (computation, one) for computation, one in _all(fused)
+        }
+        self._of_member: dict[str, str] = {}
+        self._of_stem: dict[str, set[str]] = {}
+        self._of_result: dict[_Result, set[str]] = {}
+        for _, launch in _all(final):
+            if launch.name in launches:
+                for member in (launch, *members(final, launch)):
+                    self._of_member[member.name] = launch.name
+                    self._of_stem.setdefault(_stem(member.name), set()).add(launch.name)
+                for result in _results(final, launch):
+                    self._of_result.setdefault(result, set()).add(launch.name)
+        self._kernels = self._settled()
+
+    def kernel(self, name: str) -> str:
+        """The launch that ``name`` of the module after fusion became a part of; "" when that cannot be told."""
+        return self._kernels.get(name, "")
+
+    def readers(self, name: str) -> list[Instruction]:
+        """The instructions that read ``name``, through views; a view that is a result counts itself."""
+        computation, one = self.places[name]
+        pending, found = list(computation.users[one.name]), dict[str, Instruction]()
+        seen = set[str]()
+        while pending:
+            user = pending.pop(0)
+            if user.name in seen:
+                continue
+            seen.add(user.name)
+            if user.opcode in _VIEWS and not user.is_root:
+                pending += computation.users[user.name]
+            else:
+                found[user.name] = user
+        return list(found.values())
+
+    def _settled(self) -> dict[str, str]:
+        """Each instruction's launch: by name; then by results, where several give the same ones by its neighbours'."""
+        known, open_ = dict[str, str](), dict[str, set[str]]()
+        for name, (_, one) in self.places.items():
+            if found := self._by_name(one):
+                known[name] = found
+            elif candidates := {at for result in _results(self.fused, one) for at in self._of_result.get(result, ())}:
+                open_[name] = candidates
+        settled = True
+        while settled:
+            settled = False
+            for name, candidates in list(open_.items()):
+                if len(candidates) > 1:
+                    candidates = candidates & {known.get(beside, "") for beside in self._neighbours(name)}
+                if len(candidates) == 1:
+                    known[name] = next(iter(candidates))
+                    del open_[name]
+                    settled = True
+        return known
+
+    def _by_name(self, one: Instruction) -> str:
+        inside = [member.name for member in members(self.fused, one) if member.opcode not in _NOT_NAMED]
+        for found in (*reversed(inside), one.name):
+            if found in self._of_member:
+                return self._of_member[found]
+        for found in (*reversed(inside), one.name):
+            if len(kernels := self._of_stem.get(_stem(found), set())) == 1:
+                return next(iter(kernels))
+        return ""
+
+    def _neighbours(self, name: str) -> Iterator[str]:
+        yield from (reader.name for reader in self.readers(name))
+        yield from self._producers(*self.places[name])
+
+    def _producers(self, computation: Computation, one: Instruction) -> Iterator[str]:
+        for operand in one.operands:
+            while operand in computation.by_name and computation.by_name[operand].opcode in _VIEWS:
+                operand = computation.by_name[operand].operands[0]
+            yield operand
+
+
+def _results(module: HloModule, one: Instruction) -> Iterator[_Result]:
+    """Opcode, op_name and number of elements of each result of a fusion, looked at through views."""
+    if one.opcode != "fusion" or not one.called:
+        return
+    computation = module.computations[one.called[0]]
+    root = computation.root
+    for name in root.operands if root.opcode == "tuple" else (root.name,):
+        found = computation.by_name[name]
+        while found.opcode in _VIEWS and found.operands:
+            found = computation.by_name[found.operands[0]]
+        if found.op_name and not found.shape.is_tuple:
+            yield found.opcode, found.op_name, found.shape.size
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"\.\d+$", "", name)
+
+
+def _all(module: HloModule) -> Iterator[tuple[Computation, Instruction]]:
+    for computation in module.computations.values():
+        for one in computation.instructions:
+            yield computation, one

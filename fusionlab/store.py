@@ -1,0 +1,85 @@
+"""Content-addressed files: a result is stored under the digest of everything that decides it, sources included.
+
+An entry is one JSON file, gzipped or not. It is written beside its place and renamed, so that a reader never sees half
+of one and concurrent writers of one key do no harm. An entry that cannot be read is ignored and replaced; a folder that
+cannot be written to is never an error: it costs the work again, later.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import json
+import logging
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fusionlab.output import replace_file
+
+PACKAGE = Path(__file__).resolve().parent
+_UNREADABLE = (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError)
+"""What reading a damaged entry, or one of another format, ends with."""
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class Store:
+    """The entries below ``folder``, which is made when the first one is stored.
+
+    ``suffix`` ends in ``.gz`` for compressed entries. ``nested`` puts them into folders by the first two digits of the
+    key. ``title`` names the store in the one warning that nothing can be written; without it there is none.
+    """
+
+    def __init__(self, folder: Path, suffix: str = ".json", *, nested: bool = True, title: str = "") -> None:
+        self.folder = folder
+        self._suffix, self._nested, self._title = suffix, nested, title
+        self._writable = True
+
+    def load(self, key: str, read: Callable[[Any], _T]) -> _T | None:
+        """What ``read`` makes of the content under ``key``; None where there is none that it can read."""
+        path = self.path(key)
+        try:
+            content = path.read_bytes()
+            return read(json.loads(gzip.decompress(content) if path.suffix == ".gz" else content))
+        except FileNotFoundError:
+            return None
+        except _UNREADABLE as error:
+            _log.info("ignoring the entry %s: %s", path, error)
+            return None
+
+    def store(self, key: str, content: Any) -> None:
+        """Keep ``content`` (JSON) under ``key``, unless a write has failed before."""
+        if not self._writable:
+            return
+        path, data = self.path(key), json.dumps(content).encode()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, gzip.compress(data, compresslevel=6, mtime=0) if path.suffix == ".gz" else data)
+        except OSError as error:
+            self._writable = False
+            level = logging.WARNING if self._title else logging.INFO
+            _log.log(level, "%s is off: %s", self._title or f"the store {self.folder}", error.strerror or error)
+
+    def path(self, key: str) -> Path:
+        """The file of the entry."""
+        return (self.folder / key[:2] if self._nested else self.folder) / f"{key}{self._suffix}"
+
+
+def digest_of(*parts: Any) -> str:
+    """SHA-256, hexadecimal, of values that JSON can hold."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@functools.cache
+def sources_digest(folder: Path, names: tuple[str, ...] = (".",)) -> str:
+    """SHA-256, hexadecimal, of the Python files ``names`` below ``folder``, and of all in those that are folders; each
+    file counts with its name."""
+    digest = hashlib.sha256()
+    for name in names:
+        path = folder / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()

@@ -1,0 +1,217 @@
+"""Processes of fusionlab's own, under limits: whatever happens there, this one goes on.
+
+``call(function, ...)`` runs a function of a module in ``python -m fusionlab.subprocesses MODULE FUNCTION``. Arguments
+and result are JSON, with bytes and NumPy arrays anywhere in it; they go through stdin and stdout, and nothing is ever
+unpickled. The reader of foreign modules (``hlo.reader``) stays apart: it is kept between requests, starts without JAX
+and trusts neither side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+_END_WITH_MAKER = """
+import ctypes, os, signal, sys
+parent, *command = sys.argv[1:]
+if prctl := getattr(ctypes.CDLL(None), "prctl", None):
+    prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != int(parent):
+        sys.exit(1)
+os.execv(command[0], command)
+"""
+_STOP_POLL_S = 0.1
+
+
+class ProcessFailed(Exception):
+    """The process returned nothing; the message says why. ``exit_code`` is None when it ran out of time."""
+
+    def __init__(self, reason: str, exit_code: int | None) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: ``exit_code`` (None: at its limit; minus the signal's number), and what it printed."""
+
+    exit_code: int | None
+    output: bytes
+    errors: str
+    seconds: float
+
+    @property
+    def last_line(self) -> str:
+        """The last that it said on stderr; "" when it said nothing."""
+        return ([""] + [line.strip() for line in self.errors.splitlines() if line.strip()])[-1]
+
+
+class Running:
+    """A command, running since it was made. It ends after ``limit_s`` seconds, with all that it started.
+
+    stderr goes to ``log`` where there is one. ``grace_s`` is between SIGTERM and SIGKILL. On Linux it also ends with
+    the thread that made it, however that ends: left alone it would disturb what is timed next. The command ties itself
+    (prctl(2)) before it becomes what it is: not between fork and exec in a copy of the maker, which may have threads.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        limit_s: float,
+        *,
+        request: bytes = b"",
+        log: Path | None = None,
+        grace_s: float = 0.0,
+    ) -> None:
+        self._limit_s, self._grace_s, self._started = limit_s, grace_s, time.monotonic()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by wait
+        self._errors: IO[bytes] = log.open("w+b") if log else tempfile.TemporaryFile()  # noqa: SIM115
+        with tempfile.TemporaryFile() as given:
+            given.write(request)
+            given.seek(0)
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _END_WITH_MAKER, str(os.getpid()), *command],
+                stdin=given,
+                stdout=self._output,
+                stderr=self._errors,
+                start_new_session=True,
+                env=environment,
+            )
+
+    def wait(self, stop: threading.Event | None = None) -> Ended:
+        """What became of it, once it has ended, run out of time, or ``stop`` was set."""
+        code: int | None = None
+        try:
+            code = self._process.wait(max(0.0, self._left_s())) if stop is None else self._wait_or_stop(stop)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self._end()
+        with self._output, self._errors:
+            self._output.seek(0)
+            self._errors.seek(0)
+            errors = self._errors.read().decode("utf-8", "replace")
+            return Ended(code, self._output.read(), errors, time.monotonic() - self._started)
+
+    def _left_s(self) -> float:
+        return self._limit_s - (time.monotonic() - self._started)
+
+    def _wait_or_stop(self, stop: threading.Event) -> int | None:
+        while self._process.poll() is None and self._left_s() > 0:
+            if stop.wait(_STOP_POLL_S):
+                return -signal.SIGTERM
+        return self._process.poll()
+
+    def _end(self) -> None:
+        """End it and what it started: politely where there is time for it, then not."""
+        numbers = [signal.SIGTERM, signal.SIGKILL] if self._grace_s else [signal.SIGKILL]
+        for number in numbers:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(self._grace_s or None)
+                return
+
+
+def call(
+    function: Callable[..., Any],
+    *arguments: Any,
+    limit_s: float,
+    memory_limited: bool = False,
+    stop: threading.Event | None = None,
+) -> Any:
+    """What ``function``, which is at the top of its module, returns in a process of its own.
+
+    ProcessFailed with the last line of its stderr when it fails, is killed, or takes longer than the limit. Its memory
+    can be limited to three quarters of the machine's.
+    """
+    words = [function.__module__, function.__name__, *(["limited"] if memory_limited else [])]
+    ended = Running(*module_command(__name__, words), limit_s, request=encode(arguments)).wait(stop)
+    if ended.exit_code is None:
+        raise ProcessFailed(f"it did not finish within {limit_s:g} s", None)
+    if ended.exit_code:
+        raise ProcessFailed(ended.last_line or "no message", ended.exit_code)
+    return decode(ended.output)
+
+
+def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """The command line of ``python -m module arguments`` and its environment.
+
+    The process finds fusionlab where this one does, installed or not, and no module in the folder where it is started:
+    beside a file that others made there may be a ``json.py`` that they made too. Its BLAS has one thread: several wait
+    for one another where other work runs, which took five times as long for small matrices.
+    """
+    source = str(Path(__file__).resolve().parents[1])
+    paths = [source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # an empty one is that folder
+    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return [sys.executable, "-P", "-m", module, *arguments], environment
+
+
+def limit_memory() -> None:
+    """Three quarters of the machine's memory for this process's data, so that it cannot take the machine down."""
+    limit_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+
+
+def encode(value: Any) -> bytes:
+    """A line of JSON, and after it the bytes and arrays in ``value``, in which it has their places."""
+    parts = io.BytesIO()
+
+    def place(found: Any) -> dict[str, Any]:
+        content = found if isinstance(found, bytes) else found.tobytes()
+        where: dict[str, Any] = {"bytes at": parts.tell(), "size": len(content)}
+        parts.write(content)
+        return where if isinstance(found, bytes) else {**where, "dtype": found.dtype.name, "shape": found.shape}
+
+    return json.dumps(value, default=place).encode() + b"\n" + parts.getvalue()
+
+
+def decode(content: bytes) -> Any:
+    """The inverse of ``encode``; tuples are lists."""
+    line, _, parts = content.partition(b"\n")
+
+    def taken(found: dict[str, Any]) -> Any:
+        if "bytes at" not in found:
+            return found
+        part = parts[found["bytes at"] : found["bytes at"] + found["size"]]
+        if "dtype" not in found:
+            return part
+        import ml_dtypes  # noqa: F401  # names bfloat16
+        import numpy as np
+
+        return np.frombuffer(part, np.dtype(found["dtype"])).reshape(found["shape"]).copy()
+
+    return json.loads(line, object_hook=taken)
+
+
+def main(module: str, function: str, *limited: str) -> None:
+    """Call the function with what is on stdin; libraries may print to stdout, and it is no part of the answer."""
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    if limited:
+        limit_memory()
+    try:
+        result = getattr(importlib.import_module(module), function)(*decode(sys.stdin.buffer.read()))
+    except Exception as error:  # the caller shows one line, whatever went wrong
+        sys.exit(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+    with answer:
+        answer.write(encode(result))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
