@@ -32,11 +32,11 @@ BELOW = {
         "fusionlab.equivalence", "fusionlab.passes", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.report.pictures": {
-        "fusionlab.report.pictures", "fusionlab.measure", "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.report.pictures", "fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo",
     },
     "fusionlab.report.tables": {
-        "fusionlab.report.tables", "fusionlab.study", "fusionlab.search", "fusionlab.measure", "fusionlab.equivalence",
-        "fusionlab.passes", "fusionlab.hlo",
+        "fusionlab.report.tables", "fusionlab.study", "fusionlab.search", "fusionlab.measure", "fusionlab.ledger",
+        "fusionlab.equivalence", "fusionlab.passes", "fusionlab.hlo",
     },
     "fusionlab.bench": {
         "fusionlab.bench", "fusionlab.study", "fusionlab.measure", "fusionlab.ledger", "fusionlab.equivalence",

@@ -14,6 +14,7 @@ import numpy as np
 from fusionlab.bisection.steps import Judge, Step
 from fusionlab.codegen.raising import RaiseError, Raising, RaisingFault, live_nodes, raise_nodes
 from fusionlab.errors import CompileError, InputError
+from fusionlab.hlo import ops
 from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Value, reads, view_of
@@ -73,7 +74,7 @@ def _of_inner_results(program: Program) -> Iterator[Program | None]:
     """Results of loops, and of what comes right after them, in place of the program's."""
     flat = view_of(program.parse())
     for node in flat.nodes:
-        if node.name == "stablehlo.while":
+        if node.op is ops.WHILE:
             for value in node.results:
                 if _is_float(value):
                     yield _sliced(program, flat, flat.arguments, [value])
@@ -86,7 +87,7 @@ def _cut(program: Program) -> Iterator[Program | None]:
         above = {value for node in flat.nodes[:at] for value in node.results} | set(flat.arguments)
         below = live_nodes(flat.nodes[at:], list(above), flat.returns)
         needed = {value for node in below for value in reads(node)} | set(flat.returns)
-        constants = {v for node in flat.nodes[:at] if node.name == "stablehlo.constant" for v in node.results}
+        constants = {v for node in flat.nodes[:at] if node.op is ops.CONSTANT for v in node.results}
         inputs = [value for value in _in_order(flat) if value in above and value in needed and value not in constants]
         yield _sliced(program, flat, inputs, flat.returns)
 

@@ -23,6 +23,7 @@ from fusionlab.equivalence.samples import Sample, roundings_of, signature_sample
 from fusionlab.equivalence.tolerances import Pairs
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
+from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.workload import Workload
@@ -310,7 +311,7 @@ class Evidence:
         return ""
 
 
-_CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
+_CONTRACTIONS = (ops.DOT_GENERAL, ops.DOT, ops.CONVOLUTION)
 
 
 def why_less_precise(original: Program, rewritten: Program) -> str | None:
@@ -328,6 +329,6 @@ def why_less_precise(original: Program, rewritten: Program) -> str | None:
 
 def _least(program: Program) -> tuple[lax.Precision, str | None]:
     """The lowest precision of the contractions of ``program``, and the scope of the first that has it."""
-    contractions = [node for node in view_of(program.parse()).walk() if node.name in _CONTRACTIONS]
+    contractions = [node for node in view_of(program.parse()).walk() if node.op in _CONTRACTIONS]
     found = [(laxest_precision(node), node.scope) for node in contractions]
     return min(found, key=lambda one: one[0].value, default=(lax.Precision.HIGHEST, None))

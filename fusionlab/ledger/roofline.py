@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.families import family
 from fusionlab.hlo.loops import analyse
@@ -71,8 +72,8 @@ def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Co
     found: dict[str, Cost] = {}
     region = view_of(program.parse()) if isinstance(program, Program) else program
     for node in region.nodes:
-        if node.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
-            trips = analyse(node).trips if node.name == "stablehlo.while" else 1
+        if node.op in (ops.WHILE, ops.CASE, ops.IF):
+            trips = analyse(node).trips if node.op is ops.WHILE else 1
             inner_costs = [op_family_costs(inner, runs * (1 if trips is None else trips)) for inner in node.regions]
         else:
             inner_costs = [{family(node): node_cost(node).times(runs)}]

@@ -15,6 +15,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
+from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Declined, Event
 from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
@@ -56,7 +57,7 @@ class Decision:
 def why_nothing_applied(events: tuple[Event, ...], original: Program) -> str:
     """The reasons of the passes that left ``original`` alone, each once."""
     reasons = [f"{event.pass_name}: {event.reason}" for event in events if isinstance(event, Declined)]
-    if not reasons and "stablehlo.while" not in str(original.parse()):
+    if not reasons and ops.WHILE.name not in str(original.parse()):
         return "there is no replay in it: its program has no loop"
     return "; ".join(dict.fromkeys(reasons)) or "no pass found anything to rewrite"
 

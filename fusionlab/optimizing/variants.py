@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.view import FunctionView, Node, Value
 
 VARIANTS = 2
@@ -21,18 +22,17 @@ _SPREADS = (0.5, 0.1, 0.02)
 """Standard deviations of the logarithm of what a float is multiplied by; the next is taken where the original is not
 finite at the one before."""
 _FIRST_INDEX = {
-    "stablehlo.gather": 1,
-    "stablehlo.dynamic_gather": 1,
-    "stablehlo.dynamic_slice": 1,
-    "stablehlo.dynamic_update_slice": 2,
-    "stablehlo.custom_call": 0,
-    "stablehlo.rng_bit_generator": 0,
+    ops.GATHER: 1,
+    ops.DYNAMIC_GATHER: 1,
+    ops.DYNAMIC_SLICE: 1,
+    ops.DYNAMIC_UPDATE_SLICE: 2,
+    ops.CUSTOM_CALL: 0,
+    ops.RNG_BIT_GENERATOR: 0,
 }
 """The first operand that may be an index or the state of a generator; those after it may be too."""
-_OF_BITS = tuple(
-    f"stablehlo.{name}"
-    for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic", "and", "or", "xor", "not")
-)
+_OF_BITS = (
+    ops.AND, ops.NOT, ops.OR, ops.SHIFT_LEFT, ops.SHIFT_RIGHT_ARITHMETIC, ops.SHIFT_RIGHT_LOGICAL, ops.XOR,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Held:
 def held_arguments(flat: FunctionView) -> Held:
     """The arguments of ``flat`` that decide how long loops run, and those that reach indices or bits."""
     sources = _sources(flat)
-    conditions = (value for node in flat.walk() if node.name == "stablehlo.while" for value in node.regions[0].returns)
+    conditions = (value for node in flat.walk() if node.op is ops.WHILE for value in node.regions[0].returns)
     loops = _reaching(flat, sources, conditions)
     integers = loops | _reaching(flat, sources, (value for node in flat.walk() for value in _indices(node)))
     return Held(loops, integers)
@@ -54,11 +54,11 @@ def held_arguments(flat: FunctionView) -> Held:
 
 def _indices(node: Node) -> tuple[Value, ...]:
     """The operands of ``node`` that are indices, or integers whose bits count."""
-    if node.name == "stablehlo.scatter":
+    if node.op is ops.SCATTER:
         return (node.operands[len(node.operands) // 2],)
-    if node.name in _OF_BITS:
+    if node.op in _OF_BITS:
         return tuple(value for value in node.operands if not value.type_text.endswith("i1"))
-    return node.operands[_FIRST_INDEX.get(node.name, len(node.operands)) :]
+    return node.operands[_FIRST_INDEX.get(node.op, len(node.operands)) :]
 
 
 def _reaching(flat: FunctionView, sources: dict[Value, list[Value]], values: Iterable[Value]) -> frozenset[int]:
@@ -78,7 +78,7 @@ def _sources(flat: FunctionView) -> dict[Value, list[Value]]:
     found: dict[Value, list[Value]] = {}
     for node in flat.walk():
         returned = [value for region in node.regions for value in region.returns]
-        if node.name == "stablehlo.while":
+        if node.op is ops.WHILE:
             condition, body = node.regions
             for index, start in enumerate(node.operands):
                 carried = [start, body.returns[index]]

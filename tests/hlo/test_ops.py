@@ -31,11 +31,7 @@ UNMODELLED = {"chlo.scan"}
 NAMED_IN = ("hlo/ops.py", "codegen/raising/rules/", "codegen/laplacian/", "equivalence/exact/")
 """The table, and the tables of rules: how ops are raised, differentiated and evaluated exactly."""
 STILL_NAMED_IN = {
-    # To become traits with the rebuilding of the flagship.
-    *(f"passes/laplacian_{name}.py" for name in ("guards", "identity", "search", "ties")),
-    # Files of other areas; this list only becomes shorter.
-    *("bisection/reduction.py", "measure/roofline.py", "optimizing/decision.py", "optimizing/variants.py"),
-    *("report/dataflow_view.py", "report/graph_files.py", "report/scope_leaves.py"),
+    *("report/pictures/dataflow.py", "report/pictures/files.py", "report/pictures/stages.py"),  # of facts in JSON
     "equivalence/interpreter.py",  # looks for a dialect in a module's text
 }
 

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.patterns import Op, match, number, op
 from fusionlab.hlo.view import Node, Value, direction_of
 
@@ -81,13 +82,13 @@ _PATTERNS = (
 def find_composite(node: Node) -> Composite | None:
     """The function that ``node`` is the last op of, if it is one of ``_PATTERNS``."""
     for pattern in _PATTERNS:
-        if node.name != f"stablehlo.{pattern.text.name}" or (found := match(pattern.text, node.results[0])) is None:
+        if node.op.mnemonic != pattern.text.name or (found := match(pattern.text, node.results[0])) is None:
             continue
         bound = [found[name] for name in pattern.arguments]
         values = tuple(one for one in bound if isinstance(one, Value))
         numbers = tuple(one for one in bound if not isinstance(one, Value))
         steps = _steps(node, values)
-        if all(direction_of(step) == pattern.direction for step in steps if step.name == "stablehlo.compare"):
+        if all(direction_of(step) == pattern.direction for step in steps if step.op is ops.COMPARE):
             return Composite("composite", values, steps, pattern.function, numbers)
     return None
 
@@ -98,7 +99,7 @@ def _steps(node: Node, arguments: Sequence[Value]) -> tuple[Node, ...]:
     pending = [node]
     while pending:
         step = pending.pop()
-        if step not in found and step.name not in ("stablehlo.constant", "stablehlo.broadcast_in_dim"):
+        if step not in found and step.op not in (ops.CONSTANT, ops.BROADCAST_IN_DIM):
             found.add(step)
             pending += [v.producer for v in step.operands if v not in arguments and v.producer is not None]
     return tuple(sorted(found, key=lambda step: step.id))

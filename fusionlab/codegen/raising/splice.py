@@ -201,7 +201,7 @@ def _loops(operation: Any) -> Iterator[Any]:
         for block in region.blocks:
             for wrapped in list(block.operations):
                 inner = wrapped.operation
-                if inner.name == "stablehlo.while":
+                if inner.name == ops.WHILE.name:
                     yield inner
                 yield from _loops(inner)
 
@@ -214,7 +214,7 @@ def _maker(value: Any) -> Any:
 
 def _is_number(operation: Any) -> bool:
     """Whether ``operation`` makes one number everywhere: a fusion makes it for nothing."""
-    if operation.name != "stablehlo.constant":
+    if operation.name != ops.CONSTANT.name:
         return False
     if isinstance(ir.ShapedType(operation.results[0].type).element_type, ir.ComplexType):
         return False  # the bindings cannot hand over complex elements

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 
 from fusionlab.codegen.raising import RaiseError, live_nodes
+from fusionlab.hlo import ops
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import Node, Value, reads
@@ -87,7 +88,7 @@ def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, list[Value]]]
         if not is_float(value) or value.type.dtype != dtype or _numbers(value, walkers) != candidate.directions:
             continue
         node = value.producer
-        if node is None or node.name != "stablehlo.reshape" or not _numbers(node.operands[0], walkers):  # the first
+        if node is None or node.op is not ops.RESHAPE or not _numbers(node.operands[0], walkers):  # the first
             dependent = reached(candidate.flat, [value])
             found.append((sum(read in dependent for read in candidate.read), value))
     if not found:

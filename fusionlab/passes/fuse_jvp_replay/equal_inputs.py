@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fusionlab.codegen.laplacian.chains import EXTREMES
+from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.element_types import FLOATS
 from fusionlab.hlo.view import Node, Value, direction_of
@@ -37,7 +38,7 @@ def subgradients(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mappi
         return ("value", numbers.get(value)) if number is None else number
 
     for node in nodes:
-        if node.name != "stablehlo.compare" or node.operands[0].type.dtype not in FLOATS:
+        if node.op is not ops.COMPARE or node.operands[0].type.dtype not in FLOATS:
             continue
         first, second = map(name, node.operands)
         direction = direction_of(node)
@@ -50,7 +51,7 @@ def subgradients(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mappi
         if node.name not in EXTREMES or any(frozenset(map(name, (v, node.results[0]))) in equal for v in node.operands):
             continue
         left, right = ([name(v), *map(name, _operands_of_extreme(v))] for v in node.operands)
-        if node.name == "stablehlo.minimum":
+        if node.op is ops.MINIMUM:
             left, right = right, left
         above = any((a, b) in exceeds for a in left for b in right)
         if above != any((b, a) in exceeds for a in left for b in right):

@@ -13,16 +13,19 @@ import numpy as np
 
 from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of, number_of
+from fusionlab.hlo.element_types import INTEGERS
 from fusionlab.hlo.replay import reached
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads
 from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
-_INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
-_INTEGRAL = tuple(f"stablehlo.{name}" for name in ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign"))
-_INDEX_OPS = ("add", "broadcast_in_dim", "compare", "concatenate", "convert", "reshape", "select", "slice", "transpose")
-_INDEX_ARITHMETIC = tuple(f"stablehlo.{name}" for name in _INDEX_OPS)
+_INTEGRAL = (ops.CEIL, ops.FLOOR, ops.ROUND_NEAREST_AFZ, ops.ROUND_NEAREST_EVEN, ops.SIGN)
+_INDEX_ARITHMETIC = (
+    ops.ADD, ops.BROADCAST_IN_DIM, ops.COMPARE, ops.CONCATENATE, ops.CONVERT, ops.RESHAPE, ops.SELECT, ops.SLICE,
+    ops.TRANSPOSE,
+)  # fmt: skip
 
 
 def less_precise(cone: Collection[Node], own: Collection[Node]) -> str | None:
@@ -30,7 +33,7 @@ def less_precise(cone: Collection[Node], own: Collection[Node]) -> str | None:
     widths, others = _widths(cone), _widths(own)
     if widths and others and min(widths) < min(others):
         return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"
-    precisions = [[laxest_precision(n) for n in nodes if n.name == "stablehlo.dot_general"] for nodes in (cone, own)]
+    precisions = [[laxest_precision(n) for n in nodes if n.op is ops.DOT_GENERAL] for nodes in (cone, own)]
     if all(precisions):
         ours, theirs = (min(each, key=lambda precision: precision.value) for each in precisions)
         if ours.value < theirs.value:
@@ -46,9 +49,9 @@ def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
     """The sum alone converts floats to fewer bits than its value has: a residue has as many as it needs."""
     least = min(_widths(cone), default=0)
     for node in own:
-        if node.name == "stablehlo.reduce_precision":
+        if node.op is ops.REDUCE_PRECISION:
             return f"rounds what its value does not (reduce_precision at {node.scope})"
-        if node.name == "stablehlo.convert" and is_float(node.operands[0]):
+        if node.op is ops.CONVERT and is_float(node.operands[0]):
             before, after = (_WIDTH.get(v.type.dtype, 64) for v in (node.operands[0], node.results[0]))
             if after < min(before, least):
                 return f"rounds what its value does not (convert to {node.results[0].type.dtype} at {node.scope})"
@@ -70,33 +73,33 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
         if not varying:
             fixed.update(node.results)
             continue
-        if node.name == "stablehlo.custom_call":
+        if node.op is ops.CUSTOM_CALL:
             exchanges.update(filter(_is_integer, node.results))
         elif exchanges.issuperset(varying):
             exchanges.update(node.results)
             continue
         of_integers = not integers.isdisjoint(varying)
-        converts = node.name == "stablehlo.convert" and not _is_integer(node.operands[0])
+        converts = node.op is ops.CONVERT and not _is_integer(node.operands[0])
         if node in own and converts and _is_integer(node.results[0]) and is_float(node.operands[0]):
             return f"makes integers of floats as its value does not (at {node.scope})"
-        if node in own and node.name == "stablehlo.compare":
-            below_zero = direction_of(node) == "LT" and number_of(node.operands[1], _INTEGERS) == 0
+        if node in own and node.op is ops.COMPARE:
+            below_zero = direction_of(node) == "LT" and number_of(node.operands[1], INTEGERS) == 0
             if not below_zero and not integers.isdisjoint(node.operands):
                 return f"compares integers as its value does not (at {node.scope})"
             if _is_equality_of_floats(node) and integral.issuperset(varying):
                 return f"compares integral values as its value does not (at {node.scope})"
-        made = converts or of_integers or node.name in ("stablehlo.sort", "stablehlo.bitcast_convert")
-        parity = node.name == "stablehlo.remainder" and number_of(node.operands[1], _INTEGERS) == 2
+        made = converts or of_integers or node.op in (ops.SORT, ops.BITCAST_CONVERT)
+        parity = node.op is ops.REMAINDER and number_of(node.operands[1], INTEGERS) == 2
         if made and not parity:  # both parities occur in few draws
             integers.update(value for value in node.results if _is_integer(value) and value not in exchanges)
-        whole = node.name in _INTEGRAL or (node.name == "stablehlo.convert" and of_integers)
+        whole = node.op in _INTEGRAL or (node.op is ops.CONVERT and of_integers)
         if whole or integral.issuperset(varying):
             integral.update(filter(is_float, node.results))
     return None
 
 
 def _is_integer(value: Value) -> bool:
-    return value.type.dtype in _INTEGERS
+    return value.type.dtype in INTEGERS
 
 
 def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> str | None:
@@ -117,7 +120,7 @@ def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iter
 
 
 def _is_equality_of_floats(node: Node) -> bool:
-    return node.name == "stablehlo.compare" and is_float(node.operands[0]) and direction_of(node) in ("EQ", "NE")
+    return node.op is ops.COMPARE and is_float(node.operands[0]) and direction_of(node) in ("EQ", "NE")
 
 
 def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
@@ -129,11 +132,11 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | N
     differing: dict[Value, Node] = {}
     for node in nodes:
         for at, value in enumerate(node.operands):
-            if value not in differing or (at == 1 and node.name in ("stablehlo.gather", "stablehlo.scatter")):
+            if value not in differing or (at == 1 and node.op in (ops.GATHER, ops.SCATTER)):
                 continue
             origin = differing[value]
-            if node.name not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
-                return f"a {origin.name.removeprefix('stablehlo.')} tells walkers apart ({origin.scope})"
+            if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
+                return f"a {origin.op.mnemonic} tells walkers apart ({origin.scope})"
             differing.update(dict.fromkeys(node.results, origin))
         differing.update((v, node) for v in node.results if any(_varies(node, axis) for axis in axes.get(v, ())))
     return None
@@ -141,9 +144,9 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | N
 
 def _varies(node: Node, axis: int) -> bool:
     """True for a constant or iota that differs along ``axis``."""
-    if node.name == "stablehlo.iota":
+    if node.op is ops.IOTA:
         return bool(node.attributes["iota_dimension"].value == axis)
-    if node.name != "stablehlo.constant":
+    if node.op is not ops.CONSTANT:
         return False
     array = constant_array(node)
     return bool((array != array.take([0], axis)).any()) and not bool(np.isnan(array).all())
@@ -158,22 +161,22 @@ def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Valu
             continue
         kept = all(axes.get(value) for value in node.results if value in dependent and is_float(value))
         if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
-            return f"{node.name.removeprefix('stablehlo.')} at {node.scope} mixes walkers"
+            return f"{node.op.mnemonic} at {node.scope} mixes walkers"
     return None
 
 
 def _reordered(node: Node) -> Iterator[int]:
     """Axes along which ``node`` mixes or moves elements although their extent stays."""
-    if node.name == "stablehlo.reverse":
+    if node.op is ops.REVERSE:
         yield from (int(axis) for axis in node.attributes["dimensions"])
-    elif node.name == "stablehlo.sort":
+    elif node.op is ops.SORT:
         yield node.attributes["dimension"].value
-    elif node.name == "stablehlo.reduce_window":
+    elif node.op is ops.REDUCE_WINDOW:
         yield from (axis for axis, n in enumerate(node.attributes["window_dimensions"]) if int(n) > 1)
 
 
 def may_shift(node: Node) -> bool:
     """True for the largest or smallest element of an array along some axes: log-sum-exp is invariant to such shifts."""
-    if node.name != "stablehlo.reduce" or len(node.operands) != 2:
+    if node.op is not ops.REDUCE or len(node.operands) != 2:
         return False
     return least_of(combiner(node.regions[0]), node.operands[1])

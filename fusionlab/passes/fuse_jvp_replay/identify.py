@@ -35,6 +35,7 @@ from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.undefined import FieldWithGuards, FieldWithUndefined
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
+from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.replay import reached
@@ -315,7 +316,7 @@ class Identification:
             found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
             if len(found) == 1 and abs(numerator := found.pop()) <= _MOST_NUMERATOR:
                 return numerator / denominator
-        constants = (node.results[0] for node in self.flat.walk() if node.name == "stablehlo.constant")
+        constants = (node.results[0] for node in self.flat.walk() if node.op is ops.CONSTANT)
         for number in map(number_of, filter(is_float, constants)):
             if number is not None and math.isfinite(number):
                 embedded = {p: int(PrimeField(p, (0,)).embedded(np.full(1, number)).item()) % p for p in residues}

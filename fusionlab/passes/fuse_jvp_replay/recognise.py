@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.directions import identity_extent
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.program import TensorType
@@ -72,7 +73,7 @@ def candidate_of_loop(flat: FunctionView, replay: Replay) -> TraceCandidate:
         target = node.results[sums[0]]
     else:  # a stack of terms that is reduced later
         after = reached(flat, stacks) if len(stacks) == 1 and not sums else set()
-        reductions = (n.results[0] for n in flat.nodes if n.name == "stablehlo.reduce" and n.results[0] in after)
+        reductions = (n.results[0] for n in flat.nodes if n.op is ops.REDUCE and n.results[0] in after)
         if (found := next(reductions, None)) is None:
             raise NotALaplacian("the loop does not give one sum over directions")
         target = found

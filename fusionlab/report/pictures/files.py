@@ -20,6 +20,7 @@ from typing import Any
 import networkx as nx
 
 from fusionlab.errors import InputError
+from fusionlab.hlo import ops
 from fusionlab.hlo.graph import nodes_by_id
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.view import FunctionView
@@ -99,7 +100,7 @@ def of_all_trips(operations: nx.DiGraph, flat: FunctionView) -> nx.DiGraph:
     So that figures can be summed. A loop of unknown trips counts once, and a branch as both its sides.
     """
     known = nodes_by_id(flat, flat.name)
-    trips = {one: analyse(node).trips or 1 for one, node in known.items() if node.name == "stablehlo.while"}
+    trips = {one: analyse(node).trips or 1 for one, node in known.items() if node.op is ops.WHILE}
     shown_inside = {facts["parent"] for _, facts in operations.nodes(data=True)}
     found = operations.copy()
     for node, facts in found.nodes(data=True):
