@@ -106,3 +106,10 @@ def test_the_rules_see_imports_inside_functions(tmp_path):
     path = tmp_path / "module.py"
     path.write_text("def f():\n    from fusionlab.cli import main\n    import workloads.catalogue\n")
     assert imported(path) == {"fusionlab.cli.main", "workloads.catalogue"}
+
+
+def test_class_names_are_unique():
+    classes = [
+        node.name for path in SOURCES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+    ]
+    assert {name for name in classes if classes.count(name) > 1} == set()

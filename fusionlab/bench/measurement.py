@@ -45,7 +45,7 @@ _WITHOUT_SAMPLING = ("log-psi", "local-energy")
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     """How much is measured: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved rounds, and
     with ``counters`` the hardware's, by Nsight Compute."""
 
@@ -174,7 +174,7 @@ def _checked_on_device(
 
 
 def time_all(
-    measured: Sequence[Measured], target: Target, plan: Plan, nvml: Nvml | None, failures: list[Failure],
+    measured: Sequence[Measured], target: Target, plan: MeasurementPlan, nvml: Nvml | None, failures: list[Failure],
     progress: Progress,
 ) -> None:  # fmt: skip
     """Fill in device time, wall time with and without CUDA graphs, the device's state, and energy."""
@@ -222,7 +222,7 @@ def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: 
 
 
 def _without_graphs(
-    measured: Sequence[Measured], target: Target, plan: Plan, failures: list[Failure], progress: Progress
+    measured: Sequence[Measured], target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
 ) -> None:
     """The same, compiled so that every kernel is launched by itself."""
     progress("wall time without CUDA graphs")

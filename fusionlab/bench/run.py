@@ -13,7 +13,7 @@ from typing import Any
 
 from fusionlab.bench import measurement
 from fusionlab.bench.failures import Failure
-from fusionlab.bench.measurement import Measured, Plan
+from fusionlab.bench.measurement import Measured, MeasurementPlan
 from fusionlab.bench.variants import Variant, make_variants
 from fusionlab.bench.written import variant_record
 from fusionlab.equivalence.verdict_store import VerdictStore
@@ -36,7 +36,7 @@ class Request:
 
     passes: Sequence[Pass] = ()
     peers: Mapping[str, Peer] = field(default_factory=dict)
-    plan: Plan = field(default_factory=Plan)
+    plan: MeasurementPlan = field(default_factory=MeasurementPlan)
     store: VerdictStore | None = None
     check_only: bool = False
 

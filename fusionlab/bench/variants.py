@@ -47,7 +47,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Made:
+class EqualVariants:
     """The variants that were shown equal to the first, which is the reference, and what failed."""
 
     variants: tuple[Variant, ...]
@@ -186,7 +186,7 @@ def make_variants(
     peers: Mapping[str, Peer],
     given: Circumstances,
     store: VerdictStore | None = None,
-) -> Made:
+) -> EqualVariants:
     """Make and check the reference, the rewritten program (with ``passes``) and the peers, in this order.
 
     The reference has the name of the peer that it is, or ``original``; that peer is not made twice.
@@ -195,7 +195,7 @@ def make_variants(
     name = reference_name(source)
     reference = maker.reference(name)
     if reference is None:
-        return Made((), tuple(maker.failures))
+        return EqualVariants((), tuple(maker.failures))
     variants: list[Variant | None] = [reference]
     if passes:
         variants.append(maker.fused(reference, passes))
@@ -206,7 +206,7 @@ def make_variants(
             maker.failures.append(Failure(other, "lower", "a FILE has no other Laplacian"))
         else:
             variants.append(maker.peer(other, peer))
-    return Made(tuple(one for one in variants if one is not None), tuple(maker.failures))
+    return EqualVariants(tuple(one for one in variants if one is not None), tuple(maker.failures))
 
 
 def on_the_cpu() -> Any:

@@ -71,7 +71,7 @@ def _steps_of_pass(
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedSteps:
     """The verdicts on the steps, in order, up to the first whose programs are different."""
 
     steps: tuple[tuple[Step, Verdict], ...]
@@ -87,7 +87,7 @@ class Judged:
         return tuple((step, verdict) for step, verdict in self.steps if verdict.verdict == "not-checked")
 
 
-def judge_steps(steps: Sequence[Step], judge: Judge) -> Judged:
+def judge_steps(steps: Sequence[Step], judge: Judge) -> JudgedSteps:
     """Judge the steps in order, up to the first that differs.
 
     Each step is judged by itself, so that one which loses a little does not hide behind one before it.
@@ -97,4 +97,4 @@ def judge_steps(steps: Sequence[Step], judge: Judge) -> Judged:
         judged.append((step, judge(step.before, step.after)))
         if judged[-1][1].verdict == "different":
             break
-    return Judged(tuple(judged))
+    return JudgedSteps(tuple(judged))

@@ -60,7 +60,7 @@ def command(
     **plan: Any,
 ) -> tuple[dict[str, Any], int]:
     """Time a program, its rewriting and its peers side by side, after a check that they are equal; keep a record."""
-    from fusionlab.bench.measurement import Plan
+    from fusionlab.bench.measurement import MeasurementPlan
     from fusionlab.bench.run import Request, bench
     from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
     from fusionlab.measure.records import write_record
@@ -93,7 +93,7 @@ def command(
     request = Request(
         passes=chosen,
         peers=peers,
-        plan=Plan(**plan),
+        plan=MeasurementPlan(**plan),
         store=_store(verdicts, given),
         check_only=check_only,
     )

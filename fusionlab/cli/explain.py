@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab.cli import options
-from fusionlab.cli.sources import Made, load_facts, make
+from fusionlab.cli.sources import CompiledSource, load_facts, make
 from fusionlab.cli.terminal import note
 from fusionlab.errors import InputError, unknown
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fusionlab.hlo.optimised.parser import HloModule
     from fusionlab.hlo.program import Program
     from fusionlab.ledger.launch_rows import LaunchRow
-    from fusionlab.ledger.refusals import Refusal, Refusals
+    from fusionlab.ledger.refusals import FusionRefusal, Refusals
     from fusionlab.study import Circumstances
 
 _SHOWN_MEMBERS = 40
@@ -142,7 +142,7 @@ def _weighed(xla: Mapping[str, Any]) -> str:
     return f" (XLA: {milliseconds(xla['us_fused'])} ms fused, {milliseconds(xla['us_unfused'])} ms unfused: {lost})"
 
 
-def _print_refusals(shown: Sequence[Refusal], of: int, ops: Mapping[str, str], console: Console) -> None:
+def _print_refusals(shown: Sequence[FusionRefusal], of: int, ops: Mapping[str, str], console: Console) -> None:
     from fusionlab.report.tables import milliseconds
 
     console.print(f"the {len(shown)} costliest of {of} boundaries", style="bold")
@@ -160,10 +160,10 @@ def _print_refusals(shown: Sequence[Refusal], of: int, ops: Mapping[str, str], c
 
 
 def explain_kernel(
-    made: Made,
+    made: CompiledSource,
     name: str,
     rows: Sequence[LaunchRow],
-    found: Sequence[Refusal],
+    found: Sequence[FusionRefusal],
     ops: Mapping[str, str],
     console: Console,
 ) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def explain_kernel(
     return document
 
 
-def xla_times(one: Refusal) -> str:
+def xla_times(one: FusionRefusal) -> str:
     """XLA's estimates in words, with a space before them; "" where it made none."""
     if one.us_unfused is None or one.us_fused is None:
         return ""
@@ -225,15 +225,15 @@ def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[
     return inside
 
 
-def _to_json(one: Refusal, ops: Mapping[str, str]) -> dict[str, Any]:
+def _to_json(one: FusionRefusal, ops: Mapping[str, str]) -> dict[str, Any]:
     return {**dataclasses.asdict(one), "stablehlo_op": ops.get(one.op_name, "")}
 
 
 def _print_kernel(
     row: LaunchRow,
     inside: Sequence[Mapping[str, str]],
-    before: Sequence[Refusal],
-    after: Sequence[Refusal],
+    before: Sequence[FusionRefusal],
+    after: Sequence[FusionRefusal],
     console: Console,
 ) -> None:
     from fusionlab.report.tables import milliseconds, print_rows

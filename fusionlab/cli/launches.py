@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab.cli import options
-from fusionlab.cli.sources import Made, load_facts, make_all
+from fusionlab.cli.sources import CompiledSource, load_facts, make_all
 from fusionlab.cli.terminal import note
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def launches(
     return documents[0] if len(documents) == 1 else {"targets": documents}
 
 
-def _graph_unknown(made: Made, rows: Sequence[LaunchRow]) -> int:
+def _graph_unknown(made: CompiledSource, rows: Sequence[LaunchRow]) -> int:
     """Launches on a GPU of which XLA's lists do not say whether a CUDA graph holds them."""
     if made.compiled.target.kind != "cuda":
         return 0

@@ -18,11 +18,11 @@ from fusionlab.output import require_writable, write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fusionlab.paper.claims import Judged
-    from fusionlab.paper.figures import Figures
+    from fusionlab.paper.claims import JudgedClaim
+    from fusionlab.paper.figures import MatrixFigures
     from fusionlab.paper.matrix import Cell
     from fusionlab.paper.record import Record
-    from fusionlab.paper.tables import Table
+    from fusionlab.paper.tables import PaperTable
 
 _BENCH_RECORDS = "studies/bench"
 
@@ -71,9 +71,9 @@ def command(
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
     from fusionlab.paper.claims import CLAIMS, judge_all
-    from fusionlab.paper.figures import Figures
-    from fusionlab.paper.jobs import Job, Plan, run_missing, workers_for
-    from fusionlab.paper.matrix import Circumstances, select
+    from fusionlab.paper.figures import MatrixFigures
+    from fusionlab.paper.jobs import CellJob, RunPlan, run_missing, workers_for
+    from fusionlab.paper.matrix import MatrixSetup, select
     from fusionlab.paper.record import Record
     from fusionlab.paper.tables import claims_table
     from fusionlab.report.matrix_progress import MatrixProgress
@@ -84,23 +84,23 @@ def command(
     if scheduler is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine; a --scheduler has its own workers")
     cells = select(models, molecules, programs, targets)
-    kept = Record(Path(record), Circumstances(walkers=walkers, size=size))
+    kept = Record(Path(record), MatrixSetup(walkers=walkers, size=size))
     measured = _measured(bench_records, walkers)
     if page:
         require_writable(Path(page).resolve().parent)
     if run:
         require_writable(kept.path.resolve().parent)
-        job = Job(kept.circumstances, time_limit, not where["no_cache"])
+        job = CellJob(kept.circumstances, time_limit, not where["no_cache"])
         quiet = click.get_current_context().params["quiet"]
         try:
             with MatrixProgress(quiet=quiet, terminal=sys.stderr.isatty()) as progress:
-                run_missing(kept, cells, Plan(job, workers_for(jobs), scheduler, **how), progress)
+                run_missing(kept, cells, RunPlan(job, workers_for(jobs), scheduler, **how), progress)
         except KeyboardInterrupt:
             say(f"stopped; what was finished is in {record}: run again to go on")
             sys.exit(exit_code(["interrupted"]))
     else:
         _say_out_of_date(kept)
-    figures = Figures(kept.rows, measured)
+    figures = MatrixFigures(kept.rows, measured)
     judged = judge_all(CLAIMS, figures)
     tables = _tables(figures)
     for table in [*tables, claims_table(judged)]:
@@ -113,7 +113,7 @@ def command(
     return _document(kept, figures, judged, failures), exit_code(["not measured"] if failures else [])
 
 
-def _tables(figures: Figures) -> list[Table]:
+def _tables(figures: MatrixFigures) -> list[PaperTable]:
     from fusionlab.paper.tables import intensity_table, matrix_tables, ratio_tables, share_tables
 
     return [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]
@@ -163,7 +163,9 @@ def _missing(record: Record) -> list[Cell]:
     return [cell for cell in EVERY if cell not in record.rows]
 
 
-def _write_page(path: str, record: Record, figures: Figures, tables: Sequence[Table], judged: Sequence[Judged]) -> None:
+def _write_page(
+    path: str, record: Record, figures: MatrixFigures, tables: Sequence[PaperTable], judged: Sequence[JudgedClaim]
+) -> None:
     from fusionlab.paper.page import page
 
     measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
@@ -172,7 +174,7 @@ def _write_page(path: str, record: Record, figures: Figures, tables: Sequence[Ta
     write_whole(Path(path), text)
 
 
-def _print_end(record: Record, judged: Sequence[Judged], failures: dict[str, str], console: Console) -> None:
+def _print_end(record: Record, judged: Sequence[JudgedClaim], failures: dict[str, str], console: Console) -> None:
     from fusionlab.paper.claims import PAPER_JAX
     from fusionlab.paper.matrix import EVERY
     from fusionlab.paper.page import counts
@@ -187,7 +189,9 @@ def _print_end(record: Record, judged: Sequence[Judged], failures: dict[str, str
         console.print(f"failed: {cell}: {why}", soft_wrap=True)
 
 
-def _document(record: Record, figures: Figures, judged: Sequence[Judged], failures: dict[str, str]) -> dict[str, Any]:
+def _document(
+    record: Record, figures: MatrixFigures, judged: Sequence[JudgedClaim], failures: dict[str, str]
+) -> dict[str, Any]:
     from fusionlab.paper.claims import PAPER_JAX
 
     cells = [

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fusionlab.hlo.program import Program
     from fusionlab.passes.interface import Pass
-    from fusionlab.search.best import Found, Goal
+    from fusionlab.search.best import Goal, SearchResult
     from fusionlab.study import Circumstances
 
 
@@ -58,7 +58,7 @@ def planned(
 
 def searched(
     program: Program, fixed: tuple[Pass, ...], goal: Goal, given: Circumstances, console: Console
-) -> tuple[tuple[Pass, ...], Found]:
+) -> tuple[tuple[Pass, ...], SearchResult]:
     """The passes to apply to ``program``, ``fixed`` in front, and how they were found; the Pareto front is printed."""
     from fusionlab.passes.interface import Setting
     from fusionlab.passes.pipeline import parse_pipeline

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab.cli import options
-from fusionlab.cli.sources import Made, load_facts, make_all
+from fusionlab.cli.sources import CompiledSource, load_facts, make_all
 from fusionlab.cli.terminal import note
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import Cost
@@ -76,7 +76,7 @@ def roofline(
 
 
 def _one(
-    made: Made, measured: Ceilings | None, most_kernels: int, console: Console, *, plotted: bool
+    made: CompiledSource, measured: Ceilings | None, most_kernels: int, console: Console, *, plotted: bool
 ) -> tuple[dict[str, Any], str]:
     """The document of one target, printed, and its plot ("" when none is wanted)."""
     from fusionlab.ledger.launch_rows import launch_rows

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Made:
+class CompiledSource:
     """A program and what XLA made of it for one target; ``program`` is None when the source is XLA's own text.
 
     ``notes`` are what a reader of the figures must know about this source.
@@ -121,7 +121,7 @@ def require_program(source: Source, verb: str) -> Workload | Program:
     return source
 
 
-def make(source: Source, given: Circumstances) -> Made:
+def make(source: Source, given: Circumstances) -> CompiledSource:
     """Lower and compile for ``given.target`` (from the cache when it holds it); HLO text is taken as it is."""
     from fusionlab.hlo.saved import HloFile
     from fusionlab.study import compiled, lower
@@ -132,10 +132,10 @@ def make(source: Source, given: Circumstances) -> Made:
     given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
     made = compiled(program, given)
     given.progress("compile: read from the cache" if made.from_cache else f"compile: {made.compile_s:.1f} s")
-    return Made(program, made)
+    return CompiledSource(program, made)
 
 
-def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[Made]:
+def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[CompiledSource]:
     """``make`` for each of ``targets``, in order. InputError for several targets of one optimised HLO text."""
     from fusionlab.hlo.saved import HloFile
 
@@ -145,7 +145,7 @@ def make_all(source: Source, targets: Sequence[Target], given: Circumstances) ->
     return [make(source, replace(given, target=target)) for target in targets]
 
 
-def _of_text(source: HloFile, target: Target) -> Made:
+def _of_text(source: HloFile, target: Target) -> CompiledSource:
     """The text as what XLA made for ``target``; InputError when the text is another platform's.
 
     XLA's estimates in it are used only if they were made for the clock of ``target``.
@@ -174,6 +174,6 @@ def _of_text(source: HloFile, target: Target) -> Made:
     )
     vars(record)["module"] = source.module  # the cached property: it has been parsed already
     if own:
-        return Made(None, record)
-    return Made(None, record, (f"XLA's estimates in the text are for a clock of {clock:.3f} GHz, which is not that of "
-                               f"{target.name}: they are not used",))  # fmt: skip
+        return CompiledSource(None, record)
+    differs = f"XLA's estimates in the text are for a clock of {clock:.3f} GHz, which is not that of {target.name}"
+    return CompiledSource(None, record, (f"{differs}: they are not used",))

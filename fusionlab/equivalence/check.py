@@ -18,7 +18,7 @@ from fusionlab.equivalence.brute_force import ask_brute_force
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.interpreter import ask_interpreter
 from fusionlab.equivalence.oracle import References, Runner, program_runner, workload_runner, xla_runner
-from fusionlab.equivalence.output_errors import Columns, Found, agrees, compare_output, needs_more_roundings
+from fusionlab.equivalence.output_errors import Columns, WorstElement, agrees, compare_output, needs_more_roundings
 from fusionlab.equivalence.samples import Sample, roundings_of, signature_samples, workload_samples
 from fusionlab.equivalence.tolerances import Pairs
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
@@ -233,7 +233,7 @@ class _Entry:
     sample: Sample
     output: int
     columns: Columns
-    found: Found
+    found: WorstElement
 
 
 def _of_all_samples(index: int, found: Sequence[_Entry]) -> OutputError:

@@ -42,7 +42,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Found:
+class WorstElement:
     """``error`` of one output, ``index`` of the element where the rewritten program is furthest off, and counts for the
     histograms of ``OutputError``."""
 
@@ -52,14 +52,16 @@ class Found:
     decades: Counter[int] = field(repr=False)
 
 
-def compare_output(name: str, columns: Columns, *, typical: bool) -> Found:
+def compare_output(name: str, columns: Columns, *, typical: bool) -> WorstElement:
     """The errors of one output; ``typical`` says that its walkers are, so that their mean means something."""
     original, rewritten = columns.original, columns.rewritten
     bitwise = _same_bits(original, rewritten)
     if not jnp.issubdtype(original.dtype, np.inexact):
         wrong = _integer_distance(original, rewritten)
         error = float(np.max(wrong, initial=0.0))
-        return Found(OutputError(name, error, 0.0, error, 0.0, bitwise), _place(wrong), np.zeros(0, int), Counter())
+        return WorstElement(
+            OutputError(name, error, 0.0, error, 0.0, bitwise), _place(wrong), np.zeros(0, int), Counter()
+        )
     errors, allowed, errors64, allowed64 = _errors_and_tolerances(columns)
     own, ratio64 = _ratio(errors, allowed), _ratio(errors64, allowed64)
     ratio = np.maximum(own, ratio64)
@@ -71,7 +73,7 @@ def compare_output(name: str, columns: Columns, *, typical: bool) -> Found:
     found = OutputError(name, worst, tolerance, worst64, tolerance64, bitwise, most, original_abs_error=lost)
     if typical and (mean := _mean_shift(columns)) is not None:
         found = replace(found, mean_shift=mean[0], standard_error=mean[1], mean_tolerance=mean[2])
-    return Found(found, _place(ratio), ulp_histogram(ulps), decades(original, rewritten))
+    return WorstElement(found, _place(ratio), ulp_histogram(ulps), decades(original, rewritten))
 
 
 def _furthest(errors: np.ndarray, allowed: np.ndarray, ratio: np.ndarray, *others: np.ndarray) -> list[float]:

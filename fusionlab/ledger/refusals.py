@@ -27,7 +27,7 @@ from fusionlab.ledger.traffic import data_bytes
 
 
 @dataclass(frozen=True)
-class Refusal:
+class FusionRefusal:
     """A result that its readers read from memory, and why.
 
     ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it became a part of
@@ -76,7 +76,7 @@ class Coverage:
 class Refusals:
     """The refusals, the costliest boundary first, and how much of XLA's record they cover."""
 
-    found: tuple[Refusal, ...]
+    found: tuple[FusionRefusal, ...]
     coverage: Coverage
 
 
@@ -94,8 +94,8 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
         if step.producer not in join.names.places:
             continue  # it was taken into another producer, which has a decision of its own
         outcome = join.refusal(step)
-        became["joined" if isinstance(outcome, Refusal) else outcome] += 1
-        if isinstance(outcome, Refusal):
+        became["joined" if isinstance(outcome, FusionRefusal) else outcome] += 1
+        if isinstance(outcome, FusionRefusal):
             found.append(outcome)
     producers = Counter(one.kernel for one in found)
     found = [_with_cost(one, compiled, producers) for one in found]
@@ -112,7 +112,7 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
     return Refusals(tuple(sorted(found, key=lambda one: (-(one.boundary_us or 0.0), one.producer))), coverage)
 
 
-def _with_cost(one: Refusal, compiled: Compiled, producers: Mapping[str, int]) -> Refusal:
+def _with_cost(one: FusionRefusal, compiled: Compiled, producers: Mapping[str, int]) -> FusionRefusal:
     ceilings = ceilings_of(compiled)
     if ceilings is None:
         return one
@@ -125,7 +125,7 @@ class _Join:
         self.rows: Mapping[str, LaunchRow] = {row.name: row for row in rows}
         self.names = KernelNames(parse_optimized(compiled.fused_hlo), compiled.module, frozenset(self.rows))
 
-    def refusal(self, step: Step) -> Refusal | str:
+    def refusal(self, step: FusionStep) -> FusionRefusal | str:
         """The refusal, without its cost; or why there is none: a field of Coverage."""
         kernel = self.names.kernel(step.producer)
         row = self.rows.get(kernel)
@@ -141,7 +141,7 @@ class _Join:
         one = self.names.places[step.producer][1]
         own = origin_of(self.names.fused, one)
         origin = own if own.is_known else row
-        return Refusal(
+        return FusionRefusal(
             producer=step.producer,
             kernel=kernel,
             consumers=consumers,
@@ -158,7 +158,7 @@ class _Join:
             merged_readers=reading.count(kernel),
         )
 
-    def _cause(self, step: Step, readers: list[Instruction]) -> str:
+    def _cause(self, step: FusionStep, readers: list[Instruction]) -> str:
         """XLA's reason; where it blames the consumer or producer for not being fusible, with what that one is."""
         if step.reason == "the producer is not fusible":
             return f"the producer is not fusible: {_what(self.names.places[step.producer][1])}"
@@ -182,7 +182,7 @@ _FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))')
 
 
 @dataclass(frozen=True)
-class Step:
+class FusionStep:
     """One refusal as the dump has it: ``reason`` is XLA's (or SLOWER); times are per run, None where XLA gave none."""
 
     producer: str
@@ -191,12 +191,12 @@ class Step:
     us_fused: float | None = None
 
 
-def read_steps(dump: str) -> tuple[Step, ...]:
+def read_steps(dump: str) -> tuple[FusionStep, ...]:
     """The last decision about every producer that was not fused away, in the order of the dump.
 
     A consumer that takes something in and is renamed keeps its own refusal until XLA decides about it again.
     """
-    last: dict[str, Step] = {}
+    last: dict[str, FusionStep] = {}
     for match in _STEP.finditer(dump):
         fields = {name: text or bare for name, text, bare in _FIELD.findall(match[2])}
         producer = fields.get("producer_name", "")
@@ -206,16 +206,16 @@ def read_steps(dump: str) -> tuple[Step, ...]:
             if fused and fused != consumer and consumer in last:
                 last[fused] = dataclasses.replace(last.pop(consumer), producer=fused)
         elif match[1] == "producer_ineligible":
-            last[producer] = Step(producer, fields.get("reason", "no reason given"))
+            last[producer] = FusionStep(producer, fields.get("reason", "no reason given"))
         elif match[1] == "update_priority":
             # The text form leaves out a field that is zero.
             unfused, fused = float(fields.get("us_unfused", 0)), float(fields.get("us_fused", 0))
             if fused >= unfused and fused > 0:
-                last[producer] = Step(producer, SLOWER, unfused, fused)
+                last[producer] = FusionStep(producer, SLOWER, unfused, fused)
     return tuple(last.values())
 
 
-def xla_estimates(found: Sequence[Refusal]) -> dict[str, Any]:
+def xla_estimates(found: Sequence[FusionRefusal]) -> dict[str, Any]:
     """XLA's own times over all trips, of the refusals that it weighed; ``us_lost`` is what fusing would have saved."""
     weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
     unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
@@ -229,15 +229,15 @@ def xla_estimates(found: Sequence[Refusal]) -> dict[str, Any]:
     }
 
 
-def launches_refused(found: Sequence[Refusal]) -> int:
+def launches_refused(found: Sequence[FusionRefusal]) -> int:
     """Dynamic launches of the kernels of ``found``, each kernel once."""
     return sum({one.kernel: one.dynamic_launches for one in found}.values())
 
 
-def by_cause(found: Sequence[Refusal]) -> list[dict[str, Any]]:
+def by_cause(found: Sequence[FusionRefusal]) -> list[dict[str, Any]]:
     """Refusals by cause. The launches of a kernel with several causes count for its costliest boundary's."""
-    causes: dict[str, list[Refusal]] = {}
-    counted: dict[str, Refusal] = {}
+    causes: dict[str, list[FusionRefusal]] = {}
+    counted: dict[str, FusionRefusal] = {}
     for one in found:
         causes.setdefault(one.cause, []).append(one)
         counted.setdefault(one.kernel, one)

@@ -57,7 +57,7 @@ class Thunk:
 
 
 @dataclass
-class _Open:
+class _OpenThunk:
     """A thunk that is being read, with its indentation and its sections so far."""
 
     indent: int
@@ -65,7 +65,7 @@ class _Open:
     kind: str = ""
     description: str = ""
     section: str = ""
-    children: list[tuple[str, _Open]] = field(default_factory=list)
+    children: list[tuple[str, _OpenThunk]] = field(default_factory=list)
 
 
 def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
@@ -74,7 +74,7 @@ def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
     ValueError names the first line that is none of what XLA prints.
     """
     names = parse_names_by_id(metadata)
-    top = _Open(indent=-1)
+    top = _OpenThunk(indent=-1)
     stack = [top]
     for number, line in enumerate(sequence.splitlines(), 1):
         if not line.strip():
@@ -91,7 +91,7 @@ def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
         while stack[-1].indent >= indent:
             stack.pop()
         for depth, entry in enumerate(entries):
-            opened = _Open(indent + 2 * depth, int(entry[1]), entry[2], entry[3].strip())
+            opened = _OpenThunk(indent + 2 * depth, int(entry[1]), entry[2], entry[3].strip())
             stack[-1].children.append((stack[-1].section, opened))
             stack.append(opened)
     return tuple(_close(child, names) for _, child in top.children)
@@ -108,7 +108,7 @@ def parse_names_by_id(metadata: str) -> Mapping[int, str]:
     return names
 
 
-def _close(opened: _Open, names: Mapping[int, str]) -> Thunk:
+def _close(opened: _OpenThunk, names: Mapping[int, str]) -> Thunk:
     sections = tuple(
         Section(name, tuple(_close(child, names) for section, child in opened.children if section == name))
         for name in dict.fromkeys(section for section, _ in opened.children)

@@ -41,7 +41,7 @@ _MOST_MINUTES = 7 * 24 * 60
 
 
 @dataclass(frozen=True)
-class Job:
+class BenchCall:
     """One call of ``fusionlab bench``. ``stage`` is where it stands in the order."""
 
     stage: str
@@ -56,22 +56,24 @@ class Job:
         return f"{self.model}-{self.molecule}-{self.program}-w{self.walkers}".replace(":", "-")
 
 
-def jobs(models: Sequence[str], molecules: Sequence[str], walkers: int, stages: Sequence[str] = STAGES) -> list[Job]:
+def jobs(
+    models: Sequence[str], molecules: Sequence[str], walkers: int, stages: Sequence[str] = STAGES
+) -> list[BenchCall]:
     """The jobs of the chosen stages, the most valuable first; the first molecule is the one of most stages."""
-    found = list[Job]()
+    found = list[BenchCall]()
     first, *others = molecules
     for stage in STAGES:
         if stage not in stages:
             continue
         if stage == "energies":
-            found += [Job(stage, model, first, "local-energy", walkers) for model in models]
+            found += [BenchCall(stage, model, first, "local-energy", walkers) for model in models]
         elif stage == "inference":
-            found += [Job(stage, model, first, "inference-step", walkers) for model in models]
+            found += [BenchCall(stage, model, first, "inference-step", walkers) for model in models]
         elif stage == "molecules":
-            found += [Job(stage, model, other, "local-energy", walkers) for other in others for model in models]
+            found += [BenchCall(stage, model, other, "local-energy", walkers) for other in others for model in models]
         else:
             counts = [count for factor in SWEEP if (count := round(walkers * factor)) >= 1]
-            found += [Job(stage, model, first, "local-energy", count) for count in counts for model in models]
+            found += [BenchCall(stage, model, first, "local-energy", count) for count in counts for model in models]
     return found
 
 
@@ -123,7 +125,7 @@ class Session:
         self._path = out / "session.json"
         self.done = _read_done(self._path)
 
-    def run(self, every: Sequence[Job]) -> bool:
+    def run(self, every: Sequence[BenchCall]) -> bool:
         """Do what is open, stage by stage; False when time ran out before the end."""
         for stage in dict.fromkeys(job.stage for job in every):
             pending = [job for job in every if job.stage == stage and not self._is_done(job)]
@@ -142,9 +144,9 @@ class Session:
         """Seconds until the time limit."""
         return self._until - time.monotonic()
 
-    def _check_all(self, pending: Sequence[Job]) -> Iterator[tuple[Job, Finished]]:
+    def _check_all(self, pending: Sequence[BenchCall]) -> Iterator[tuple[BenchCall, Finished]]:
         """Show the jobs equal, a few at a time, in their order; what the time limit leaves no room for is not begun."""
-        running: list[tuple[Job, Child]] = []
+        running: list[tuple[BenchCall, Child]] = []
         for job in pending:
             if len(running) >= self._options.jobs:
                 yield self._checked(*running.pop(0))
@@ -159,13 +161,13 @@ class Session:
         for job, child in running:
             yield self._checked(job, child)
 
-    def _checked(self, job: Job, child: Child) -> tuple[Job, Finished]:
+    def _checked(self, job: BenchCall, child: Child) -> tuple[BenchCall, Finished]:
         finished = child.wait()
         if not _gave(finished, "checked"):
             self._failed_now.add(job.name)
         return job, finished
 
-    def _measure(self, job: Job) -> None:
+    def _measure(self, job: BenchCall) -> None:
         self._say(f"measure: {job.name} ({self.left_s() / 60:.0f} min left)")
         log = self._out / "logs" / f"{job.name}.log"
         finished = Child(self._arguments(job), log, self._limit_s()).wait()
@@ -174,14 +176,14 @@ class Session:
         else:
             self._fail(job, finished.problem or "nothing was measured", finished)
 
-    def _fail(self, job: Job, reason: str, finished: Finished) -> None:
+    def _fail(self, job: BenchCall, reason: str, finished: Finished) -> None:
         """Note a failure; a job that the session's limit cut short has not failed and stays open."""
         if finished.timed_out and self.left_s() < _LEAST_S:
             self._say(f"stopped: {job.name}, the time limit is reached")
         else:
             self._note(job, "failed", reason, finished)
 
-    def _arguments(self, job: Job) -> list[str]:
+    def _arguments(self, job: BenchCall) -> list[str]:
         given = self._options
         words = ["bench", "--model", job.model, "--molecule", job.molecule, "--program", job.program]
         words += ["--walkers", str(job.walkers), "--check-walkers", str(min(given.check_walkers, job.walkers))]
@@ -204,11 +206,11 @@ class Session:
         limit_s: float = 60 * self._options.job_limit
         return min(limit_s, max(1.0, self.left_s()))
 
-    def _is_done(self, job: Job) -> bool:
+    def _is_done(self, job: BenchCall) -> bool:
         state = self.done.get(job.name, {}).get("state")
         return state == "done" or (state == "failed" and not self._options.retry)
 
-    def _note(self, job: Job, state: str, reason: str, finished: Finished) -> None:
+    def _note(self, job: BenchCall, state: str, reason: str, finished: Finished) -> None:
         document = finished.document or {}
         variants = [one["name"] for one in document.get("variants", [])]
         left_out = [f"{one['name']}, {one['step']}: {one['reason']}" for one in document.get("failures", [])]

@@ -31,7 +31,7 @@ DRAWN = "drawn arguments"
 
 
 @dataclass(frozen=True)
-class Compared:
+class CallVerdict:
     """A verdict and the inputs that it is of. ``provisional``: other arguments may show what these hide, because floats
     among them could not be varied."""
 
@@ -54,7 +54,7 @@ class Runners:
     again: Callable[[Program], Program | None]
     """The same rewriting, for the original in float64."""
 
-    def compared(self, arrays: Sequence[np.ndarray] | None, *, varied: bool = False) -> Compared:
+    def compared(self, arrays: Sequence[np.ndarray] | None, *, varied: bool = False) -> CallVerdict:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
 
         ``varied``: also on variants of ``arrays``, where what the given values hide (a weight of 0) is not hidden. A
@@ -65,17 +65,17 @@ class Runners:
         on = DRAWN if arrays is None else GIVEN
         try:
             if arrays is None:
-                return Compared(self._verdict(signature_samples(self.original)), on)
+                return CallVerdict(self._verdict(signature_samples(self.original)), on)
             given = Sample(GIVEN, tuple(map(np.asarray, arrays)), typical=False)
             if not varied:
-                return Compared(self._verdict([given]), on)
+                return CallVerdict(self._verdict([given]), on)
             vary, all_floats = can_vary(given.arrays, self._held)
             variants = list(self._variants(given.arrays, vary)) if any(vary) else []
             on = VARIED if variants and all_floats else GIVEN
             open_ = on == GIVEN and (any(vary) or not all_floats)
-            return Compared(self._verdict([given, *variants]), on, provisional=open_)
+            return CallVerdict(self._verdict([given, *variants]), on, provisional=open_)
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
-            return Compared(Verdict("not-checked", reason=_why(e)), on)
+            return CallVerdict(Verdict("not-checked", reason=_why(e)), on)
 
     def _verdict(self, samples: Iterable[Sample]) -> Verdict:
         samples = list(samples)

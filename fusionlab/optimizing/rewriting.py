@@ -30,7 +30,7 @@ from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
-from fusionlab.optimizing.checking import DRAWN, VARIED, Compared, Runners
+from fusionlab.optimizing.checking import DRAWN, VARIED, CallVerdict, Runners
 from fusionlab.optimizing.compile_options import surroundings
 from fusionlab.optimizing.decision import Decision, OptimizedStore, key_of, why_nothing_applied
 from fusionlab.optimizing.policy import Policy
@@ -62,7 +62,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class _Open:
+class _OpenDecision:
     """A decision to be taken again at other arguments than those of the digests ``seen``; its program is rewritten."""
 
     decision: Decision
@@ -81,7 +81,7 @@ class Rewriter:
         self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
         self._runners: dict[str, Runners] = {}
         self._identities: dict[str, Identity] = {}
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenDecision] = {}
         self._current = current
         # What a pass of the user's own does can change from day to day, and the key does not have its source.
         self._store = OptimizedStore(policy.folder) if policy.folder is not None and policy.known else None
@@ -252,7 +252,7 @@ class Rewriter:
         result = run_pipeline(program, resolved, Setting(platform=program.platform))
         return result.program if result.applied else None
 
-    def _compared(self, key: str, decision: Decision, call: Call) -> Compared:
+    def _compared(self, key: str, decision: Decision, call: Call) -> CallVerdict:
         """The comparison on the arguments of ``call``, with the exact verdict; that one is reached once for a program,
         in a process beside this one."""
         assert decision.original is not None
@@ -283,7 +283,7 @@ class Rewriter:
         always = self.policy.check == "always"
         if call.arrays is not None and (verdict.undecided or (compared.provisional and verdict.passed and not always)):
             seen = self._open[key].seen if key in self._open else frozenset()
-            self._open[key] = _Open(decision, seen | {_digest(call.arrays)})
+            self._open[key] = _OpenDecision(decision, seen | {_digest(call.arrays)})
         else:
             self._open.pop(key, None)
             if not always:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from fusionlab.codegen.targets import Peaks, load_target
 from fusionlab.ledger.launch_rows import Totals
-from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
+from fusionlab.paper.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
 from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
 
 Verdict = Literal["confirmed", "contradicted", "not testable here", "not measured yet"]
@@ -52,7 +52,7 @@ class Finding:
     lacking: tuple[Cell, ...] = ()
 
 
-Judge = Callable[[Figures], Finding]
+Judge = Callable[[MatrixFigures], Finding]
 Values = Iterable[tuple[str, Callable[[], float]]]
 """Figures by name."""
 Statements = Iterable[tuple[str, Callable[[], tuple[bool, str]]]]
@@ -72,7 +72,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     """A claim and what was found."""
 
     claim: Claim
@@ -91,12 +91,12 @@ class Judged:
         }
 
 
-def judge_all(claims: Iterable[Claim], figures: Figures) -> list[Judged]:
+def judge_all(claims: Iterable[Claim], figures: MatrixFigures) -> list[JudgedClaim]:
     """Every claim with its finding, in their order."""
-    return [Judged(claim, _judged(claim.judge, figures)) for claim in claims]
+    return [JudgedClaim(claim, _judged(claim.judge, figures)) for claim in claims]
 
 
-def _judged(judge: Judge, figures: Figures) -> Finding:
+def _judged(judge: Judge, figures: MatrixFigures) -> Finding:
     try:
         return judge(figures)
     except NotMeasured as missing:
@@ -163,43 +163,43 @@ def _text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}" if abs(value) < 1 else f"{value:.1f}"
 
 
-def scaling(figures: Figures, model: str, program: str, target: str) -> float:
+def scaling(figures: MatrixFigures, model: str, program: str, target: str) -> float:
     """Modelled time on C4H4 over that on LiH."""
     large, small = (Cell(model, molecule, program, target) for molecule in ("C4H4", "LiH"))
     return figures.model_ms(large) / figures.model_ms(small)
 
 
-def speedup(figures: Figures, model: str, molecule: str, program: str, target: str) -> float:
+def speedup(figures: MatrixFigures, model: str, molecule: str, program: str, target: str) -> float:
     """Modelled time on the A5000 over that on ``target``."""
     slow, fast = (Cell(model, molecule, program, where) for where in (_ON, target))
     return figures.model_ms(slow) / figures.model_ms(fast)
 
 
-def untestable(figures: Figures, reason: str) -> Finding:
+def untestable(figures: MatrixFigures, reason: str) -> Finding:
     """No figure of ours can say anything to it, for ``reason``."""
     return Finding("not testable here", reason)
 
 
-def scales(figures: Figures, model: str, low: float, high: float) -> Finding:
+def scales(figures: MatrixFigures, model: str, low: float, high: float) -> Finding:
     """The growth from LiH to C4H4 lies in the range, in both programs."""
     return within([(WORDS[p], partial(scaling, figures, model, p, _ON)) for p in PROGRAMS], low, high, "x")
 
 
-def takes(figures: Figures, molecules: Sequence[str], low: float, high: float) -> Finding:
+def takes(figures: MatrixFigures, molecules: Sequence[str], low: float, high: float) -> Finding:
     """A step of every ansatz takes so many milliseconds."""
     cells = [Cell(model, molecule, p, _ON) for molecule in molecules for model in MODELS for p in PROGRAMS]
     named = [(f"{one.model} {one.molecule} {WORDS[one.program]}", partial(figures.model_ms, one)) for one in cells]
     return within(named, low, high, " ms")
 
 
-def speeds_up(figures: Figures, target: str, low: float, high: float) -> Finding:
+def speeds_up(figures: MatrixFigures, target: str, low: float, high: float) -> Finding:
     """Every step is faster on ``target``, by a factor in the range."""
     every = itertools.product(MOLECULES, MODELS, PROGRAMS)
     named = [(f"{a} {m} {WORDS[p]}", partial(speedup, figures, a, m, p, target)) for m, a, p in every]
     return within(named, low, high, "x", above=1.0)
 
 
-def ranks(figures: Figures, molecules: Sequence[str], model: str, place: int) -> Finding:
+def ranks(figures: MatrixFigures, molecules: Sequence[str], model: str, place: int) -> Finding:
     """``model`` has that place in the order of times of inference on each of ``molecules``: 0 is the fastest."""
 
     def statement(molecule: str) -> tuple[bool, str]:
@@ -210,7 +210,7 @@ def ranks(figures: Figures, molecules: Sequence[str], model: str, place: int) ->
     return holds((f"{molecule}:", partial(statement, molecule)) for molecule in molecules)
 
 
-def gains_most(figures: Figures, molecule: str) -> Finding:
+def gains_most(figures: MatrixFigures, molecule: str) -> Finding:
     """The speedup of inference over the A5000 is largest on ``molecule``."""
 
     def statement(model: str, target: str) -> tuple[bool, str]:
@@ -221,7 +221,7 @@ def gains_most(figures: Figures, molecule: str) -> Finding:
     return holds((f"{m} {t}", partial(statement, m, t)) for t in TARGETS if t != _ON for m in MODELS)
 
 
-def training_holds_more(figures: Figures) -> Finding:
+def training_holds_more(figures: MatrixFigures) -> Finding:
     """Training needs more memory than inference, everywhere."""
 
     def statement(*where: str) -> tuple[bool, str]:
@@ -232,7 +232,7 @@ def training_holds_more(figures: Figures) -> Finding:
     return holds((" ".join(one), partial(statement, *one)) for one in itertools.product(MODELS, MOLECULES, TARGETS))
 
 
-def takes_alike(figures: Figures, molecules: Sequence[str], most: float) -> Finding:
+def takes_alike(figures: MatrixFigures, molecules: Sequence[str], most: float) -> Finding:
     """Training and inference differ by at most ``most`` of the shorter."""
 
     def statement(model: str, molecule: str) -> tuple[bool, str]:
@@ -243,7 +243,7 @@ def takes_alike(figures: Figures, molecules: Sequence[str], most: float) -> Find
     return holds((f"{a} {m}", partial(statement, a, m)) for m in molecules for a in MODELS)
 
 
-def differs_more(figures: Figures, molecules: Sequence[str], most: float) -> Finding:
+def differs_more(figures: MatrixFigures, molecules: Sequence[str], most: float) -> Finding:
     """The opposite of ``takes_alike``: for some ansatz they differ by more."""
     finding = takes_alike(figures, molecules, most)
     if finding.verdict == "not measured yet":
@@ -251,7 +251,7 @@ def differs_more(figures: Figures, molecules: Sequence[str], most: float) -> Fin
     return Finding("confirmed" if finding.verdict == "contradicted" else "contradicted", finding.ours, finding.lacking)
 
 
-def does_not_fit(figures: Figures, model: str, molecules: Sequence[str]) -> Finding:
+def does_not_fit(figures: MatrixFigures, model: str, molecules: Sequence[str]) -> Finding:
     """More than the card has confirms it; less says nothing, for the process holds more than a buffer assignment."""
     memory = _peaks().memory_bytes
 
@@ -265,7 +265,7 @@ def does_not_fit(figures: Figures, model: str, molecules: Sequence[str]) -> Find
     return finding
 
 
-def grows_smoothly(figures: Figures, models: Sequence[str]) -> Finding:
+def grows_smoothly(figures: MatrixFigures, models: Sequence[str]) -> Finding:
     """Memory grows with every molecule, and no step is larger by more than a quarter than the one before: the
     electrons' ratios fall (2.5, 1.8, 1.6). How smooth a curve must be, the characterisation does not say."""
 
@@ -318,7 +318,7 @@ def kernel_cell(model: str, target: str = _ON) -> Cell:
     return Cell(model, "CH4", INFERENCE, target)
 
 
-def share_of(figures: Figures, share: Share, target: str = _ON) -> float:
+def share_of(figures: MatrixFigures, share: Share, target: str = _ON) -> float:
     """Our figure for ``share``."""
     cell, families = kernel_cell(share.model, target), FAMILIES_OF.get(share.family, ())
     if not share.family:
@@ -328,16 +328,16 @@ def share_of(figures: Figures, share: Share, target: str = _ON) -> float:
     return figures.share(cell, lambda group: group.family in families and not _in_sampling(group))
 
 
-def _in_sampling(group: Group) -> bool:
+def _in_sampling(group: LaunchGroup) -> bool:
     return group.phase == SAMPLING
 
 
-def is_share(figures: Figures, share: Share) -> Finding:
+def is_share(figures: MatrixFigures, share: Share) -> Finding:
     """Our share is near the characterisation's."""
     return near(share.share, share_of(figures, share))
 
 
-def compares(figures: Figures, model: str, how: str, than: str, part: str, family: str = "") -> Finding:
+def compares(figures: MatrixFigures, model: str, how: str, than: str, part: str, family: str = "") -> Finding:
     """The share of ``family`` in ``part`` is ``more`` or ``less`` in ``model`` than in the model ``than``; ``slightly
     more`` is by at most a quarter."""
 
@@ -350,7 +350,7 @@ def compares(figures: Figures, model: str, how: str, than: str, part: str, famil
     return holds([("", statement)])
 
 
-def halves(figures: Figures, model: str, than: str, family: str) -> Finding:
+def halves(figures: MatrixFigures, model: str, than: str, family: str) -> Finding:
     """In both phases the share of ``family`` in ``model`` is half of that in the model ``than``, within a quarter."""
 
     def ratio(part: str) -> float:
@@ -362,7 +362,7 @@ def halves(figures: Figures, model: str, than: str, family: str) -> Finding:
     return within([(part, partial(ratio, part)) for part in ("sampling", "rest")], 0.5, 0.5, " of it")
 
 
-def replays(figures: Figures, model: str, trips_per_electron: int) -> Finding:
+def replays(figures: MatrixFigures, model: str, trips_per_electron: int) -> Finding:
     """The Laplacian runs its loop so often per electron; with 0, nothing of it runs more than once."""
 
     def trips(molecule: str) -> tuple[bool, str]:
@@ -375,10 +375,10 @@ def replays(figures: Figures, model: str, trips_per_electron: int) -> Finding:
     return holds((molecule, partial(trips, molecule)) for molecule in MOLECULES)
 
 
-def is_largest(figures: Figures, model: str, family: str, part: str = "") -> Finding:
+def is_largest(figures: MatrixFigures, model: str, family: str, part: str = "") -> Finding:
     """``family`` (ours) has more time than any other in ``part`` (all of the step, ``sampling`` or ``rest``)."""
 
-    def wanted(group: Group) -> bool:
+    def wanted(group: LaunchGroup) -> bool:
         return not part or _in_sampling(group) == (part == "sampling")
 
     def statement() -> tuple[bool, str]:
@@ -395,7 +395,7 @@ def is_largest(figures: Figures, model: str, family: str, part: str = "") -> Fin
     return holds([("", statement)])
 
 
-def moves_memory(figures: Figures, least: float) -> Finding:
+def moves_memory(figures: MatrixFigures, least: float) -> Finding:
     """Elementwise and data movement have at least that share of each ansatz."""
     families = ("elementwise", "layout", "gather-scatter", "reduction")
 
@@ -406,7 +406,7 @@ def moves_memory(figures: Figures, least: float) -> Finding:
     return holds((model, partial(share, model)) for model in MODELS)
 
 
-def clusters(figures: Figures, model: str, low: float, high: float) -> Finding:
+def clusters(figures: MatrixFigures, model: str, low: float, high: float) -> Finding:
     """More than half of the families of ``model`` that compute anything lie between ``low`` and ``high`` FLOP/byte."""
 
     def most() -> tuple[bool, str]:
@@ -422,7 +422,7 @@ def clusters(figures: Figures, model: str, low: float, high: float) -> Finding:
     return holds([("", most)])
 
 
-def has_denser_gemms(figures: Figures, higher: str, lower: Sequence[str]) -> Finding:
+def has_denser_gemms(figures: MatrixFigures, higher: str, lower: Sequence[str]) -> Finding:
     """GEMMs of ``higher`` have more FLOPs per byte than those of each of ``lower``."""
 
     def more(other: str) -> tuple[bool, str]:
@@ -434,7 +434,7 @@ def has_denser_gemms(figures: Figures, higher: str, lower: Sequence[str]) -> Fin
     return holds((higher, partial(more, other)) for other in lower)
 
 
-def is_memory_bound(figures: Figures, models: Sequence[str]) -> Finding:
+def is_memory_bound(figures: MatrixFigures, models: Sequence[str]) -> Finding:
     """Most of the modelled time lies in families under the ridge of the A5000."""
     peaks = _peaks()
     ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
@@ -449,7 +449,7 @@ def is_memory_bound(figures: Figures, models: Sequence[str]) -> Finding:
     return holds((model, partial(statement, model)) for model in models)
 
 
-def is_more_memory_bound(figures: Figures, model: str, than: str) -> Finding:
+def is_more_memory_bound(figures: MatrixFigures, model: str, than: str) -> Finding:
     """``model`` has fewer FLOPs per byte over all its launches. Time under the ridge would not do: Psiformer's GEMMs,
     taken together, lie on it."""
 

@@ -24,7 +24,7 @@ class NotMeasured(Exception):
 
 
 @dataclass(frozen=True)
-class Group:
+class LaunchGroup:
     """The launches of one phase, stage and family in a cell; figures are of all runs, time is modelled."""
 
     phase: str
@@ -38,7 +38,7 @@ class Group:
     unmodelled_bytes: int
 
 
-class Figures:
+class MatrixFigures:
     """The figures of a matrix of ``rows``; ``measured_us`` are device times of cells, where records have any."""
 
     def __init__(self, rows: Mapping[Cell, Row], measured_us: Mapping[Cell, float] | None = None) -> None:
@@ -72,12 +72,14 @@ class Figures:
         row = self.row(cell)
         return int(row["argument_bytes"] + row["output_bytes"] + row["temp_bytes"] - row["alias_bytes"])
 
-    def groups(self, cell: Cell) -> list[Group]:
+    def groups(self, cell: Cell) -> list[LaunchGroup]:
         """The cell's launches by phase, stage and family, the slowest first."""
         table = self.row(cell)["groups"]
-        return [Group(**dict(zip(table["columns"], row, strict=True))) for row in table["rows"]]
+        return [LaunchGroup(**dict(zip(table["columns"], row, strict=True))) for row in table["rows"]]
 
-    def share(self, cell: Cell, wanted: Callable[[Group], bool], of: Callable[[Group], bool] = lambda _: True) -> float:
+    def share(
+        self, cell: Cell, wanted: Callable[[LaunchGroup], bool], of: Callable[[LaunchGroup], bool] = lambda _: True
+    ) -> float:
         """The part of the modelled time of the groups ``of`` that the ``wanted`` ones have; NotMeasured: no time."""
         inside = [group for group in self.groups(cell) if of(group)]
         if any(group.unmodelled_us_launches for group in inside):
@@ -87,7 +89,7 @@ class Figures:
             raise NotMeasured([cell])
         return sum(group.model_us or 0.0 for group in inside if wanted(group)) / whole
 
-    def by_family(self, cell: Cell, wanted: Callable[[Group], bool] = lambda _: True) -> dict[str, Totals]:
+    def by_family(self, cell: Cell, wanted: Callable[[LaunchGroup], bool] = lambda _: True) -> dict[str, Totals]:
         """Family to the sums over the ``wanted`` groups, the slowest first."""
         found: dict[str, Totals] = {}
         for one in self.groups(cell):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from fusionlab.errors import InputError
-from fusionlab.paper.matrix import Cell, Circumstances, Row, measure_named, sources_digest
+from fusionlab.paper.matrix import Cell, MatrixSetup, Row, measure_named, sources_digest
 from fusionlab.paper.record import Record
 from fusionlab.subprocesses import ProcessFailed, call
 
@@ -24,15 +24,15 @@ _MEMORY_OF_A_JOB = 4 * 2**30
 
 
 @dataclass(frozen=True)
-class Job:
+class CellJob:
     """What a cell is measured with: its circumstances, the time limit in seconds, whether the compile cache is used."""
 
-    circumstances: Circumstances
+    circumstances: MatrixSetup
     limit_s: float = 1800.0
     use_cache: bool = True
 
 
-def measure_apart(name: str, job: Job, stop: threading.Event | None = None) -> Row:
+def measure_apart(name: str, job: CellJob, stop: threading.Event | None = None) -> Row:
     """The row of the cell ``name``, from a process of its own; with ``failed`` in it when it gave none."""
     given = job.circumstances.to_json()
     try:
@@ -46,7 +46,7 @@ def measure_apart(name: str, job: Job, stop: threading.Event | None = None) -> R
         return {"failed": str(error)}
 
 
-def run_here(cells: Sequence[Cell], job: Job, workers: int) -> Iterator[tuple[Cell, Row]]:
+def run_here(cells: Sequence[Cell], job: CellJob, workers: int) -> Iterator[tuple[Cell, Row]]:
     """The rows as they are finished, ``workers`` processes at a time; leaving the iteration ends those that run."""
     stop = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
@@ -59,7 +59,7 @@ def run_here(cells: Sequence[Cell], job: Job, workers: int) -> Iterator[tuple[Ce
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def run_on_dask(cells: Sequence[Cell], job: Job, address: str) -> Iterator[tuple[Cell, Row]]:
+def run_on_dask(cells: Sequence[Cell], job: CellJob, address: str) -> Iterator[tuple[Cell, Row]]:
     """The rows as they are finished, measured by the workers of the scheduler at ``address`` (``tcp://host:8786``).
 
     Every worker needs fusionlab with the extra ``targets``. A cell whose worker is lost three times has failed.
@@ -111,10 +111,10 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """How to run: processes at a time, or the address of a Dask scheduler; at most ``most`` cells (None: all)."""
 
-    job: Job
+    job: CellJob
     workers: int = 1
     scheduler: str | None = None
     most: int | None = None
@@ -122,7 +122,7 @@ class Plan:
     retry_failed: bool = False
 
 
-def run_missing(record: Record, cells: Sequence[Cell], plan: Plan, progress: Progress) -> int:
+def run_missing(record: Record, cells: Sequence[Cell], plan: RunPlan, progress: Progress) -> int:
     """Measure the cells that ``record`` lacks (all of them with ``plan.again``) and keep each at once.
 
     How many were measured; fewer than all when it is interrupted (KeyboardInterrupt goes on to the caller).
@@ -145,7 +145,7 @@ def run_missing(record: Record, cells: Sequence[Cell], plan: Plan, progress: Pro
     return finished
 
 
-def _rows(cells: Sequence[Cell], plan: Plan) -> Generator[tuple[Cell, Row], None, None]:
+def _rows(cells: Sequence[Cell], plan: RunPlan) -> Generator[tuple[Cell, Row], None, None]:
     job = replace(plan.job, use_cache=plan.job.use_cache and not plan.again)
     if plan.scheduler is not None:
         yield from run_on_dask(cells, job, plan.scheduler)

@@ -28,7 +28,7 @@ _MOLECULES_FIRST_WANTED = ("CH4", "LiH", "C4H4", "C2H6")
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class MatrixSetup:
     """What all cells of one record have in common: walkers, size of the ansätze, dtype."""
 
     walkers: int = 1024
@@ -101,7 +101,7 @@ GROUP_BY = ("phase", "stage", "family")
 GROUP_FIGURES = ("dynamic_launches", "flops", "bytes", "model_us", "unmodelled_us_launches", "unmodelled_bytes")
 
 
-def measure(cell: Cell, given: Circumstances, *, use_cache: bool = True) -> Row:
+def measure(cell: Cell, given: MatrixSetup, *, use_cache: bool = True) -> Row:
     """The row of ``cell``: it is lowered, compiled for its absent GPU, and its launches are counted and attributed."""
     from fusionlab.codegen.cache import default_cache
     from fusionlab.codegen.compile import compile_program, versions
@@ -167,4 +167,4 @@ def measure_named(name: str, given: dict[str, Any], use_cache: bool) -> Row:
     from fusionlab import quiet_start
 
     quiet_start.load_jax()
-    return measure(Cell.parse(name), Circumstances(**given), use_cache=use_cache)
+    return measure(Cell.parse(name), MatrixSetup(**given), use_cache=use_cache)

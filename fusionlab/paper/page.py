@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from fusionlab.paper.claims import NOT_SHOWN, PAPER_JAX, VERDICTS, Judged
-from fusionlab.paper.matrix import Circumstances
-from fusionlab.paper.tables import Table, claims_table
+from fusionlab.paper.claims import NOT_SHOWN, PAPER_JAX, VERDICTS, JudgedClaim
+from fusionlab.paper.matrix import MatrixSetup
+from fusionlab.paper.tables import PaperTable, claims_table
 
 
 def page(
     record: str,
-    given: Circumstances,
+    given: MatrixSetup,
     versions: Sequence[str],
     measured: int,
     missing: int,
-    tables: Sequence[Table],
-    judged: Sequence[Judged],
+    tables: Sequence[PaperTable],
+    judged: Sequence[JudgedClaim],
 ) -> str:
     """Markdown. ``given`` are the circumstances of all rows, ``versions`` those of the rows, ``measured`` how many
     cells have a measured time, ``missing`` how many of the 96 cells are not in the record."""
@@ -41,37 +41,37 @@ def page(
     return re.sub("\n{3,}", "\n\n", "\n".join(map(_wrapped, filled.splitlines()))).rstrip() + "\n"
 
 
-def counts(judged: Sequence[Judged]) -> str:
+def counts(judged: Sequence[JudgedClaim]) -> str:
     """How many claims have which verdict."""
     found = Counter(one.finding.verdict for one in judged)
     return f"{len(judged)} claims: " + ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
 
 
-def markdown(table: Table) -> str:
+def markdown(table: PaperTable) -> str:
     """The rows as a Markdown table."""
     head = [_row(table.columns), _row(["---"] * table.words + ["---:"] * (len(table.columns) - table.words))]
     return "\n".join([*head, *map(_row, table.rows)])
 
 
-def _section(table: Table) -> str:
+def _section(table: PaperTable) -> str:
     return f"### {table.title}\n\n{table.note}\n\n{markdown(table)}"
 
 
-def _claims(judged: Sequence[Judged]) -> Table:
+def _claims(judged: Sequence[JudgedClaim]) -> PaperTable:
     table = claims_table(judged)
     rows = [
         (*row[:-1], f"**{row[-1]}**" + (f": {_cause(one)}" if one.finding.verdict == "contradicted" else ""))
         for row, one in zip(table.rows, judged, strict=True)
     ]
-    return Table("", "", table.columns, tuple(rows), words=5)
+    return PaperTable("", "", table.columns, tuple(rows), words=5)
 
 
-def _given(found: Circumstances) -> str:
+def _given(found: MatrixSetup) -> str:
     size = "" if found.size == "full" else f"{found.size} widths, "
     return f"{size}{found.walkers:,} walkers, {found.dtype}"
 
 
-def _cause(one: Judged) -> str:
+def _cause(one: JudgedClaim) -> str:
     compiler = "differs by compiler version"
     if one.claim.differs.startswith(NOT_SHOWN):
         return one.claim.differs

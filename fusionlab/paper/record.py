@@ -13,7 +13,7 @@ from typing import Any
 
 from fusionlab.errors import InputError
 from fusionlab.output import require_writable, write_whole
-from fusionlab.paper.matrix import GROUP_BY, GROUP_FIGURES, Cell, Circumstances, Row
+from fusionlab.paper.matrix import GROUP_BY, GROUP_FIGURES, Cell, MatrixSetup, Row
 
 FORMAT = "fusionlab-paper-1"
 WHAT_DECIDES = ("versions", "sources")
@@ -27,7 +27,7 @@ FIGURES = (
 class Record:
     """The rows in ``path`` (which need not be there yet). InputError: it is another format's, or of other walkers."""
 
-    def __init__(self, path: Path, given: Circumstances) -> None:
+    def __init__(self, path: Path, given: MatrixSetup) -> None:
         self.path, self.circumstances = path, given
         self._rows = _read(path, given)
         self.failed_again: dict[Cell, str] = {}
@@ -75,7 +75,7 @@ class Record:
         return row.get("versions") == versions and row.get("sources") == sources
 
 
-def _read(path: Path, given: Circumstances) -> dict[str, Row]:
+def _read(path: Path, given: MatrixSetup) -> dict[str, Row]:
     if not path.exists():
         return {}
     try:
@@ -133,7 +133,7 @@ def _is_table(rows: Any, columns: list[str]) -> bool:
     )
 
 
-def _text(given: Circumstances, rows: Mapping[str, Row]) -> str:
+def _text(given: MatrixSetup, rows: Mapping[str, Row]) -> str:
     """A line per field of a cell, and a line per group: a diff of the file can be read."""
     cells = [f" {json.dumps(name)}: {_row_text(row)}" for name, row in sorted(rows.items())]
     head = f'{{\n"format": {json.dumps(FORMAT)},\n"circumstances": {json.dumps(given.to_json())},\n"cells": {{\n'

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from fusionlab.codegen.targets import load_target
-from fusionlab.paper.claims import SHARES, WORDS, Judged, Share, kernel_cell, scaling, share_of, speedup, stated
-from fusionlab.paper.figures import SAMPLING, Figures, Group, NotMeasured
+from fusionlab.paper.claims import SHARES, WORDS, JudgedClaim, Share, kernel_cell, scaling, share_of, speedup, stated
+from fusionlab.paper.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
 from fusionlab.paper.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell
 
 NOTHING = "-"
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A title, a line of explanation, columns (the first ``words`` hold words), rows of text."""
 
     title: str
@@ -25,7 +25,7 @@ class Table:
     words: int = 1
 
 
-def matrix_tables(figures: Figures) -> list[Table]:
+def matrix_tables(figures: MatrixFigures) -> list[PaperTable]:
     """Beside Figure 4: time, launches and memory of every cell, and the measured times where there are any."""
     tables = [
         _matrix(
@@ -55,7 +55,7 @@ def matrix_tables(figures: Figures) -> list[Table]:
     return tables
 
 
-def ratio_tables(figures: Figures) -> list[Table]:
+def ratio_tables(figures: MatrixFigures) -> list[PaperTable]:
     """Beside Figure 4: growth from LiH to C4H4, and gains over the A5000."""
     grown, gained = stated("scales", "model"), stated("speeds-up", "target")
     pairs = [(program, target) for program in PROGRAMS for target in TARGETS]
@@ -71,13 +71,13 @@ def ratio_tables(figures: Figures) -> list[Table]:
     ]
     ranges = ("characterisation", "", *(gained[target] for _, target in faster))
     return [
-        Table(
+        PaperTable(
             "Time on C4H4 over time on LiH (model)",
             "The characterisation's range is over training and inference on the A5000.",
             ("", "characterisation", *(f"{WORDS[p]} {t}" for p, t in pairs)),
             tuple(growth),
         ),
-        Table(
+        PaperTable(
             "Time on the A5000 over time on the other GPUs (model)",
             "The characterisation's ranges are over everything it ran.",
             ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in faster)),
@@ -87,7 +87,7 @@ def ratio_tables(figures: Figures) -> list[Table]:
     ]
 
 
-def share_tables(figures: Figures, target: str = "a5000") -> list[Table]:
+def share_tables(figures: MatrixFigures, target: str = "a5000") -> list[PaperTable]:
     """Beside Figure 5: shares of modelled time, where the characterisation gives one, and of all our families."""
 
     def stated(share: Share) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def share_tables(figures: Figures, target: str = "a5000") -> list[Table]:
         return share.model, part, share.family or "sampling", f"{100 * share.share:g}", ours
 
     return [
-        Table(
+        PaperTable(
             f"Shares of kernel time that the characterisation gives (%, CH4, inference, {target})",
             "Outside of sampling (rest) as a share of everything, within sampling as a share of sampling.",
             ("ansatz", "part", "family", "characterisation", "ours (model)"),
@@ -107,7 +107,7 @@ def share_tables(figures: Figures, target: str = "a5000") -> list[Table]:
     ]
 
 
-def intensity_table(figures: Figures, target: str = "a5000") -> Table:
+def intensity_table(figures: MatrixFigures, target: str = "a5000") -> PaperTable:
     """Beside Figure 6: FLOP per byte of the families, and how near the compute roof each comes."""
     peaks = load_target(target).peaks
     assert peaks is not None
@@ -122,7 +122,7 @@ def intensity_table(figures: Figures, target: str = "a5000") -> Table:
 
     rows = [(family, *(_or_nothing(partial(cell_of, model, family)) for model in MODELS)) for family in families]
     ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
-    return Table(
+    return PaperTable(
         f"FLOP per byte by family, in brackets of the compute roof (CH4, inference, {target}, model)",
         f"Under {ridge:.0f} FLOP/byte, where the roofs meet, the memory bounds. GEMMs are modelled at the roof.",
         ("family", *MODELS),
@@ -130,9 +130,9 @@ def intensity_table(figures: Figures, target: str = "a5000") -> Table:
     )
 
 
-def claims_table(judged: Sequence[Judged]) -> Table:
+def claims_table(judged: Sequence[JudgedClaim]) -> PaperTable:
     """Each claim with the characterisation's figure, ours and the verdict."""
-    return Table(
+    return PaperTable(
         "Claims of the characterisation",
         "",
         ("where", "claim", "characterisation", "ours", "verdict"),
@@ -143,7 +143,7 @@ def claims_table(judged: Sequence[Judged]) -> Table:
     )
 
 
-def _ours(one: Judged) -> str:
+def _ours(one: JudgedClaim) -> str:
     finding = one.finding
     if finding.verdict == "not measured yet":
         some = f"{finding.ours}; " if finding.ours else ""
@@ -151,11 +151,11 @@ def _ours(one: Judged) -> str:
     return finding.ours
 
 
-def _every_share(figures: Figures, target: str) -> Table:
+def _every_share(figures: MatrixFigures, target: str) -> PaperTable:
     def text(model: str, family: str, sampling: bool) -> str:
         cell = kernel_cell(model, target)
 
-        def wanted(group: Group) -> bool:
+        def wanted(group: LaunchGroup) -> bool:
             return group.family == family and (group.phase == SAMPLING) == sampling
 
         found = figures.share(cell, wanted)
@@ -167,7 +167,7 @@ def _every_share(figures: Figures, target: str) -> Table:
         for model in MODELS
         for part in ("sampling", "rest")
     ]
-    return Table(
+    return PaperTable(
         f"Shares of everything by our families (%, CH4, inference, {target}, model)",
         "Each ansatz within sampling and outside of it.",
         ("", "part", *families),
@@ -176,7 +176,7 @@ def _every_share(figures: Figures, target: str) -> Table:
     )
 
 
-def _families(figures: Figures, target: str) -> list[str]:
+def _families(figures: MatrixFigures, target: str) -> list[str]:
     """The families that any ansatz launches, those with most time first."""
     time: dict[str, float] = {}
     for model in MODELS:
@@ -186,14 +186,14 @@ def _families(figures: Figures, target: str) -> list[str]:
     return sorted(time, key=lambda family: -time[family])
 
 
-def _matrix(title: str, note: str, text: Callable[[Cell], str]) -> Table:
+def _matrix(title: str, note: str, text: Callable[[Cell], str]) -> PaperTable:
     pairs = [(program, target) for program in PROGRAMS for target in TARGETS]
     rows = [
         (model, molecule, *(_or_nothing(partial(text, Cell(model, molecule, *pair))) for pair in pairs))
         for model in MODELS
         for molecule in MOLECULES
     ]
-    return Table(title, note, ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
+    return PaperTable(title, note, ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
 
 
 def _figure(figure: Callable[[], float], form: str) -> str:

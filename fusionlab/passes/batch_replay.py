@@ -27,7 +27,7 @@ from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Declined, Pass, Result, Setting
-from fusionlab.passes.rewriting import Refusal, Rewrite, Site, loop_marks, require_reduction, rewrite_loops
+from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, loop_marks, require_reduction, rewrite_loops
 
 CHUNK_MARK = "fusionlab_chunk"
 """Frontend attribute of a loop that this pass made, holding its chunk: such a loop is not batched again."""
@@ -54,7 +54,7 @@ class BatchReplay(Pass):
             return _within_budget(program, setting, self.memory_budget)
         return rewrite_loops(program, self.name, self._decide, setting)
 
-    def _decide(self, site: Site) -> Rewrite:
+    def _decide(self, site: LoopSite) -> Rewrite:
         loop = site.loop
         if mark := loop_marks(loop).get(CHUNK_MARK):
             raise Refusal("unprofitable", f"already batched, {mark} trips at a time")
@@ -71,7 +71,7 @@ class BatchReplay(Pass):
         )
 
 
-def _describe(site: Site, chunk: int) -> str:
+def _describe(site: LoopSite, chunk: int) -> str:
     loop = site.loop
     kinds = [
         f"{len(found)} {name}"

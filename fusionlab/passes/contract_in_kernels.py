@@ -42,7 +42,7 @@ from fusionlab.hlo.view import Node, Value, view_of
 from fusionlab.passes.contract_in_fusions import batched_axes
 from fusionlab.passes.interface import Declined, Kind, Pass, Result, Setting
 from fusionlab.passes.rewriting import Refusal, changed, functions_of_others, no_kernels
-from fusionlab.passes.sums_of_products import Contraction, as_one, parts_of, sums_with
+from fusionlab.passes.sums_of_products import ViewedDot, as_one, parts_of, sums_with
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class ContractInKernels(Pass):
                 best = (parts[0], work)
         return best or Refusal("unprofitable", "the library takes it as it lies")
 
-    def _work(self, value: Value, contractions: Sequence[Contraction]) -> SumOfProducts | None:
+    def _work(self, value: Value, contractions: Sequence[ViewedDot]) -> SumOfProducts | None:
         """``contractions``, which add up to ``value``, as a kernel's work; None where they cannot be, or need not."""
         if any(self._refusal(one.node) is not None for one in contractions):
             return None

@@ -31,7 +31,7 @@ from fusionlab.hlo.invariants import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import Refusal, Rewrite, Site, rewrite_loops
+from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, rewrite_loops
 
 _MOST_NODES = 10_000
 
@@ -49,7 +49,7 @@ class FoldConstantLoops(Pass):
         """Fold every loop that qualifies, outer ones first."""
         return rewrite_loops(program, self.name, self._decide, setting)
 
-    def _decide(self, site: Site) -> Rewrite:
+    def _decide(self, site: LoopSite) -> Rewrite:
         loop = site.loop.node
         before = _makers([*loop.operands, *site.captured])
         if loop.callers and any(node.function != loop.function for node in before):

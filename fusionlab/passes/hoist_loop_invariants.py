@@ -29,7 +29,7 @@ from fusionlab.hlo.loops import Invariant, Loop
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import Refusal, Rewrite, Site, loop_marks, rewrite_loops
+from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, loop_marks, rewrite_loops
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class HoistLoopInvariants(Pass):
         return rewrite_loops(program, self.name, _decide, setting)
 
 
-def _decide(site: Site) -> Rewrite:
+def _decide(site: LoopSite) -> Rewrite:
     loop = site.loop
     hoisted = invariant_nodes(loop)
     if not hoisted:
@@ -60,7 +60,7 @@ def _decide(site: Site) -> Rewrite:
     )
 
 
-def _hoisted_loop(site: Site, hoisted: list[Node]) -> Callable[..., tuple[Any, ...]]:
+def _hoisted_loop(site: LoopSite, hoisted: list[Node]) -> Callable[..., tuple[Any, ...]]:
     """The loop with the hoisted values computed in front of it and captured by its body."""
     loop, raising, captured_values = site.loop, site.raising, site.captured
     body, condition = loop.body, loop.node.regions[0]

@@ -55,7 +55,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Site:
+class LoopSite:
     """A loop that may be rewritten, with the values its regions capture and how its body is to be raised.
 
     ``handles`` are the MLIR values of ``captured`` in the loop's own function: an argument of it, or what a call gave.
@@ -67,7 +67,7 @@ class Site:
     raising: Raising
 
 
-Decision = Callable[[Site], Rewrite]
+Decision = Callable[[LoopSite], Rewrite]
 
 
 def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: Setting) -> Result:
@@ -142,7 +142,7 @@ def functions_of_others(module: ir.Module) -> set[str]:
     return reached | {other.name.value for other in others} | twins_of(module)
 
 
-def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:
+def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> LoopSite:
     """The loop as one thing to rewrite; Refusal when its call sites differ or its captures cannot be named."""
     function = loop.node.function
     if function in shared:
@@ -160,7 +160,7 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> Site:
     shapes = {(other.trips, tuple(map(_shape_of_role, other.roles))) for other in occurrences}
     if len(shapes) > 1:
         raise Refusal("unsupported", f"@{loop.node.function} is called with different trip counts or constants")
-    return Site(loop, captured, handles, Raising(marks={}))
+    return LoopSite(loop, captured, handles, Raising(marks={}))
 
 
 def _handles_of(captured: Sequence[Value], loop: Loop) -> dict[Value, Any]:

@@ -27,7 +27,7 @@ _OTHER: dict[_Kind, _Kind] = {"batch": "batch", "row": "column", "column": "row"
 
 
 @dataclass(frozen=True)
-class Contraction:
+class ViewedDot:
     """``node``, a dot_general, as a part of a value: what each axis of that value is in it, with the steps along it in
     the arrays that the two operands are views of."""
 
@@ -37,7 +37,7 @@ class Contraction:
     product: Product
 
     @staticmethod
-    def of(node: Node, order: Sequence[int]) -> Contraction:
+    def of(node: Node, order: Sequence[int]) -> ViewedDot:
         """``order`` says which axis of the node's result each axis of the value is."""
         axes = Axes.of(node)
         left, right = (StridedView.of(value) for value in node.operands)
@@ -49,15 +49,15 @@ class Contraction:
         terms = run_on([Axis(axes.left[a], (left.strides[a], right.strides[b])) for a, b in axes.contracted])
         product = Product((left.base, right.base), (left.offset, right.offset), terms, strictest_precision(node))
         kinds, steps = zip(*(each[axis] for axis in order), strict=True)
-        return Contraction(node, kinds, steps, product)
+        return ViewedDot(node, kinds, steps, product)
 
-    def turned(self) -> Contraction:
+    def turned(self) -> ViewedDot:
         """The same with the right operand on the left."""
         of = self.product
         terms = tuple(Axis(axis.extent, axis.steps[::-1]) for axis in of.terms)
         product = Product(of.arrays[::-1], of.offsets[::-1], terms, of.precision)
         kinds = tuple(_OTHER[kind] for kind in self.kinds)
-        return Contraction(self.node, kinds, tuple(s[::-1] for s in self.steps), product)
+        return ViewedDot(self.node, kinds, tuple(s[::-1] for s in self.steps), product)
 
     def lies_for_the_library(self, out: Value) -> bool:
         """Whether each kind of axis runs on in each array, and one of a matrix's two kinds is together: cuBLAS takes
@@ -91,10 +91,10 @@ def sums_with(node: Node, block: Block) -> Iterator[Value]:
         value = users[0].results[0]
 
 
-def parts_of(value: Value, block: Block) -> tuple[list[Node], list[Contraction]] | None:
+def parts_of(value: Value, block: Block) -> tuple[list[Node], list[ViewedDot]] | None:
     """The ops that make ``value`` of contractions, in program order, and these; None where it is made of others too."""
     members: dict[Node, None] = {}
-    found: list[Contraction] = []
+    found: list[ViewedDot] = []
 
     def visit(value: Value, order: list[int], inside: bool) -> bool:
         node = value.producer
@@ -104,7 +104,7 @@ def parts_of(value: Value, block: Block) -> tuple[list[Node], list[Contraction]]
             return False
         members[node] = None
         if node.op is ops.DOT_GENERAL:
-            found.append(Contraction.of(node, order))
+            found.append(ViewedDot.of(node, order))
             return True
         if node.op is ops.TRANSPOSE:
             permutation = list(node.attributes["permutation"])
@@ -116,7 +116,7 @@ def parts_of(value: Value, block: Block) -> tuple[list[Node], list[Contraction]]
     return sorted(members, key=block.place.__getitem__), found
 
 
-def as_one(out: Value, contractions: Sequence[Contraction]) -> SumOfProducts | None:
+def as_one(out: Value, contractions: Sequence[ViewedDot]) -> SumOfProducts | None:
     """The contractions that add up to ``out`` as one kernel's work; None where they have no rows or columns in common.
 
     An axis that is one of rows in one of them and not in another is one of the batch for all.
@@ -134,11 +134,11 @@ def as_one(out: Value, contractions: Sequence[Contraction]) -> SumOfProducts | N
     return SumOfProducts(tuple(one.product for one in aligned), out, batch, rows, columns)
 
 
-def _aligned(one: Contraction, first: Contraction) -> Contraction:
+def _aligned(one: ViewedDot, first: ViewedDot) -> ViewedDot:
     """``one``, turned if that gives its axes more of the kinds that they have in ``first``."""
     turned = one.turned()
 
-    def alike(other: Contraction) -> int:
+    def alike(other: ViewedDot) -> int:
         return sum(mine == its != "batch" for mine, its in zip(other.kinds, first.kinds, strict=True))
 
     return turned if alike(turned) > alike(one) else one

@@ -30,7 +30,7 @@ from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_
 from fusionlab.ledger.roofline import family_points, kernel_points
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
-from fusionlab.report.pictures.scope_tree import Group, ScopeTree, scope_tree
+from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
 from fusionlab.report.tables.launches import LAUNCH_FIELDS
 from fusionlab.study import Outcome
 from fusionlab.workload import Workload
@@ -227,7 +227,7 @@ class _Writer:
             "clusters": _op_clusters(viewed),
         }
 
-    def _group(self, group: Group, viewed: _Viewed) -> dict[str, Any]:
+    def _group(self, group: ScopeGroup, viewed: _Viewed) -> dict[str, Any]:
         figures = ("label", "kind", "parent", "stage", "role", "ops", "flops", "bytes", "unmodelled")
         found = {figure: getattr(group, figure) for figure in figures}
         found["families"] = dict(sorted(group.family_bytes.items(), key=lambda item: -item[1]))

@@ -57,7 +57,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found. ``trials`` are all of them in the order tried; ``complete`` when nothing was left to try."""
 
     goal: Goal
@@ -95,7 +95,7 @@ def search(
     measure: Measure,
     store: TrialStore,
     progress: Callable[[str], None],
-) -> Found:
+) -> SearchResult:
     """Search the pipelines that begin with ``fixed``; CompileError when not even ``fixed`` alone can be measured.
 
     InputError: no time is known for the target, and ``goal`` asks for the least; nothing fits the memory budget.
@@ -127,7 +127,7 @@ class _Search:
         self._random = random.Random(goal.seed)
         self._started = time.monotonic()
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         complete = False
         root = self._try(self._fixed)
         self._require_usable(root)
@@ -149,7 +149,7 @@ class _Search:
         fitting.sort(key=self._goal.rank)
         on_front = tuple(fitting[at] for at in front([trial.costs for trial in fitting if trial.costs]))
         seconds = time.monotonic() - self._started
-        return Found(self._goal, fitting[0], on_front, tuple(self._trials.values()), complete, seconds)
+        return SearchResult(self._goal, fitting[0], on_front, tuple(self._trials.values()), complete, seconds)
 
     def _require_usable(self, root: Trial) -> None:
         if root.costs is None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fusionlab.bench import measurement
-from fusionlab.bench.measurement import Plan, check_on_device, compile_all, first_runs, sample_for, time_all
+from fusionlab.bench.measurement import MeasurementPlan, check_on_device, compile_all, first_runs, sample_for, time_all
 from fusionlab.bench.variants import Variant
 from fusionlab.bench.written import variant_record
 from fusionlab.codegen.targets import Target, load_target
@@ -100,7 +100,7 @@ def test_on_a_gpu_there_are_times_without_graphs_energy_and_shares_of_the_peaks(
 
     monkeypatch.setattr(measurement, "compile_program", compile_again)
     monkeypatch.setattr(measurement, "_ENERGY_S", 0.01)
-    time_all(found, H200, Plan(runs=3, repeats=4), FakeNvml(), failures, lambda line: None)
+    time_all(found, H200, MeasurementPlan(runs=3, repeats=4), FakeNvml(), failures, lambda line: None)
     assert failures == []
     assert asked == [("gpu", {"xla_gpu_enable_command_buffer": ""})] * 2
     records = [variant_record(one, found[0], H200) for one in found]
@@ -123,7 +123,7 @@ def test_a_program_that_cannot_be_compiled_without_graphs_keeps_its_other_times(
         raise RuntimeError("INVALID_ARGUMENT: no such option")
 
     monkeypatch.setattr(measurement, "compile_program", compile_again)
-    time_all(found, H200, Plan(runs=2, repeats=2), None, failures, lambda line: None)
+    time_all(found, H200, MeasurementPlan(runs=2, repeats=2), None, failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs"]
     record = variant_record(found[0], found[0], H200)
     assert record["samples_without_graphs_us"] is None

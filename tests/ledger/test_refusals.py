@@ -6,7 +6,7 @@ import pytest
 
 from fusionlab.codegen.compile import Compiled, Memory
 from fusionlab.codegen.targets import load_target
-from fusionlab.ledger.refusals import SLOWER, Step, read_steps, refusals
+from fusionlab.ledger.refusals import SLOWER, FusionStep, read_steps, refusals
 
 DUMP = """fusion_steps {
   update_priority {
@@ -82,9 +82,9 @@ def compiled():
 
 def test_the_last_step_of_a_producer_that_is_still_there_counts():
     assert read_steps(DUMP) == (
-        Step("big", SLOWER, 4.25, 9.0),
-        Step("dot", "the producer is not fusible"),
-        Step("gone", "not fusing because there are only bitcast users"),
+        FusionStep("big", SLOWER, 4.25, 9.0),
+        FusionStep("dot", "the producer is not fusible"),
+        FusionStep("gone", "not fusing because there are only bitcast users"),
     )
 
 
@@ -135,8 +135,8 @@ AGAIN = """fusion_steps {
 
 
 def test_a_renamed_producer_keeps_its_refusal_until_xla_decides_again():
-    assert read_steps(RENAMED) == (Step("fusion.7", "the consumer is not fusible"),)
-    assert read_steps(RENAMED + AGAIN) == (Step("fusion.7", SLOWER, 0.0, 3.0),)  # a zero is left out in text form
+    assert read_steps(RENAMED) == (FusionStep("fusion.7", "the consumer is not fusible"),)
+    assert read_steps(RENAMED + AGAIN) == (FusionStep("fusion.7", SLOWER, 0.0, 3.0),)  # a zero is left out in text form
 
 
 MERGED_BODIES = """HloModule m, is_scheduled=true

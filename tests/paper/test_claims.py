@@ -4,7 +4,7 @@ import pytest
 
 from fusionlab.paper import claims
 from fusionlab.paper.claims import CLAIMS, Claim, judge_all, near, within
-from fusionlab.paper.figures import Figures, NotMeasured, measured_times
+from fusionlab.paper.figures import MatrixFigures, NotMeasured, measured_times
 from fusionlab.paper.matrix import EVERY, INFERENCE, Cell
 from fusionlab.paper.tables import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
 
@@ -47,10 +47,10 @@ def claim(statement):
     ("ours", "verdict"), [(0.40, "confirmed"), (0.38, "contradicted"), (0.64, "confirmed"), (0.66, "contradicted")]
 )
 def test_a_share_may_be_a_quarter_off(ours, verdict):
-    assert verdict_of(lambda _: near(0.52, ours), Figures({})) == verdict
-    assert verdict_of(lambda _: near(0.02, 0.039), Figures({})) == "confirmed"
-    assert verdict_of(lambda _: near(0.02, 0.041), Figures({})) == "contradicted"
-    assert verdict_of(lambda _: near(0.01, 0.0), Figures({})) == "contradicted"
+    assert verdict_of(lambda _: near(0.52, ours), MatrixFigures({})) == verdict
+    assert verdict_of(lambda _: near(0.02, 0.039), MatrixFigures({})) == "confirmed"
+    assert verdict_of(lambda _: near(0.02, 0.041), MatrixFigures({})) == "contradicted"
+    assert verdict_of(lambda _: near(0.01, 0.0), MatrixFigures({})) == "contradicted"
 
 
 def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming():
@@ -62,13 +62,15 @@ def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming(
 
         return lambda _: within([(str(v), lambda v=v: figure(v)) for v in values], 8, 9)
 
-    assert verdict_of(judge([8.5, 7.0, 11.0]), Figures({})) == "confirmed"
-    assert verdict_of(judge([8.5, None]), Figures({})) == "not measured yet"
-    assert verdict_of(judge([8.5, None, 20.0]), Figures({})) == "contradicted"
+    assert verdict_of(judge([8.5, 7.0, 11.0]), MatrixFigures({})) == "confirmed"
+    assert verdict_of(judge([8.5, None]), MatrixFigures({})) == "not measured yet"
+    assert verdict_of(judge([8.5, None, 20.0]), MatrixFigures({})) == "contradicted"
 
 
 def test_shares_outside_of_sampling_are_of_everything():
-    figures = Figures({KERNELS: row([("mcmc", "gemm", 13.0), ("laplacian", "elementwise", 52.0), ("", "gemm", 35.0)])})
+    figures = MatrixFigures(
+        {KERNELS: row([("mcmc", "gemm", 13.0), ("laplacian", "elementwise", 52.0), ("", "gemm", 35.0)])}
+    )
     found = {one.claim.statement: one.finding for one in judge_all(CLAIMS, figures)}
     assert found["PauliNet: sampling's share of kernel time"].ours == "13.0 %"
     assert found["PauliNet: fused elementwise outside of sampling, of everything"].ours == "52.0 %"
@@ -77,10 +79,14 @@ def test_shares_outside_of_sampling_are_of_everything():
 
 
 def test_an_empty_record_decides_nothing():
-    found = judge_all(CLAIMS, Figures({}))
+    found = judge_all(CLAIMS, MatrixFigures({}))
     assert {one.finding.verdict for one in found} == {"not measured yet", "not testable here"}
     assert all(one.finding.lacking for one in found if one.finding.verdict == "not measured yet")
-    for table in [*matrix_tables(Figures({})), *ratio_tables(Figures({})), *share_tables(Figures({}))]:
+    for table in [
+        *matrix_tables(MatrixFigures({})),
+        *ratio_tables(MatrixFigures({})),
+        *share_tables(MatrixFigures({})),
+    ]:
         for line in table.rows:
             assert set(line[table.words :]) <= {"-", "", "1.1-2.9", "1.7-5.8"} or "-" in line
 
@@ -88,7 +94,7 @@ def test_an_empty_record_decides_nothing():
 def test_a_launch_without_a_time_leaves_the_sum_unknown():
     groups = row([("mcmc", "gemm", 13.0)], unmodelled_us_launches=3)
     groups["groups"]["rows"][0][7] = 3
-    figures = Figures({KERNELS: groups})
+    figures = MatrixFigures({KERNELS: groups})
     with pytest.raises(NotMeasured):
         figures.model_ms(KERNELS)
     with pytest.raises(NotMeasured):
@@ -96,7 +102,7 @@ def test_a_launch_without_a_time_leaves_the_sum_unknown():
 
 
 def test_memory_is_what_the_device_must_hold():
-    assert Figures({KERNELS: row([])}).memory_bytes(KERNELS) == 6
+    assert MatrixFigures({KERNELS: row([])}).memory_bytes(KERNELS) == 6
 
 
 def test_more_memory_than_the_card_has_confirms_that_it_does_not_fit():
@@ -106,9 +112,9 @@ def test_more_memory_than_the_card_has_confirms_that_it_does_not_fit():
         for program in ("inference-step", "train-step")
     }
     fits = claim("Orbformer does not fit into the A5000 on C2H6 and C4H4").judge
-    assert fits(Figures(rows)).verdict == "confirmed"
+    assert fits(MatrixFigures(rows)).verdict == "confirmed"
     rows[Cell("orbformer", "C2H6", "train-step", "a5000")] = row([], temp_bytes=2**30)
-    unknown = fits(Figures(rows))
+    unknown = fits(MatrixFigures(rows))
     assert unknown.verdict == "not testable here"
     assert "C2H6 training needs at least 1.0 of 24 GiB" in unknown.ours
 
@@ -116,9 +122,9 @@ def test_more_memory_than_the_card_has_confirms_that_it_does_not_fit():
 def test_the_gap_on_lih_is_confirmed_by_one_ansatz():
     rows = {cell: row([("mcmc", "gemm", 10.0)]) for cell in EVERY if cell.molecule == "LiH"}
     larger = claim("their gap is larger for some ansätze on LiH (A5000)").judge
-    assert larger(Figures(rows)).verdict == "contradicted"
+    assert larger(MatrixFigures(rows)).verdict == "contradicted"
     rows[Cell("paulinet", "LiH", "train-step", "a5000")] = row([("mcmc", "gemm", 12.0)])
-    assert larger(Figures(rows)).verdict == "confirmed"
+    assert larger(MatrixFigures(rows)).verdict == "confirmed"
 
 
 def test_measured_times_are_those_of_the_program_as_it_stands():
@@ -133,18 +139,18 @@ def test_measured_times_are_those_of_the_program_as_it_stands():
     assert measured_times([{**record, "device": {"platform": "cpu", "name": "H200"}}], 8) == {}
     rewritten = {**record, "variants": [{**record["variants"][0], "pipeline": "batch-replay"}]}
     assert measured_times([rewritten], 8) == {}
-    titles = [table.title for table in matrix_tables(Figures({cell: row([])}, {cell: 12.0}))]
+    titles = [table.title for table in matrix_tables(MatrixFigures({cell: row([])}, {cell: 12.0}))]
     assert "Time of one step (ms, measured)" in titles
 
 
 def test_a_slower_gpu_is_not_faster_however_wide_the_range():
     rows = {cell: row([("mcmc", "gemm", 10.0)]) for cell in EVERY}
     faster = claim("the A100 is faster than the A5000").judge
-    assert faster(Figures(rows)).verdict == "contradicted"
+    assert faster(MatrixFigures(rows)).verdict == "contradicted"
     for cell in EVERY:
         if cell.target == "a100":
             rows[cell] = row([("mcmc", "gemm", 9.5)])
-    assert faster(Figures(rows)).verdict == "confirmed"
+    assert faster(MatrixFigures(rows)).verdict == "confirmed"
 
 
 def test_a_jump_is_not_smooth():
@@ -153,7 +159,9 @@ def test_a_jump_is_not_smooth():
             cell: row([], temp_bytes=dict(zip(("LiH", "CH4", "C2H6", "C4H4"), sizes, strict=True))[cell.molecule])
             for cell in EVERY
         }
-        return claim("PauliNet's and FermiNet's memory grows smoothly with the molecule (A5000)").judge(Figures(rows))
+        return claim("PauliNet's and FermiNet's memory grows smoothly with the molecule (A5000)").judge(
+            MatrixFigures(rows)
+        )
 
     assert found(10, 40, 120, 240).verdict == "confirmed"
     assert found(10, 40, 41, 400).verdict == "contradicted"
@@ -164,14 +172,14 @@ def test_a_loop_of_another_length_is_not_one_forward_pass():
     one = claim("Psiformer's Stage E is one forward pass, no replay").judge
     for trips, verdict in ((1, "confirmed"), (7, "contradicted"), (30, "contradicted")):
         rows = {cell: row([], most_laplacian_trips=trips) for cell in EVERY}
-        assert one(Figures(rows)).verdict == verdict
+        assert one(MatrixFigures(rows)).verdict == verdict
 
 
 def test_comparisons_name_both_figures():
     def found(statement, psiformer, orbformer):
         cells = {"psiformer": psiformer, "orbformer": orbformer}
         rows = {Cell(name, "CH4", INFERENCE, "a5000"): row(groups) for name, groups in cells.items()}
-        return claim(statement).judge(Figures(rows))
+        return claim(statement).judge(MatrixFigures(rows))
 
     much = [("mcmc", "gemm", 60.0), ("mcmc", "layout", 10.0), ("", "gemm", 20.0), ("", "elementwise", 10.0)]
     half = [("mcmc", "gemm", 30.0), ("mcmc", "elementwise", 40.0), ("", "gemm", 10.0), ("", "elementwise", 20.0)]
@@ -198,17 +206,17 @@ def test_more_memory_bound_is_fewer_flops_per_byte():
     free["groups"]["rows"][0][4] = 10**5  # FLOPs
     cells = [Cell(name, "CH4", INFERENCE, "a5000") for name in ("orbformer", "psiformer")]
     judge = claim("Orbformer is more memory-bound than Psiformer").judge
-    found = judge(Figures(dict(zip(cells, (bound, free), strict=True))))
+    found = judge(MatrixFigures(dict(zip(cells, (bound, free), strict=True))))
     assert (found.verdict, found.ours) == ("confirmed", "Orbformer 2.0 against Psiformer 100.0 FLOP/byte")
-    assert judge(Figures(dict(zip(cells, (free, bound), strict=True)))).verdict == "contradicted"
+    assert judge(MatrixFigures(dict(zip(cells, (free, bound), strict=True)))).verdict == "contradicted"
 
 
 def test_every_claim_is_said_once_and_has_its_place():
     statements = [one.statement for one in CLAIMS]
     assert len(set(statements)) == len(statements) > 40
-    table = claims_table(judge_all(CLAIMS, Figures({KERNELS: row([("mcmc", "gemm", 1.0)])})))
+    table = claims_table(judge_all(CLAIMS, MatrixFigures({KERNELS: row([("mcmc", "gemm", 1.0)])})))
     assert len(table.rows) == len(CLAIMS)
-    assert intensity_table(Figures({KERNELS: row([("mcmc", "gemm", 1.0)])})).rows[0][1].startswith("2 (")
+    assert intensity_table(MatrixFigures({KERNELS: row([("mcmc", "gemm", 1.0)])})).rows[0][1].startswith("2 (")
 
 
 def test_every_judge_is_named_by_a_claim_and_every_cause_too():

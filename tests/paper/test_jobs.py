@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.paper.jobs import Job, measure_apart, run_here, run_on_dask, workers_for
-from fusionlab.paper.matrix import Cell, Circumstances
+from fusionlab.paper.jobs import CellJob, measure_apart, run_here, run_on_dask, workers_for
+from fusionlab.paper.matrix import Cell, MatrixSetup
 from fusionlab.subprocesses import module_command
 
-TINY = Circumstances(walkers=4, size="tiny")
+TINY = MatrixSetup(walkers=4, size="tiny")
 CELLS = [Cell("ferminet", "LiH", "log-psi", target) for target in ("a100", "a5000")]
 
 
@@ -24,7 +24,7 @@ def own_cache(compile_cache):
 
 
 def test_a_cell_is_measured_in_a_process_of_its_own():
-    rows = dict(run_here(CELLS[:1], Job(TINY), workers=1))
+    rows = dict(run_here(CELLS[:1], CellJob(TINY), workers=1))
     row = rows[CELLS[0]]
     assert "failed" not in row, row
     launches = row["groups"]["columns"].index("dynamic_launches")
@@ -34,12 +34,14 @@ def test_a_cell_is_measured_in_a_process_of_its_own():
 
 
 def test_too_long_and_impossible_cells_are_rows_with_a_reason():
-    assert measure_apart(str(CELLS[0]), Job(TINY, limit_s=0.01)) == {"failed": "not lowered and compiled within 0.01 s"}
-    assert "unknown molecule" in measure_apart("ferminet H9 log-psi a100", Job(TINY))["failed"]
+    assert measure_apart(str(CELLS[0]), CellJob(TINY, limit_s=0.01)) == {
+        "failed": "not lowered and compiled within 0.01 s"
+    }
+    assert "unknown molecule" in measure_apart("ferminet H9 log-psi a100", CellJob(TINY))["failed"]
 
 
 def test_leaving_the_iteration_ends_what_runs():
-    rows = run_here(CELLS * 2, Job(TINY, limit_s=0.01), workers=1)
+    rows = run_here(CELLS * 2, CellJob(TINY, limit_s=0.01), workers=1)
     next(rows)
     rows.close()
     assert not [name for name in os.listdir("/proc") if name.isdigit() and _is_ours(name)]
@@ -82,9 +84,9 @@ def within(seconds, true):
 @pytest.mark.slow
 def test_the_workers_of_a_dask_scheduler_measure_the_same():
     distributed = pytest.importorskip("distributed")
-    here = dict(run_here(CELLS[:1], Job(TINY), workers=1))
+    here = dict(run_here(CELLS[:1], CellJob(TINY), workers=1))
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        found = dict(run_on_dask(CELLS[:1], Job(TINY), cluster.scheduler_address))
+        found = dict(run_on_dask(CELLS[:1], CellJob(TINY), cluster.scheduler_address))
     times = ("lower_s", "compile_s")
     for cell in CELLS[:1]:
         assert "failed" not in found[cell], found[cell]
@@ -97,7 +99,7 @@ def test_the_workers_of_a_dask_scheduler_measure_the_same():
 def test_a_worker_that_is_killed_costs_no_cell():
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        rows = run_on_dask(CELLS * 2, Job(TINY), cluster.scheduler_address)
+        rows = run_on_dask(CELLS * 2, CellJob(TINY), cluster.scheduler_address)
         found = [next(rows)]
         os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
         found += rows
@@ -109,7 +111,7 @@ def test_a_worker_that_is_killed_costs_no_cell():
 def test_an_address_where_nothing_answers_is_an_input_error():
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match="no Dask scheduler answers there"):
-        list(run_on_dask(CELLS, Job(TINY), "tcp://127.0.0.1:9"))
+        list(run_on_dask(CELLS, CellJob(TINY), "tcp://127.0.0.1:9"))
 
 
 def test_the_number_of_processes():

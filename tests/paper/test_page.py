@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fusionlab.paper.figures import Figures
-from fusionlab.paper.matrix import EVERY, Circumstances
+from fusionlab.paper.figures import MatrixFigures
+from fusionlab.paper.matrix import EVERY, MatrixSetup
 from fusionlab.paper.record import Record
 
 ROOT = Path(__file__).parents[2]
@@ -14,8 +14,8 @@ PAGE, RECORD = ROOT / "studies" / "paper.md", ROOT / "studies" / "paper.json"
 
 
 def test_the_groups_of_every_row_add_up_to_its_totals():
-    record = Record(RECORD, Circumstances())
-    figures = Figures(record.rows)
+    record = Record(RECORD, MatrixSetup())
+    figures = MatrixFigures(record.rows)
     assert record.rows
     for cell, row in record.rows.items():
         groups = figures.groups(cell)
@@ -29,7 +29,7 @@ def test_the_groups_of_every_row_add_up_to_its_totals():
 def test_the_committed_launches_agree_with_the_table_of_programs():
     """`studies/programs-a100.json` was measured by another path."""
     known = json.loads((ROOT / "studies" / "programs-a100.json").read_text())["rows"]
-    for cell, row in Record(RECORD, Circumstances()).rows.items():
+    for cell, row in Record(RECORD, MatrixSetup()).rows.items():
         other = known.get(f"{cell.model} {cell.molecule} {cell.program}")
         if cell.target == "a100" and other is not None and "failed" not in other:
             assert row["dynamic_launches"] == pytest.approx(other["dynamic_launches"], rel=0.02), cell
@@ -45,7 +45,7 @@ def test_the_committed_page_is_that_of_the_committed_record(tmp_path, monkeypatc
 
 def test_the_readme_says_how_much_of_the_matrix_is_measured():
     words = " ".join((ROOT / "README.md").read_text().split())
-    assert f"{len(Record(RECORD, Circumstances()).rows)} of its 96 cells are measured" in words
+    assert f"{len(Record(RECORD, MatrixSetup()).rows)} of its 96 cells are measured" in words
 
 
 def test_the_document_has_cells_claims_and_what_is_lacking(tmp_path, monkeypatch, cli):
@@ -95,7 +95,7 @@ def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli)
 def test_rows_of_other_sources_are_said(monkeypatch, cli):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("fusionlab.paper.cell.sources_digest", lambda: "other")
-    rows = len(Record(RECORD, Circumstances()).rows)
+    rows = len(Record(RECORD, MatrixSetup()).rows)
     assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
 
 

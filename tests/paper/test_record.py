@@ -6,11 +6,11 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.paper import jobs
-from fusionlab.paper.jobs import Job, Plan, run_missing
-from fusionlab.paper.matrix import EVERY, GROUP_BY, GROUP_FIGURES, Cell, Circumstances, select
+from fusionlab.paper.jobs import CellJob, RunPlan, run_missing
+from fusionlab.paper.matrix import EVERY, GROUP_BY, GROUP_FIGURES, Cell, MatrixSetup, select
 from fusionlab.paper.record import FIGURES, Record
 
-GIVEN = Circumstances(walkers=4, size="tiny")
+GIVEN = MatrixSetup(walkers=4, size="tiny")
 CELLS = EVERY[:4]
 
 
@@ -59,7 +59,7 @@ def measured(monkeypatch):
 
 def run(path, cells=CELLS, progress=None, **options):
     progress = progress or Silent()
-    run_missing(Record(path, GIVEN), cells, Plan(Job(GIVEN), **options), progress)
+    run_missing(Record(path, GIVEN), cells, RunPlan(CellJob(GIVEN), **options), progress)
     return progress
 
 
@@ -96,7 +96,7 @@ def test_a_failure_takes_the_place_of_no_figures_of_the_same_sources(tmp_path, m
     before = path.read_text()
     monkeypatch.setattr(jobs, "measure_apart", lambda *_: {"failed": "no time"})
     record = Record(path, GIVEN)
-    run_missing(record, CELLS, Plan(Job(GIVEN), again=True), Silent())
+    run_missing(record, CELLS, RunPlan(CellJob(GIVEN), again=True), Silent())
     assert path.read_text() == before
     assert record.failed_again == dict.fromkeys(CELLS, "no time")
     monkeypatch.setattr(jobs, "sources_digest", lambda: "other")

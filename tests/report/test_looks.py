@@ -12,7 +12,7 @@ from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.roofline import Point
 from fusionlab.report.page import page
 from fusionlab.report.pictures.dot import drawing_dot
-from fusionlab.report.pictures.drawing import Block, Box, Drawing
+from fusionlab.report.pictures.drawing import Box, Drawing, PictureBlock
 from fusionlab.report.pictures.looks import BOX_FAMILIES, FAMILY_LOOKS, family_colour, family_mark
 from fusionlab.report.pictures.roofline import roofline_svg
 
@@ -87,7 +87,7 @@ def test_page_graph_and_plot_have_the_same_colours_and_marks(family):
     text = page({})
     assert json.loads(re.search(r"const FAMILIES = (\{.*?\});\n", text)[1])[family] == family_mark(family)
     assert re.findall(rf"--family-{family}: (#\w{{6}});", text) == list(FAMILY_LOOKS[family][:2])
-    drawing = Drawing("t", (), {}, (Block("b", (), (Box((family,), 1, 1, 1),)),), ())
+    drawing = Drawing("t", (), {}, (PictureBlock("b", (), (Box((family,), 1, 1, 1),)),), ())
     point = Point(family, 1, 10**9, 10**9, 1.0, 1.0, 0.5, 1e11, 1e12, 0.1, "memory")
     for text in (drawing_dot(drawing), roofline_svg("t", [point], [], Ceilings(1e13, 1e12, "spec"))):
         assert family_colour(family) in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class State(NamedTuple):
+class WalkerState(NamedTuple):
     """Walkers ``r`` ``[W, electrons, 3]``, their ``log_psi`` and ``sign`` ``[W]``, and ``drift`` like r, or ()."""
 
     r: Any

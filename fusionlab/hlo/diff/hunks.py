@@ -16,7 +16,7 @@ from fusionlab.hlo.view import Node, Region, view_of
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedPrograms:
     """``diffs`` from each program to the next, the views of all programs, and the names that their values have."""
 
     diffs: tuple[ModuleDiff, ...]
@@ -29,7 +29,7 @@ def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
     return compare_programs(programs).diffs if programs else ()
 
 
-def compare_programs(programs: Sequence[Program]) -> Compared:
+def compare_programs(programs: Sequence[Program]) -> ComparedPrograms:
     """What changed from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
     modules = [program.parse() for program in programs]
     before = Digests(view_of(modules[0]))
@@ -40,7 +40,7 @@ def compare_programs(programs: Sequence[Program]) -> Compared:
         diffs.append(_Diff(before, after, names).diff)
         before = after
         views.append(after)
-    return Compared(tuple(diffs), tuple(views), names)
+    return ComparedPrograms(tuple(diffs), tuple(views), names)
 
 
 class _Diff:

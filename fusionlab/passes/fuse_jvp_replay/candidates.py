@@ -21,7 +21,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     LimitReached,
     NotALaplacian,
     TraceCandidate,
-    Uncovered,
+    UncoveredMatch,
     is_float,
 )
 
@@ -55,7 +55,7 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
             reasons.append(reason)
         except MemoryError:
             raise LimitReached(f"{candidate.subject} needs more memory than there is to be identified") from None
-        if (uncovered := next((reason for reason in reasons if isinstance(reason, Uncovered)), None)) is not None:
+        if (uncovered := next((reason for reason in reasons if isinstance(reason, UncoveredMatch)), None)) is not None:
             raise uncovered
         where = "before the loop" if candidate.replay else "without directions"
         none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"

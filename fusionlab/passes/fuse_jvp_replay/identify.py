@@ -51,7 +51,13 @@ from fusionlab.passes.fuse_jvp_replay.guards import (
     rounded,
     told_apart,
 )
-from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NotALaplacian, TraceCandidate, Uncovered, is_float
+from fusionlab.passes.fuse_jvp_replay.recognise import (
+    LimitReached,
+    NotALaplacian,
+    TraceCandidate,
+    UncoveredMatch,
+    is_float,
+)
 
 FEW_ENOUGH = 64
 """Walkers that can all be evaluated."""
@@ -198,7 +204,7 @@ class Identification:
                 except NotALaplacian as reason:
                     refused.append(reason)
             if refused:
-                raise next((reason for reason in refused if isinstance(reason, Uncovered)), refused[0])
+                raise next((reason for reason in refused if isinstance(reason, UncoveredMatch)), refused[0])
         return None
 
     def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
@@ -327,7 +333,7 @@ class Identification:
     def _at_equal_inputs(
         self, lowered: FunctionView, match: Laplacian, gradients: Sequence[Value]
     ) -> tuple[Value, ...]:
-        """Those of ``gradients`` that are derivatives at equal inputs; Uncovered if the sum is no Laplacian there."""
+        """Those of ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is none there."""
         [p] = primes(1)
         which, at = self.targets.index(match.target), self.outputs.index(match.output)
         of, whole = self.coordinates, FieldWithUndefined(p, range(equal_inputs.DRAWS))
@@ -345,7 +351,7 @@ class Identification:
             if match.squares:
                 lap = field.add(lap, field.multiply(squared, results.squares(at, field)))
             if (total[known] != lap[known]).any():
-                raise Uncovered(
+                raise UncoveredMatch(
                     f"{self.candidate.subject} differs from the derivative of its value where two values are exactly "
                     "equal (electrons at one place or at the origin, coordinates or parameters of 0)"
                 )
@@ -368,7 +374,7 @@ class Identification:
 
         own, reason = complaint(match.target)
         if reason := reason or told_apart(cone, self.axes):
-            raise Uncovered(f"{self.candidate.subject} {reason}")
+            raise UncoveredMatch(f"{self.candidate.subject} {reason}")
         if (reason := less_precise(cone, own)) is not None:
             raise NotALaplacian(f"{self.candidate.subject} is not taken from its value: {reason}")
         return [gradient for gradient in match.gradients if complaint(gradient)[1] is None]

@@ -25,7 +25,7 @@ class NotALaplacian(Exception):
     """A sum is not the Laplacian of a value of the program; the message says what was tried."""
 
 
-class Uncovered(NotALaplacian):
+class UncoveredMatch(NotALaplacian):
     """It equals a Laplacian in all draws, but has what draws do not cover."""
 
 

@@ -24,7 +24,7 @@ from fusionlab.hlo.view import FunctionView, view_of
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
-from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate, Uncovered
+from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate, UncoveredMatch
 from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, verify
 from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
 from fusionlab.passes.rewriting import Refusal
@@ -33,7 +33,7 @@ _MOST_FLOPS = 0.8
 """Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
 
 
-class Site:
+class SumSite:
     """A loop, or a sum over directions without one, in the view ``flat`` of a program; it is identified once."""
 
     def __init__(self, flat: FunctionView, found: Replay | TraceCandidate) -> None:
@@ -74,8 +74,8 @@ class View:
         self.module = program.parse()
         self.flat = view_of(self.module)
         merge_equal(self.flat)
-        loops = [Site(self.flat, replay) for replay in inventory(self.flat)]
-        self.sites = [*loops, *(Site(self.flat, each) for each in recognise.candidates_without_loop(self.flat))]
+        loops = [SumSite(self.flat, replay) for replay in inventory(self.flat)]
+        self.sites = [*loops, *(SumSite(self.flat, each) for each in recognise.candidates_without_loop(self.flat))]
 
 
 class Findings(dict[str, View]):
@@ -119,7 +119,7 @@ def rewrite_replays(
 
 
 def _rewritten(
-    program: Program, view: View, site: Site, by: Pass, options: Options, chunks: int, platform: str
+    program: Program, view: View, site: SumSite, by: Pass, options: Options, chunks: int, platform: str
 ) -> tuple[Program, Applied] | Declined | None:
     """The program without the sum, or why not; None for an identity without a Laplacian."""
     try:
@@ -135,7 +135,7 @@ def _rewritten(
     except Refusal as refusal:
         return Declined(by.name, refusal.kind, refusal.reason, site.scope)
     except NotALaplacian as reason:
-        told = site.replay is not None or isinstance(reason, Uncovered)
+        told = site.replay is not None or isinstance(reason, UncoveredMatch)
         return Declined(by.name, "unsafe", str(reason), site.scope) if told else None
     except (RaiseError, NotImplementedError) as error:
         return Declined(by.name, "unsupported", str(error), site.scope) if site.replay is not None else None

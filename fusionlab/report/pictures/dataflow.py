@@ -9,7 +9,7 @@ import networkx as nx
 from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.program import Program
-from fusionlab.report.pictures.drawing import Block, Box, Drawing, Flow, Group
+from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, Flow, PictureBlock
 
 _MOST = 60
 _SHOWN = 6
@@ -48,20 +48,23 @@ def dataflow_drawing(program: Program, value: str, steps: int = 3) -> Drawing:
     return Drawing(
         f"{program.name}: {facts['name'].removeprefix('stablehlo.')} {chosen}",
         (facts["scope"], f"{len(nodes)} operations, at most {steps} steps before and after; bytes of one run"),
-        {"chosen": Group("asked for", "kernel"), **{region: Group(region) for region in regions if region}},
+        {
+            "chosen": DrawingGroup("asked for", "kernel"),
+            **{region: DrawingGroup(region) for region in regions if region},
+        },
         tuple(_block(node, view.nodes[node], node == chosen) for node in nodes),
         tuple(Flow(source, target, data["bytes"], data["values"]) for source, target, data in edges),
     )
 
 
-def _block(node: str, facts: dict[str, Any], chosen: bool) -> Block:
+def _block(node: str, facts: dict[str, Any], chosen: bool) -> PictureBlock:
     title = f"{facts['name'].removeprefix('stablehlo.')} {facts['type']}"
     groups = ((facts["region"],) if facts["region"] else ()) + (("chosen",) if chosen else ())
     if facts["kind"] != "op":
-        return Block(title, groups, notes=(node,), look="gate")
+        return PictureBlock(title, groups, notes=(node,), look="gate")
     box = Box((facts["family"] or "other",), 1, facts["flops"], facts["bytes"])
     role = facts["role"] if facts["stage"] or facts["phase"] else ""
-    return Block(title, groups, (box,), facts["stage"], role, (node,))
+    return PictureBlock(title, groups, (box,), facts["stage"], role, (node,))
 
 
 def _find(view: nx.DiGraph, value: str) -> str:

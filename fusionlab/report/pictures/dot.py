@@ -9,7 +9,7 @@ import html
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from fusionlab.report.pictures.drawing import Block, Box, Drawing, Flow, worth_drawing
+from fusionlab.report.pictures.drawing import Box, Drawing, Flow, PictureBlock, worth_drawing
 from fusionlab.report.pictures.looks import (
     BOX_FAMILIES,
     FAMILY_LOOKS,
@@ -220,7 +220,7 @@ def _level(drawing: Drawing, inside: tuple[str, ...], widest: int) -> Iterator[s
             yield "}"
 
 
-def _block_label(block: Block, widest: int) -> str:
+def _block_label(block: PictureBlock, widest: int) -> str:
     colour = STAGE_COLOURS.get(block.stage, "#DDDDDD") if block.look == "panel" else "#E4E4E4"
     repeats = f"  &#215;{block.repeats}" if block.repeats > 1 else ""
     role = f" &#183; {text(ROLE_WORDS.get(block.role, block.role))}" if block.role else ""

@@ -40,7 +40,7 @@ def boxes_of(operations: Iterable[Mapping[str, Any]], runs: int = 1) -> list[Box
 
 
 @dataclass(frozen=True)
-class Block:
+class PictureBlock:
     """One block: a scope, a cluster of launches, a kernel or an operation.
 
     ``groups`` are the ids of the groups around it, outermost first; ``repeats`` is how many alike parts it stands for.
@@ -58,7 +58,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Group:
+class DrawingGroup:
     """A frame around blocks. ``look`` is ``loop`` (a boundary that data crosses once or in every trip), ``kernel``,
     ``side`` (before, after) or ``scope``."""
 
@@ -82,8 +82,8 @@ class Drawing:
 
     title: str
     lines: tuple[str, ...]
-    groups: dict[str, Group]
-    blocks: tuple[Block, ...]
+    groups: dict[str, DrawingGroup]
+    blocks: tuple[PictureBlock, ...]
     flows: tuple[Flow, ...]
     counted: str = "operations"
     notes: tuple[str, ...] = ()
@@ -91,8 +91,8 @@ class Drawing:
 
 def side_by_side(before: Drawing, after: Drawing, how: str) -> Drawing:
     """Two drawings in one, left and right, at one scale; ``how`` is the pipeline between them."""
-    groups = {"before": Group("before", "side"), "after": Group(f"after {how}", "side")}
-    blocks: list[Block] = []
+    groups = {"before": DrawingGroup("before", "side"), "after": DrawingGroup(f"after {how}", "side")}
+    blocks: list[PictureBlock] = []
     flows: list[Flow] = []
     for side, one in (("before", before), ("after", after)):
         start = len(blocks)

@@ -17,7 +17,7 @@ from fusionlab.ledger.launch_clusters import launch_clusters
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, launch_rows, totals
 from fusionlab.ledger.traffic import reads_of
 from fusionlab.report.pictures.dot import bytes_text, flops_text
-from fusionlab.report.pictures.drawing import Block, Box, Drawing, Flow, Group, gathered
+from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, Flow, PictureBlock, gathered
 
 _VIEWS = ("bitcast", "get-tuple-element", "reshape", "tuple", "copy", "copy-start", "copy-done", "opt-barrier")
 _FACTS = {
@@ -110,7 +110,7 @@ def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
             f"{whole.dynamic_launches:,} launches, {bytes_text(whole.bytes)} accessed, {_ms(whole.model_us)} (model); "
             f"{min(most, len(clusters))} of {len(clusters)} clusters are drawn, the first gives back most",
         ),
-        {loop: Group(f"loop {loop}, {count:,} trips", "loop") for loop, count in trips.items()},
+        {loop: DrawingGroup(f"loop {loop}, {count:,} trips", "loop") for loop, count in trips.items()},
         tuple(_cluster_block(key, inside, clusters) for key, inside in members.items()),
         gathered((position[one], position[other], (one, other), size) for one, other, size in edges),
         counted="launches",
@@ -129,7 +129,9 @@ def _box(row: LaunchRow) -> Box:
     return Box((row.family,), row.dynamic_launches, row.flops, row.bytes)
 
 
-def _cluster_block(key: tuple[str, tuple[str, ...]], rows: Sequence[LaunchRow], clusters: Sequence[Cluster]) -> Block:
+def _cluster_block(
+    key: tuple[str, tuple[str, ...]], rows: Sequence[LaunchRow], clusters: Sequence[Cluster]
+) -> PictureBlock:
     loop, (what, name, role) = key
     families: dict[str, list[Box]] = defaultdict(list)
     for row in rows:
@@ -144,10 +146,10 @@ def _cluster_block(key: tuple[str, tuple[str, ...]], rows: Sequence[LaunchRow], 
         notes.append(f"as one kernel: {bytes_text(found.least_bytes)} of {bytes_text(found.bytes)}")
         if found.gain_us is not None:
             notes.append(f"gives back at most {found.gain_us / 1e3:,.2f} of {_ms(found.us)} (model)")
-        return Block(f"cluster {name}", groups, tuple(boxes), "" if stage == "?" else stage, "", tuple(notes))
+        return PictureBlock(f"cluster {name}", groups, tuple(boxes), "" if stage == "?" else stage, "", tuple(notes))
     times = [row.model_us for row in rows]
     time = None if None in times else sum(us for us in times if us is not None)
-    return Block(what, groups, tuple(boxes), name, role, (f"{_ms(time)} (model)",))
+    return PictureBlock(what, groups, tuple(boxes), name, role, (f"{_ms(time)} (model)",))
 
 
 def _ms(us: float | None, digits: int = 2) -> str:
@@ -187,7 +189,7 @@ def kernel_drawing(compiled: Compiled, name: str) -> Drawing:
             f"{row.intensity_flop_per_byte:,.2f} FLOP/byte, {time}",
             row.op_name,
         ),
-        {"kernel": Group(f"{name}: one kernel", "kernel")},
+        {"kernel": DrawingGroup(f"{name}: one kernel", "kernel")},
         (*_neighbours(before, rows), *map(_member, inside), *_neighbours(after, rows)),
         tuple(flows),
         counted="instructions",
@@ -195,19 +197,19 @@ def kernel_drawing(compiled: Compiled, name: str) -> Drawing:
     )
 
 
-def _neighbours(names: Iterable[str], rows: Mapping[str, LaunchRow]) -> Iterable[Block]:
+def _neighbours(names: Iterable[str], rows: Mapping[str, LaunchRow]) -> Iterable[PictureBlock]:
     for row in (rows[name] for name in names):
         notes = (f"{row.dynamic_launches:,} launches",)
-        yield Block(row.name, (), (_box(row),), row.stage, row.role if row.stage or row.phase else "", notes)
+        yield PictureBlock(row.name, (), (_box(row),), row.stage, row.role if row.stage or row.phase else "", notes)
 
 
-def _member(one: Instruction) -> Block:
+def _member(one: Instruction) -> PictureBlock:
     shape = one.shape_text.partition("{")[0]
     if one.opcode == "parameter":
         size = (bytes_text(one.shape.byte_size),)
-        return Block(f"parameter {one.operand_text.strip('()')} {shape}", ("kernel",), notes=size, look="gate")
+        return PictureBlock(f"parameter {one.operand_text.strip('()')} {shape}", ("kernel",), notes=size, look="gate")
     box = Box((family_of_kernel(one.name, one.opcode, one.custom_call_target),), 1, 0, one.shape.byte_size)
-    return Block(f"{one.opcode} {shape}", ("kernel",), (box,), attribute(one.op_name).stage)
+    return PictureBlock(f"{one.opcode} {shape}", ("kernel",), (box,), attribute(one.op_name).stage)
 
 
 def _inside(module: HloModule, instruction: Instruction) -> tuple[list[Instruction], list[tuple[str, str, int]]]:

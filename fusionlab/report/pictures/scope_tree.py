@@ -32,7 +32,7 @@ _ONE_FLOW = frozenset(("laplacian", "wavefunction", ""))
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One part of a path: ``kind`` is ``loop``, ``branch``, ``stage``, ``scope`` or ``repeat``.
 
     ``node`` is the op that a loop or branch is.
@@ -45,7 +45,7 @@ class Step:
     node: Node | None = None
 
 
-Steps = tuple[Step, ...]
+Steps = tuple[PathStep, ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Leaf:
 
 
 @dataclass
-class Group:
+class ScopeGroup:
     """``kind`` is ``program``, ``loop``, ``branch``, ``stage``, ``scope`` or ``repeat``; ``parent`` -1 for the program.
 
     Counts and costs are of everything below it. ``trips`` is a loop's (None: unknown); ``repeats`` how many scopes a
@@ -90,7 +90,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Flow:
+class ValueFlow:
     """A value that op ``target`` reads and op ``source`` made (positions of leaves; -1: an argument of the program).
 
     ``kind`` is ``data``, ``residual`` (made outside of the loop that reads it in every trip) or ``carried`` (made in
@@ -107,19 +107,19 @@ class Flow:
 class ScopeTree:
     """``groups[0]`` is the program; parents come before their children, leaves are in program order."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[ScopeGroup, ...]
     leaves: tuple[Leaf, ...]
-    flows: tuple[Flow, ...]
+    flows: tuple[ValueFlow, ...]
 
 
 def scope_tree(flat: FunctionView) -> ScopeTree:
     """The tree of a whole program, private calls inlined."""
-    builder = _Builder(flat)
+    builder = _TreeBuilder(flat)
     builder.region(flat, (), 1)
     return builder.tree()
 
 
-class _Builder:
+class _TreeBuilder:
     def __init__(self, flat: FunctionView) -> None:
         self._flat = flat
         self._attributions = attribute_nodes(flat)
@@ -154,7 +154,7 @@ class _Builder:
         trips = analyse(node).trips if is_loop else None
         stage = self._attributions[node].stage
         before = inside if stage in ("", "E") else self._paths[node]
-        held = (*before, Step("loop" if is_loop else "branch", node.op.mnemonic, stage, node=node))
+        held = (*before, PathStep("loop" if is_loop else "branch", node.op.mnemonic, stage, node=node))
         self._paths[node] = held
         if is_loop:
             self._carry(node)
@@ -162,7 +162,7 @@ class _Builder:
             self._sources |= dict(zip(node.results, node.regions[0].returns, strict=False))
         for position, region in enumerate(node.regions):
             label = f"branch {position}" if not is_loop else "condition" if position == 0 else ""
-            self.region(region, (*held, Step("scope", label)) if label else held, runs * (trips or 1))
+            self.region(region, (*held, PathStep("scope", label)) if label else held, runs * (trips or 1))
 
     def _carry(self, node: Node) -> None:
         body = node.regions[1]
@@ -198,19 +198,19 @@ class _Builder:
         where, unmodelled = self._attributions[node], bool(cost.unmodelled)
         return Leaf(node, group, family(node), where, runs, cost.flops * runs, cost.bytes * runs, unmodelled)
 
-    def _flows(self, target: int, leaves: Sequence[Leaf], places: Mapping[Node, int]) -> Iterator[Flow]:
+    def _flows(self, target: int, leaves: Sequence[Leaf], places: Mapping[Node, int]) -> Iterator[ValueFlow]:
         """The flows into the op ``target``."""
         for value in dict.fromkeys(reads(leaves[target].node)):
             before = self._made(self._carried[value]) if value in self._carried else None
             if before is not None and before in places:
-                yield Flow(places[before], target, array_bytes(value), "carried")
+                yield ValueFlow(places[before], target, array_bytes(value), "carried")
             producer = self._made(value)
             if producer is None:
-                yield Flow(-1, target, array_bytes(value), "data")
+                yield ValueFlow(-1, target, array_bytes(value), "data")
             elif producer in places:
                 source = places[producer]
                 kind = "residual" if leaves[source].runs < leaves[target].runs else "data"
-                yield Flow(source, target, array_bytes(value), kind)
+                yield ValueFlow(source, target, array_bytes(value), kind)
 
     def _made(self, value: Value) -> Node | None:
         """The op that made ``value``, through loops and branches; None for an argument of the program."""
@@ -224,15 +224,15 @@ def _scope_steps(scope: str, found: Attribution) -> Steps:
     names = [name for name in scope_path(scope) if name not in _LOOP_PARTS]
     steps = []
     if found.phase not in _ONE_FLOW:
-        steps.append(Step("stage", found.phase))
+        steps.append(PathStep("stage", found.phase))
         names = [name for name in names if name != found.phase]
     if found.stage:
         names = [name for name in names if not re.fullmatch(r"stage_[a-e]", name)]
-        steps.append(Step("stage", f"{found.stage} {found.role}", found.stage, found.role))
+        steps.append(PathStep("stage", f"{found.stage} {found.role}", found.stage, found.role))
     if not steps:
-        steps.append(Step("stage", "outside of every stage"))
+        steps.append(PathStep("stage", "outside of every stage"))
     distinct = [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
-    return (*steps, *(Step("scope", name, found.stage, found.role) for name in distinct))
+    return (*steps, *(PathStep("scope", name, found.stage, found.role) for name in distinct))
 
 
 def _with_parts(paths: Mapping[Node, Steps]) -> dict[Node, Steps]:
@@ -247,7 +247,7 @@ def _with_parts(paths: Mapping[Node, Steps]) -> dict[Node, Steps]:
     found = dict(paths)
     for node, part in parts_of_stages(stages.values()).items():
         path, depth = paths[node], depths[node]
-        step = Step("scope", f"part_{part}", path[depth - 1].stage, path[depth - 1].role)
+        step = PathStep("scope", f"part_{part}", path[depth - 1].stage, path[depth - 1].role)
         found[node] = (*path[:depth], step, *path[depth:])
     return found
 
@@ -260,32 +260,34 @@ def _with_repeats(paths: Mapping[Node, Steps]) -> dict[Node, Steps]:
             if step.kind == "scope" and unnumbered(step.label) != step.label:
                 neighbours[path[:depth], unnumbered(step.label)].add(step.label)
 
-    def widened(path: Steps) -> Iterator[Step]:
+    def widened(path: Steps) -> Iterator[PathStep]:
         for depth, step in enumerate(path):
             stem = unnumbered(step.label)
             same = neighbours.get((path[:depth], stem), ()) if step.kind == "scope" else ()
             if step.label in same and len(same) > 1:
-                yield Step("repeat", f"{stem} ×{len(same)}", step.stage, step.role)
+                yield PathStep("repeat", f"{stem} ×{len(same)}", step.stage, step.role)
             yield step
 
     known = {path: tuple(widened(path)) for path in set(paths.values())}
     return {node: known[path] for node, path in paths.items()}
 
 
-def _groups(paths: Mapping[Node, Steps]) -> tuple[list[Group], dict[Steps, int]]:
+def _groups(paths: Mapping[Node, Steps]) -> tuple[list[ScopeGroup], dict[Steps, int]]:
     """A group per path and per beginning of one, in the order of their first op."""
-    groups = [Group("program", "program", -1)]
+    groups = [ScopeGroup("program", "program", -1)]
     at: dict[Steps, int] = {(): 0}
     for path in paths.values():
         for depth, step in enumerate(path):
             if path[: depth + 1] not in at:
                 at[path[: depth + 1]] = len(groups)
                 trips = analyse(step.node).trips if step.kind == "loop" and step.node is not None else None
-                groups.append(Group(step.label, step.kind, at[path[:depth]], step.stage, step.role, step.node, trips))
+                groups.append(
+                    ScopeGroup(step.label, step.kind, at[path[:depth]], step.stage, step.role, step.node, trips)
+                )
     return groups, at
 
 
-def _count(groups: Sequence[Group], leaves: Sequence[Leaf]) -> None:
+def _count(groups: Sequence[ScopeGroup], leaves: Sequence[Leaf]) -> None:
     """Sums of every group; of a repeat also the number of its scopes, and whether all do the same."""
     done: dict[int, list[tuple[str, ...]]] = defaultdict(list)
     for leaf in leaves:

@@ -17,7 +17,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.view import FunctionView, view_of
 from fusionlab.report.pictures.dot import bytes_text, flops_text
-from fusionlab.report.pictures.drawing import Block, Box, Drawing, Group, boxes_of, gathered
+from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, PictureBlock, boxes_of, gathered
 from fusionlab.report.pictures.looks import STAGE_WORDS
 from fusionlab.report.pictures.scopes import Path, Repeat, adopt_constants, find_repeats, named_scopes, with_parts
 
@@ -153,8 +153,8 @@ class _View:
         blocks = [self._block(leaf, rows) for leaf, rows in zip(self.leaves, boxes, strict=True)]
         for loop in gates:
             groups = (f"phase {self._phase_of(loop)}", *self._frames_around(loop), loop)
-            blocks.append(Block("into the loop", groups, notes=tuple(self._entry_notes(loop)), look="gate"))
-            blocks.append(Block("results of the loop", groups, look="gate"))
+            blocks.append(PictureBlock("into the loop", groups, notes=tuple(self._entry_notes(loop)), look="gate"))
+            blocks.append(PictureBlock("results of the loop", groups, look="gate"))
         order = self._reading_order(gates)
         place = {old: new for new, old in enumerate(order)}
         flows = gathered(self._edges(gates))
@@ -168,27 +168,27 @@ class _View:
             notes=("figures are of all trips of a loop (model: every operation on its own, nothing fused)",),
         )
 
-    def _block(self, leaf: _Leaf, rows: tuple[Box, ...]) -> Block:
+    def _block(self, leaf: _Leaf, rows: tuple[Box, ...]) -> PictureBlock:
         key, repeat = leaf.key, leaf.repeat
         stage = Counter(self.view.nodes[node]["stage"] for node in leaf.members).most_common(1)[0][0]
         title = _title(key.scope) or _PHASES.get(key.phase, key.phase)
         notes = (f"{repeat.words}; figures are of all",) if repeat else ()
         groups = (f"phase {key.phase}", *key.loops)
-        return Block(title, groups, rows, stage, key.role, notes, len(repeat.names) if repeat else 1)
+        return PictureBlock(title, groups, rows, stage, key.role, notes, len(repeat.names) if repeat else 1)
 
     def _phase_of(self, loop: str) -> str:
         phases = Counter(leaf.key.phase for leaf in self.leaves if loop in leaf.key.loops)
         return phases.most_common(1)[0][0] if phases else str(self.view.nodes[loop]["phase"])
 
-    def _frames(self, gates: Iterable[str]) -> dict[str, Group]:
+    def _frames(self, gates: Iterable[str]) -> dict[str, DrawingGroup]:
         phases = [leaf.key.phase for leaf in self.leaves]
-        frames = {f"phase {phase}": Group(_PHASES.get(phase, phase)) for phase in phases}
+        frames = {f"phase {phase}": DrawingGroup(_PHASES.get(phase, phase)) for phase in phases}
         for loop in gates:
             replay = self.replays.get(loop)
             trips = "unknown" if replay is None or replay.trips is None else f"{replay.trips:,}"
             what = "the Laplacian's replay" if replay is not None and not replay.blockers else "a loop"
-            frames[loop] = Group(f"{what}: stablehlo.while, {trips} trips", "loop")
-            frames.setdefault(f"phase {self._phase_of(loop)}", Group(self._phase_of(loop)))
+            frames[loop] = DrawingGroup(f"{what}: stablehlo.while, {trips} trips", "loop")
+            frames.setdefault(f"phase {self._phase_of(loop)}", DrawingGroup(self._phase_of(loop)))
         return frames
 
     def _entry_notes(self, loop: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Applied, Event
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number
-from fusionlab.search.best import Found
+from fusionlab.search.best import SearchResult
 from fusionlab.study import Outcome
 
 _ROWS: tuple[tuple[str, str, int | None, float], ...] = (
@@ -135,7 +135,7 @@ _TRIAL: dict[str, Cell] = {
 }
 
 
-def print_search(found: Found, console: Console) -> None:
+def print_search(found: SearchResult, console: Console) -> None:
     """The program as it is, the front with its best marked, what was tried, and the pipeline to repeat."""
     start, goal = found.trials[0], found.goal
     named = [(f"{start.pipeline} (fixed)" if start.pipeline else _AS_IT_IS, start)]

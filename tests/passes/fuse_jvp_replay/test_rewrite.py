@@ -6,7 +6,7 @@ import pytest
 
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fuse_jvp_replay import candidates
-from fusionlab.passes.fuse_jvp_replay.recognise import Uncovered
+from fusionlab.passes.fuse_jvp_replay.recognise import UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
@@ -24,7 +24,7 @@ def searched(monkeypatch):
 
     def search(candidate):
         found.append(candidate)
-        raise Uncovered(REASON)
+        raise UncoveredMatch(REASON)
 
     monkeypatch.setattr(candidates, "find_laplacian", search)
     return found
@@ -58,7 +58,7 @@ def test_every_sum_of_a_program_is_identified_for_itself(searched):
 def test_a_reason_that_is_kept_holds_nothing_of_the_search(searched):
     [site] = Findings().of(program_of(jnp.sin)).sites
     for _ in range(2):
-        with pytest.raises(Uncovered, match=REASON) as reason:
+        with pytest.raises(UncoveredMatch, match=REASON) as reason:
             site.identified()
         assert reason.value.__cause__ is None
         assert reason.value.__context__ is None
