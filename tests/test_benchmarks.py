@@ -204,9 +204,9 @@ def test_the_exact_check_at_full_size(module, monkeypatch, lowered):
     first, row = script.full_size_row("ferminet LiH log-psi")
     assert len(set(*compared)) == 2
     assert first.items() <= row.items()
-    assert (row["applied"], row["result"], row["draws"]) == (1, "identical", 12)
+    assert (row["applied"], row["result"], row["draws"]) == (1, "identical", 144)
     assert all(seconds >= 0 for seconds in row["draw_process_s"])
-    assert "| ferminet | LiH | log-psi |" in script.full_size_table(
+    assert "| ferminet | log-psi | identical" in script.full_size_table(
         {"ferminet LiH log-psi": row, "a b c": {"failed": "why"}}
     )
 

@@ -13,9 +13,6 @@ from fusionlab.cli import options
 from fusionlab.cli.sources import CompiledSource, load_facts, make_all
 from fusionlab.cli.terminal import note
 from fusionlab.errors import InputError
-from fusionlab.hlo.cost import Cost
-from fusionlab.ledger.model_time import Ceilings
-from fusionlab.ledger.roofline import Point
 from fusionlab.output import require_writable, write_whole
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ def arguments(request, lowered, tmp_path):
 IDENTICAL, OFF, UNCOVERED = (difference, "Sum"), (difference, "Off"), (after_a_loop, "Sum")
 ONLY = "accepted by the float verdict only: "
 EACH = {
-    "identical": (IDENTICAL, "identical: all outputs of 2 walkers equal in 12 draws over 2 primes"),
+    "identical": (IDENTICAL, "identical: all outputs of 2 walkers equal in 144 draws over 2 primes"),
     "not-identical": (OFF, f"{ONLY}not-identical: output 0 differs at 12 of 12 elements"),
     "not-covered": (UNCOVERED, f"{ONLY}not-covered: a loop that ends by what it computes"),
 }

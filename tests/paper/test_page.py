@@ -94,7 +94,7 @@ def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli)
 
 def test_rows_of_other_sources_are_said(monkeypatch, cli):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("fusionlab.paper.cell.sources_digest", lambda: "other")
+    monkeypatch.setattr("fusionlab.paper.matrix.sources_digest", lambda: "other")
     rows = len(Record(RECORD, MatrixSetup()).rows)
     assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
 

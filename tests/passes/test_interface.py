@@ -95,7 +95,7 @@ def test_what_does_not_apply_says_why(name, results):
 def test_the_module_is_named_and_documented(name):
     class_ = find_pass(name)
     assert class_.name == name
-    assert class_.__module__ == f"fusionlab.passes.{name.replace('-', '_')}"
+    assert class_.__module__.split(".")[:3] == ["fusionlab", "passes", name.replace("-", "_")]
     text = inspect.getdoc(importlib.import_module(class_.__module__))
     assert text.startswith(f"{name}: ")
     for part in ("rewrite:", "-->", "requires:", "exact:", "hopes:"):
