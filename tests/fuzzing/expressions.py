@@ -37,7 +37,7 @@ class Expression:
 
     @property
     def is_predicate(self) -> bool:
-        return self.op in PREDICATES
+        return self.op in PREDICATES or (self.op in MOVES and self.operands[0].is_predicate)
 
     def walk(self) -> Iterator[Expression]:
         """Every expression in it, once each, operands first; not those of a derivative's function."""
@@ -122,6 +122,7 @@ CONNECTIVES: dict[str, Callable[..., Any]] = {
     "and": lax.bitwise_and, "or": lax.bitwise_or, "not": lax.bitwise_not,
 }  # fmt: skip
 PREDICATES = frozenset((*COMPARISONS, *CONNECTIVES, "all", "any"))
+MOVES = ("broadcast", "concatenate", "rev", "slice", "take", "transpose")
 _DETAILED: dict[str, Callable[..., Any]] = {
     "ipow": lambda k, x: lax.integer_pow(x, k),
     "power": lambda c, x: lax.pow(x, np.float32(c)),

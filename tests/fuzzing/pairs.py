@@ -32,7 +32,8 @@ from fusionlab.equivalence.exact.evaluation import Evaluator, Formula  # noqa: E
 from fusionlab.equivalence.exact.field import PrimeField  # noqa: E402
 from fusionlab.equivalence.exact.identity import compare_functions, evaluators, points  # noqa: E402
 from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
-from fusionlab.equivalence.exact.values import Drawn  # noqa: E402
+from fusionlab.equivalence.exact.values import Drawn, Held, is_float  # noqa: E402
+from fusionlab.hlo import ops  # noqa: E402
 from fusionlab.hlo.view import FunctionView, Node, reads, view_of  # noqa: E402
 from tests.equivalence.exact.reals import Reals  # noqa: E402
 from tests.fuzzing.edits import edited  # noqa: E402
@@ -130,10 +131,11 @@ class Comparison:
 
 
 def distance(first: FunctionView, second: FunctionView, roundings: int) -> float:
-    """The largest relative difference of the output in float64, at points where both are finite; NaN without any.
+    """The largest relative difference of the output in float64, at points where no value of either is NaN; NaN without
+    any.
 
-    What is no more than a hundred times what the outputs themselves change by, when the arguments change in the last
-    bits (in one of as many evaluations as ``roundings``), is rounding: 0 there.
+    A difference of at most a hundred times the change of the outputs under random relative errors of rounding ops,
+    in one of ``roundings`` evaluations (Monte Carlo arithmetic, Parker 1997), is rounding: 0 there.
     """
     random, scales = np.random.default_rng(0), np.resize(SCALES, _REAL_POINTS)
     given = []
@@ -143,19 +145,30 @@ def distance(first: FunctionView, second: FunctionView, roundings: int) -> float
         )
         array[::2] = np.abs(array[::2])
         given.append(array)
-    found: list[Any] = []
+    defined = np.ones(_REAL_POINTS, bool)
+
+    def outputs(relative_error: float) -> list[Any]:
+        def rounded(node: Node, results: Sequence[Held]) -> None:
+            for held in results:
+                if isinstance(held, Drawn) and is_float(held.array.dtype):
+                    if len(held.array) == _REAL_POINTS:
+                        np.logical_and(defined, ~np.isnan(held.array.reshape(_REAL_POINTS, -1)).any(1), out=defined)
+                    if relative_error and (node.op.derivative in ("product", "smooth") or node.op in _ADDITIONS):
+                        held.array = held.array * (1 + relative_error * random.standard_normal(held.array.shape))
+
+        evaluators = (Evaluator(_Points(), RULES, rounded) for _ in range(2))
+        functions = zip((first, second), evaluators, strict=True)
+        return np.broadcast_arrays(*(e.outputs(f, [Drawn(a.copy()) for a in given])[0] for f, e in functions))
+
     with np.errstate(all="ignore"):
-        for _ in range(roundings):
-            near = [array * (1 + 1e-14 * random.standard_normal(array.shape)) for array in given]
-            at = [Evaluator(_Points(), RULES).outputs(f, [Drawn(a.copy()) for a in near])[0] for f in (first, second)]
-            found.append(np.broadcast_arrays(*at))
-        x, y = found[0]
-        rounded = np.max(
-            [np.abs(other - one) for others in found[1:] for other, one in zip(others, (x, y), strict=True)], 0
+        x, y = outputs(0.0)
+        changes = [np.abs(z - one) for _ in range(roundings) for z, one in zip(outputs(1e-13), (x, y), strict=True)]
+        apart = np.where(
+            np.abs(x - y) > 100 * np.max(changes, 0), np.abs(x - y) / np.maximum(np.abs(x), np.abs(y)), 0.0
         )
-        apart = np.where(np.abs(x - y) > 100 * rounded, np.abs(x - y) / np.maximum(np.abs(x), np.abs(y)), 0.0)
         apart = np.where((x == y) | (np.maximum(np.abs(x), np.abs(y)) < _ROUNDED), 0.0, apart)
     finite = np.isfinite(apart) & np.isfinite(x) & np.isfinite(y)
+    finite &= defined.reshape(-1, *(1,) * (x.ndim - 1)) if len(x) == _REAL_POINTS else True
     return float(apart[finite].max()) if finite.any() else float("nan")
 
 
@@ -167,6 +180,7 @@ class _Points(Reals):
         return size if len(size) > 1 else np.repeat(size, _REAL_POINTS, 0)
 
 
+_ADDITIONS = (ops.ADD, ops.SUBTRACT)
 _REAL_POINTS = 64
 FEW_ROUNDINGS, ROUNDINGS = 3, 20
 """Evaluations that tell rounding from a difference: a step at a value that is zero but for rounding shows in half."""
