@@ -66,7 +66,7 @@ class Program:
 
     @staticmethod
     def of_foreign_bytes(content: bytes, path: Path, *, name: str = "", platform: str | None = None) -> Program:
-        """The program in ``content``, of the file ``path``; InputError names the file and the cause, NotStudied the part
+        """The program in ``content`` of the file ``path``; InputError names the file and the cause, NotStudied the part
         of a valid module that is not studied.
 
         MLIR parses it in another process first: this one reads the bytecode that MLIR has written there.

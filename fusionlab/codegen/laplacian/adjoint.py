@@ -28,7 +28,7 @@ def weighted_sources(
 ) -> Any:
     """[*walkers], by one reverse pass of ``output`` through all nodes of ``cone``, which ``state`` has run.
 
-    Derivatives through ``stop_gradient`` cancel; ``axes`` are those of values that count walkers.
+    Derivatives through ``stop_gradient`` cancel; ``axes`` are the axes of values that count walkers.
     NotImplementedError where there is no adjoint, or walkers are merged with another axis.
     """
     sources, nodes = state.sources, set(cone)
