@@ -97,7 +97,7 @@ class RewrittenEntry:
         shared = {value: array for value, array in shared.items() if value not in shapes}
         left = _missing(self.cone, shared)
         known = {found.x, *shared, *(value for node in left for value in node.results)}
-        # What was taken to differ between walkers is read by what does not, or is an argument beside the positions.
+        # A value taken to differ between walkers has a reader that does not, or is an argument beside the positions.
         if whole := [value for node in left for value in reads(node) if value not in known]:
             raise RaiseError(
                 f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
