@@ -18,7 +18,7 @@ from fusionlab.hlo.view import TERMINATORS, Node, Value, location_name
 class Block:
     """The nodes of a block in order (its terminator is not one), and the values that it returns.
 
-    A node's operands are what the operation reads itself; ``reads`` also has what its regions read of this block.
+    A node's operands are those of the operation; ``reads`` also has the values that its regions capture from the block.
     """
 
     nodes: list[Node]
@@ -86,7 +86,7 @@ def blocks_of(function: Any, module: Any) -> Iterator[Block]:
 def blocks_to_change(function: Any, module: Any, first: int = 0) -> Iterator[Callable[[], Block]]:
     """For each of ``blocks_of`` from number ``first`` on, a callable that returns it as it is now.
 
-    The block may be changed until the next is asked for; loops and branches left without readers may be erased.
+    The block may be changed until the next is requested; loops and branches left without readers may be erased.
     """
     waiting = [*_mlir_blocks(function)][first:]
     while waiting:

@@ -114,7 +114,7 @@ def attribute_nodes(region: Region, replays: Iterable[Replay] | None = None) -> 
     known: dict[Node, bool] = {}
     for replay in find_replays(region) if replays is None else replays:
         body = replay.loop.body
-        # With jvp inside the loop the wavefunction itself is repeated there: that and what follows from it is no
+        # With jvp inside the loop the wavefunction itself is recomputed there: that and what depends on it is no
         # tangent. Index arithmetic and views of residuals are part of the linear program.
         repeated = [value for node in replay.recomputed for value in node.results if replay.repeats_arithmetic]
         primal = reached(body, repeated) - replay.varying

@@ -200,7 +200,7 @@ def free_values(region: Region) -> list[Value]:
 
 
 def reads(node: Node) -> list[Value]:
-    """The values that ``node`` reads: its operands and what its regions capture."""
+    """The values that ``node`` reads: its operands and those that its regions capture."""
     return [*node.operands, *(value for region in node.regions for value in free_values(region))]
 
 

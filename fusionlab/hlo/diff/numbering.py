@@ -21,7 +21,7 @@ _NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmen
 
 
 def computing_attributes(node: Node) -> dict[str, str]:
-    """The attributes that say what ``node`` computes, as text."""
+    """The attributes that determine the computation of ``node``, as text."""
     return {name: str(value) for name, value in node.attributes.items() if name not in _NOT_COMPUTED}
 
 
@@ -39,7 +39,7 @@ class Digests:
         self.signatures: dict[Node, str] = {}
         self.origins: dict[Value, Value] = {}
         self._effects = itertools.count()
-        self._depths: Counter[bool] = Counter()  # of loops, and of what reductions and branches run
+        self._depths: Counter[bool] = Counter()  # of loops, and of regions of reductions and branches
         self._arguments(flat, "function")
         self._walk(flat)
 
