@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 # Without a device there is no autotuner: Triton GEMMs then abort ("Couldn't find output tile sizes"), and the GEMM
 # algorithms differ from a tuned run, so programs are only comparable when compiled by the same options.
-# The cost-model statistics put XLA's own estimate of every fusion's time into the HLO and change nothing else in it;
+# The cost-model statistics add XLA's own estimate of every fusion's time to the HLO and change nothing else in it;
 # with the analytical estimator they abort on sm_80.
 _ABSENT_GPU = {
     "xla_gpu_enable_triton_gemm": False,

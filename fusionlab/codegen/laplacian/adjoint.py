@@ -1,6 +1,6 @@
 """The Laplacian of a function as the sum of its second-order sources, each weighted by the adjoint of its value.
 
-lap F = sum over values v of <dF/dv, q_v>,    q_v = sum_k H_v[a_k, a_k], a_k the derivatives of what v is made of
+lap F = sum over values v of <dF/dv, q_v>,    q_v = sum_k H_v[a_k, a_k], a_k the derivatives of the operands of v
 """
 
 from __future__ import annotations

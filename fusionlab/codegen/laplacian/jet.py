@@ -78,7 +78,7 @@ class Jet:
 
     @property
     def derivatives(self) -> Any:
-        """[laplacian (if any), jacobian]: what a linear op maps by its own Jacobian."""
+        """[laplacian (if any), jacobian]: the parts that a linear op maps by its own Jacobian."""
         if self.stack is not None:
             return lax.slice_in_dim(self.stack, 1, self.stack.shape[0])
         if self.laplacian is None:
