@@ -1,4 +1,4 @@
-"""fuse-layers: layers of few features, with the elementwise ops around them, become one kernel per run of rows.
+"""fuse-layers: layers of few features, with the elementwise ops around them, become one kernel over blocks of rows.
 
 rewrite:
     %y = dot_general %x, %w             %z, %u = call @fused_layers(%x, %w, %d, %v)

@@ -153,7 +153,7 @@ class Lanes:
         return any(reader in self.pairs for value in node.results for reader in self.block.users.get(value, ()))
 
     def _take(self, one: Node, two: Node, axes: int = 0) -> bool:
-        """Add a pair if it does the same and its inputs are of a known kind; ``axes``: of what it is used for."""
+        """Add a pair of equal ops if its inputs are of a known kind; ``axes``: the number of axes of its readers."""
         if one in self.pairs:
             return self.pairs[one] is two
         if two in self.pairs or two in self.pairs.values() or one in self.pairs.values() or not _same(one, two):

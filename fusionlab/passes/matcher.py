@@ -1,4 +1,4 @@
-"""Patterns of operations (``hlo/patterns.py``), and the walk that rewrites what they match."""
+"""Patterns of operations (``hlo/patterns.py``), and the walk that rewrites their matches."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ orbitals), which are stacked: a contraction becomes a batched one. hoist-loop-in
 stacking out of a loop.
 
 requires: ops in one block that do not depend on each other, with equal attributes and types; float32 or float64; at
-    least one sum, contraction or concatenation among them (what is elementwise alone, XLA fuses with its readers).
+    least one sum, contraction or concatenation among them (XLA fuses elementwise ops with their readers).
 exact: bitwise per op, up to the library's choice of tiles for a batched contraction.
 hopes: the launches of one lane, and those that concatenate both again.
 """

@@ -1,6 +1,6 @@
 """A region of a program, for example the body of an outer loop, as a function that can be rewritten alone.
 
-while (...) { ... replay ... }     -->     while (...) { rewritten(arguments, what the region captures) }
+while (...) { ... replay ... }     -->     while (...) { rewritten(arguments, captured values) }
 """
 
 from __future__ import annotations

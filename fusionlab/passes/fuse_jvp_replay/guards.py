@@ -105,7 +105,7 @@ def _is_integer(value: Value) -> bool:
 def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> str | None:
     """The sum alone compares parameters for equality, or reads integer arguments.
 
-    Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
+    Equality of functions of the positions holds on a surface at most; of parameters it may hold everywhere.
     """
     read = {value for node in cone for value in reads(node)}
     arguments = set(flat.arguments) - {x}

@@ -333,7 +333,7 @@ class Identification:
     def _at_equal_inputs(
         self, lowered: FunctionView, match: Laplacian, gradients: Sequence[Value]
     ) -> tuple[Value, ...]:
-        """Those of ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is none there."""
+        """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is no Laplacian there."""
         [p] = primes(1)
         which, at = self.targets.index(match.target), self.outputs.index(match.output)
         of, whole = self.coordinates, FieldWithUndefined(p, range(equal_inputs.DRAWS))
@@ -381,7 +381,7 @@ class Identification:
 
 
 def elements_at_once(function: FunctionView) -> int:
-    """The largest number of elements of values of ``function`` that are alive together, without what its loops hold."""
+    """The peak number of elements of live values of ``function``, without those inside its loops."""
     last = {value: node for node in function.nodes for value in (*node.results, *reads(node))}
     dying: dict[Node, list[Value]] = {}
     for value in last.keys() - function.returns:
@@ -410,5 +410,5 @@ def _factors(total: Array, lap: Array, squares: Array, p: int) -> tuple[int, int
 
 
 def _differ(gradient: Array, rows: Array) -> bool:
-    """True if a value is not the derivatives [draws, *walkers, coordinates], in whatever shape."""
+    """True if a value differs from the derivatives [draws, *walkers, coordinates], in any shape."""
     return gradient.size != rows.size or bool((gradient.reshape(rows.shape) != rows).any())

@@ -95,7 +95,7 @@ def rewrite_replays(
     platform = setting.platform if program.platform == "any" else program.platform
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
     events: dict[Event, None] = {}
-    left_alone: Counter[Hashable] = Counter()  # by what they look like, in programs that change
+    left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
     applied: tuple[Program, Applied] | Declined | None = None
     while True:
         places = {event.location for event in events if isinstance(event, Applied)}
