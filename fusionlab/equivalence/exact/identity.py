@@ -25,10 +25,10 @@ each op has its own."""
 POINTS = 6
 """Draws per prime, each with its own arguments; the first of them are evaluated under a steered order, too."""
 MOST_REPEATS, ELEMENTS = 12, 2**21
-"""A small program is drawn as often again as its values have fewer than ``ELEMENTS`` elements in all, up to so often:
-with few elements, a branch behind several predicates is rarely taken at one of them."""
+"""Draws of a small program are repeated until its values have ``ELEMENTS`` elements in all, up to a maximum: with few
+elements, a branch guarded by several predicates is rarely taken at one of them."""
 ROUNDS = 2
-"""Evaluations under a steered order; the second is steered by predicates of what the first one chose, too."""
+"""Evaluations under a steered order; the second is steered by predicates of the first one's branches, too."""
 DEGREE = 2**11
 """The degree up to which two different outputs may agree by chance in ``error_probability``; see docs/exact.md."""
 
