@@ -1,6 +1,6 @@
-"""A cache of what XLA made of programs for absent GPUs: records only, nothing that runs, a gzipped file per compile.
+"""A cache of compiles for absent GPUs: records only, no executables, a gzipped file per compile.
 
-A cache that cannot be used is never an error: it costs the compile, and one log line.
+An unusable cache is never an error: it costs the compile, and one log line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def default_cache() -> CompileCache | None:
 
 
 class CompileCache:
-    """Compiled records in ``compiles`` below ``folder``, which is made when the first one is stored."""
+    """Compiled records in ``folder``/compiles, which is made when the first one is stored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class CompileCache:
         return self._entries.load(key, lambda record: _from_json(record, program, target))
 
     def store(self, key: str, compiled: Compiled) -> None:
-        """Keep ``compiled`` under ``key``. When that fails, say so once and store nothing from then on."""
+        """Keep ``compiled`` under ``key``. When that fails, log it once and store nothing from then on."""
         self._entries.store(key, _to_json(compiled))
 
 

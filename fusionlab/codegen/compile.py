@@ -1,6 +1,6 @@
-"""Program -> Compiled: for the CPU, the attached GPU, or a GPU that is not there. The only door to compile internals.
+"""Program -> Compiled: for the CPU, the attached GPU, or, ahead of time, an absent one.
 
-Everything that is private to JAX or XLA about compiling is used here and nowhere else.
+All private compile interfaces of JAX and XLA are used here and nowhere else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 # Without a device there is no autotuner: Triton GEMMs then abort ("Couldn't find output tile sizes"), and the GEMM
 # algorithms differ from a tuned run, so programs are only comparable when compiled by the same options.
-# The cost-model statistics put XLA's own estimate of every fusion's time into the HLO and change nothing else in it;
+# The cost-model statistics add XLA's own estimate of every fusion's time to the HLO and change nothing else in it;
 # with the analytical estimator they abort on sm_80.
 _ABSENT_GPU = {
     "xla_gpu_enable_triton_gemm": False,
@@ -57,8 +57,8 @@ def compile_program(
     """Compile ``program`` for ``target`` with XLA.
 
     ``options`` are XLA flags for this compile only, on top of the target's own. ``cache`` is used for absent targets
-    (there is nothing to run). InputError: the program was lowered for another platform, the CUDA plugin is missing,
-    XLA rejects the target's spec. CompileError: XLA fails.
+    (whose compiles have no executable). InputError: the program was lowered for another platform, the CUDA plugin is
+    missing, XLA rejects the target's spec. CompileError: XLA fails.
     """
     if program.platform not in ("any", target.kind):
         raise InputError(
@@ -77,7 +77,7 @@ def compile_program(
 
 
 def versions() -> str:
-    """The versions that decide what a compile gives, e.g. ``jax 0.10.2, jaxlib 0.10.2, jax-cuda12-plugin 0.10.2``."""
+    """The versions that a compile depends on, e.g. ``jax 0.10.2, jaxlib 0.10.2, jax-cuda12-plugin 0.10.2``."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = []
@@ -142,7 +142,7 @@ def _backend_compile(
     options: dict[str, str | int | bool],
     dumped: dict[str, str | int | bool],
 ) -> tuple[Any, dict[str, str | int | bool]]:
-    """XLA's executable, and the options that this version of XLA knew."""
+    """XLA's executable, and the options that this version of XLA accepted."""
     import jax
     import numpy as np
     from jax._src import compiler
@@ -200,7 +200,7 @@ def _absent_device(spec: str, source: str) -> Any:
             "compiling for a GPU that is not there needs JAX's CUDA plugin: pip install 'fusionlab[targets]'"
         ) from None
     except jax.errors.JaxRuntimeError as error:
-        # The field that XLA does not know is only in its log, which TF_CPP_MIN_LOG_LEVEL=3 switches off.
+        # XLA names the unknown field only in its log, which TF_CPP_MIN_LOG_LEVEL=3 switches off.
         cause = re.search(r"Error parsing text-format \S* (.*)", captured.text)
         raise InputError(f"{source}: not a usable GPU spec: {cause[1] if cause else error}") from None
     return topology.devices[0]
@@ -213,7 +213,7 @@ def _executable(loaded: Any, device: Any, program: Program) -> Executable:
 
 
 def _read_dump(folder: Path, module_name: str) -> dict[str, str]:
-    """The texts worth keeping, by the ending of their file name after ``module_NNNN.<module name>.``."""
+    """The dumped texts to keep, by the ending of their file name after ``module_NNNN.<module name>.``."""
     texts: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
         _, _, ending = path.name.partition(f".{module_name}.")

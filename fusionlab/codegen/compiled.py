@@ -1,4 +1,4 @@
-"""Compiled: the record of what XLA made of a program for a target."""
+"""Compiled: the record of a compile by XLA for a target."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What XLA made of a program for a target.
+    """The result of compiling a program for a target.
 
     ``optimized_hlo`` is the scheduled module as text; ``thunk_sequence`` and ``thunk_metadata`` are XLA's own list of
-    what it launches ("" on the CPU, where XLA writes none), ``captured_thunks`` the same list after XLA has put runs of
-    thunks into CUDA graphs. ``priority_fusion`` is what the fusion pass decided, step by step, and ``fused_hlo`` the
-    module it left behind ("" on the CPU). ``options`` are the compile options that were set.
+    launches ("" on the CPU, where XLA writes none), ``captured_thunks`` the same list after XLA has put runs of thunks
+    into CUDA graphs. ``priority_fusion`` are the decisions of the fusion pass, step by step, and ``fused_hlo`` the
+    module after it ("" on the CPU). ``options`` are the compile options that were set.
     ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
     the wall time of the compile itself, also when the record is ``from_cache``. ``estimates_are_of_target`` is False
-    for a text from elsewhere whose estimates of times XLA did not make for ``target``.
+    for foreign text whose estimates of times XLA did not make for ``target``.
     """
 
     name: str

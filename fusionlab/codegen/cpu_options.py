@@ -1,4 +1,4 @@
-"""XLA options under which a program that runs a few times on the CPU is compiled quickly and computes what it says."""
+"""XLA options for programs that run a few times on the CPU: fast compiles, correct results."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from fusionlab.codegen.compile import RIGHT_ON_CPU
 
 CPU_OPTIONS: dict[str, str | int | bool] = {**RIGHT_ON_CPU, "xla_backend_optimization_level": 0}
 """Half the compile time of the defaults, or less; the programs run slower."""
-if jax.__version_info__ < (0, 11):  # the option is gone from JAX 0.11
+if jax.__version_info__ < (0, 11):  # JAX 0.11 has no such option
     CPU_OPTIONS["xla_cpu_use_fusion_emitters"] = False

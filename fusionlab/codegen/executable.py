@@ -29,7 +29,7 @@ class Executable:
     inputs: tuple[TensorType, ...]
 
     def place(self, arrays: Sequence[Any]) -> list[Any]:
-        """Copy host arrays to the device. ValueError names the argument whose shape or dtype is not the program's."""
+        """Copy host arrays to the device. ValueError names an argument whose shape or dtype is not the program's."""
         if len(arrays) != len(self.inputs):
             raise ValueError(f"the program has {len(self.inputs)} arguments, {len(arrays)} were given")
         placed = []
@@ -43,6 +43,6 @@ class Executable:
         return placed
 
     def __call__(self, placed: Sequence[Any]) -> list[Any]:
-        """Run on arrays that are on the device; returns the results there, not waiting for them."""
+        """Run on device arrays; returns the results on the device, without waiting for them."""
         results = self.loaded.execute_sharded(list(placed)).disassemble_into_single_device_arrays()
         return [shards[0] for shards in results]

@@ -18,7 +18,7 @@ from fusionlab.hlo.view import TERMINATORS, Node, Value, location_name
 class Block:
     """The nodes of a block in order (its terminator is not one), and the values that it returns.
 
-    A node's operands are what the operation reads itself; ``reads`` also has what its regions read of this block.
+    A node's operands are those of the operation; ``reads`` also has the values that its regions capture from the block.
     """
 
     nodes: list[Node]
@@ -41,7 +41,7 @@ class Block:
 
     @cached_property
     def _before(self) -> list[int]:
-        """Bit sets of positions: what each node needs, itself included."""
+        """Bit sets of positions: the nodes that each node depends on, itself included."""
         sets: list[int] = []
         for at, node in enumerate(self.nodes):
             needs = 1 << at
@@ -53,7 +53,7 @@ class Block:
 
     @cached_property
     def _after(self) -> list[int]:
-        """Bit sets of positions: what needs each node, itself included."""
+        """Bit sets of positions: the nodes that depend on each node, itself included."""
         sets = [1 << at for at in range(len(self.nodes))]
         for at in reversed(range(len(self.nodes))):
             for value in self.nodes[at].results:
@@ -62,7 +62,7 @@ class Block:
         return sets
 
     def is_convex(self, nodes: Iterable[Node]) -> bool:
-        """Whether no path leaves ``nodes`` and comes back: they can run as one."""
+        """True if no path leaves ``nodes`` and comes back: they can run as one."""
         places = [self.place[node] for node in nodes]
         inside = before = after = 0
         for at in places:
@@ -72,21 +72,21 @@ class Block:
         return not before & after & ~inside
 
     def depends(self, node: Node, on: Iterable[Node]) -> bool:
-        """Whether ``node`` needs any of ``on``."""
+        """True if ``node`` depends on any of ``on``."""
         needs = self._before[self.place[node]]
         return any(needs >> self.place[other] & 1 for other in on)
 
 
 def blocks_of(function: Any, module: Any) -> Iterator[Block]:
-    """The blocks of a ``func.func`` and of the loops and branches in it, inner ones after what holds them."""
+    """The blocks of a ``func.func`` and of the loops and branches in it, each before those nested in it."""
     for block in _mlir_blocks(function):
         yield _view(block, function.name.value, module)
 
 
 def blocks_to_change(function: Any, module: Any, first: int = 0) -> Iterator[Callable[[], Block]]:
-    """For each of ``blocks_of`` from number ``first`` on, what gives it as it is now.
+    """For each of ``blocks_of`` from number ``first`` on, a callable that returns it as it is now.
 
-    The block may be changed until the next is asked for; loops and branches that this leaves nobody to read may go.
+    The block may be changed until the next is requested; loops and branches left without readers may be erased.
     """
     waiting = [*_mlir_blocks(function)][first:]
     while waiting:
@@ -97,7 +97,7 @@ def blocks_to_change(function: Any, module: Any, first: int = 0) -> Iterator[Cal
 
 
 def run_in_loops(functions: Sequence[Any]) -> set[str]:
-    """The names of those ``func.func`` that a loop runs, directly or through other functions."""
+    """The names of the functions that a loop calls, directly or through other functions."""
     calls: nx.DiGraph[str] = nx.DiGraph()
     looped: set[str] = set()
     for function in functions:

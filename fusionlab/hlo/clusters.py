@@ -1,12 +1,12 @@
 """Clusters: groups of elementwise and layout work that could be one kernel, with the three criteria as numbers.
 
 A *unit* is a StableHLO op or a launch. Units are grouped when values flow between them and nothing else (a matrix
-product, a reduction, a solve) lies on any path from one to the other: every unit has a level, the most of other work
-on a path to it, and a cluster is a connected group of one level. So a cluster can be one kernel: nothing it needs
-depends on what it makes.
+product, a reduction, a solve) lies on any path from one to the other: every unit has a level, the largest number of
+other operations on a path to it, and a cluster is a connected group of one level. So a cluster can be one kernel: none
+of its inputs depends on its results.
 
 The criteria (characterisation, Section IV-A): arithmetic intensity; the size of one unit against how often it runs;
-layout conversions at stage boundaries. What it moves is set against what it would move as one kernel.
+layout conversions at stage boundaries. The bytes it moves are set against those it would move as one kernel.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from fusionlab.hlo.view import Node, Region, free_values, view_of
 
 ELIGIBLE = ("elementwise", "layout")
 SOURCES = ("constant",)
-"""Families that are no work and no barrier."""
+"""Families that are neither work nor barriers."""
 
 
 @dataclass(frozen=True)
 class Unit:
     """One op or launch. ``reads`` and ``writes`` map values to the bytes of them that one run reads or writes.
 
-    ``region`` is where it stands (units of different regions are never grouped); ``runs`` how often it runs;
-    ``us`` its time per run (None: not known); ``converts_layout`` whether it moves data to other places.
+    ``region`` is the region that holds it (units of different regions are never grouped); ``runs`` its number of runs;
+    ``us`` its time per run (None: not known); ``converts_layout`` is True if it permutes data in memory.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Unit:
 class Cluster:
     """A group of units; FLOPs, bytes and times are of all its runs.
 
-    ``bytes`` is what the units move as they are and ``least_bytes`` what one kernel would: values that come from
-    outside, and values that are read outside. ``gain_us`` is what making it one kernel can save at most (None without
-    times). ``boundary_conversions`` are runs of units that convert layout next to a unit of another stage.
-    ``boundary_values`` is how many values cross its boundary in one run.
+    ``bytes`` are moved by the units as they are and ``least_bytes`` by one kernel: values that come from outside, and
+    values that are read outside. ``gain_us`` is an upper bound on the time that one kernel saves (None without times).
+    ``boundary_conversions`` are runs of units that convert layout next to a unit of another stage.
+    ``boundary_values`` is the number of values that cross its boundary in one run.
     """
 
     units: tuple[str, ...]
@@ -78,7 +78,7 @@ class Cluster:
 
     @property
     def intensity_flop_per_byte(self) -> float:
-        """FLOPs per byte as it is; 0 when nothing moves."""
+        """FLOPs per byte, unfused; 0 when nothing moves."""
         return self.flops / self.bytes if self.bytes else 0.0
 
     @property
@@ -113,8 +113,8 @@ def find_clusters(
 ) -> list[Cluster]:
     """The clusters of at least ``least`` units, those that save most bytes first.
 
-    ``units`` stand in an order in which every value is written before it is read; ``sizes`` are the bytes of whole
-    values; ``escaping`` values are read by something that is no unit.
+    ``units`` are ordered so that every value is written before it is read; ``sizes`` are the bytes of whole values;
+    ``escaping`` values have readers other than units.
     """
     producer = {value: i for i, unit in enumerate(units) for value in unit.writes}
     consumers: dict[Hashable, list[int]] = {}
@@ -186,7 +186,7 @@ def _cluster(
 def _at_boundary(
     unit: Unit, units: Sequence[Unit], producer: Mapping[Hashable, int], consumers: Mapping[Hashable, list[int]]
 ) -> bool:
-    """Whether a neighbour belongs to another known stage."""
+    """True if a neighbour belongs to another known stage."""
     around = [producer[value] for value in unit.reads if value in producer]
     around += [i for value in unit.writes for i in consumers.get(value, ())]
     return any(units[i].stage and unit.stage and units[i].stage != unit.stage for i in around)

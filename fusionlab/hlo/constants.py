@@ -1,4 +1,4 @@
-"""What is known of a value without running the program: constants, and integers that follow a loop counter."""
+"""Values known without running the program: constants, and integers that follow from a loop counter."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
     """
     found = dict(known or {})
     unknown: set[Value] = set()
-    open_ = [value]  # a stack of our own: chains of thousands of ops are legal
+    open_ = [value]  # an explicit stack: chains of thousands of ops are legal
     while open_:
         current = open_[-1]
         if current in found or current in unknown:
@@ -61,12 +61,12 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
 
 
 def filling(value: Value) -> np.ndarray | None:
-    """The array of a constant, before it was repeated; None for what is not one."""
+    """The array of a constant before it was broadcast; None for other values."""
     return _constant_behind(value, (ops.BROADCAST_IN_DIM,))
 
 
 def number_of(value: Value, dtypes: Collection[str] = WIDE_FLOATS) -> float | None:
-    """The one number that every element of ``value`` is, if it is a constant of one of ``dtypes``."""
+    """The number that all elements of ``value`` equal, if it is a constant of one of ``dtypes``; else None."""
     array = _constant_behind(value, (ops.BROADCAST_IN_DIM, ops.RESHAPE))
     if array is None or value.type.dtype not in dtypes:
         return None
@@ -75,22 +75,22 @@ def number_of(value: Value, dtypes: Collection[str] = WIDE_FLOATS) -> float | No
 
 
 def _constant_behind(value: Value, moves: tuple[ops.OpDef, ...]) -> np.ndarray | None:
-    """The array of the constant that ``value`` is after ``moves`` alone."""
+    """The array of the constant from which ``value`` follows by ``moves`` alone."""
     while (node := value.producer) is not None and node.op in moves:
         value = node.operands[0]
     return constant_array(node) if node is not None and node.op is ops.CONSTANT else None
 
 
 def least_of(name: str, value: Value) -> bool:
-    """Whether a ``maximum`` (or ``minimum``, by ``name``) of ``value`` and anything else is always the other one."""
+    """True if ``value`` is the identity of ``name`` (``maximum`` or ``minimum``)."""
     array = filling(value)
     return name in _LEAST and array is not None and bool((array == _LEAST[name]).all())
 
 
 def taken_branch(node: Node) -> Region | None:
-    """The region of a ``case`` that is run, if its index follows from constants (and other such cases).
+    """The region that a ``case`` runs, if its index follows from constants (and other such cases).
 
-    JAX lowers what depends on the platform to such a case of two. An index out of range takes the last region.
+    JAX lowers platform-dependent code to such a case of two. An index out of range takes the last region.
     """
     if node.op is not ops.CASE:
         return None
@@ -104,7 +104,7 @@ def taken_branch(node: Node) -> Region | None:
 
 
 def _needed(value: Value) -> tuple[Value, ...] | None:
-    """The values that ``value`` is computed from; None when it cannot be folded whatever they are."""
+    """The values that ``value`` is computed from; None if it can never be folded."""
     node = value.producer
     if node is None or len(node.results) != 1 or not value.is_array:
         return None
@@ -127,7 +127,7 @@ def _folded(value: Value, operands: list[np.ndarray]) -> np.ndarray | None:
 
 
 def evaluate(node: Node, operands: list[Any]) -> Any:
-    """One small integer op on NumPy arrays, None for an op that is not known here."""
+    """Evaluate one small integer op on NumPy arrays; None for an op without a rule here."""
     type_ = node.results[0].type
     match node.op:
         case ops.CONVERT:
@@ -147,7 +147,7 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
             shape = [1] * len(type_.shape)
             shape[axis] = type_.shape[axis]
             return np.broadcast_to(np.arange(type_.shape[axis]).reshape(shape), type_.shape)
-        case ops.REMAINDER:  # by zero it is whatever the platform makes of it
+        case ops.REMAINDER:  # by zero it is platform-dependent
             return np.fmod(*operands) if np.all(operands[1]) else None
         case ops.SELECT:
             return np.where(operands[0], operands[1], operands[2])

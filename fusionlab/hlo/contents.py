@@ -1,6 +1,6 @@
-"""What a parsed module has in it, seen by walking its operations.
+"""The contents of a parsed module, by walking its operations.
 
-Never by searching its text: strings, names and locations in it can say anything.
+Never by searching its text: strings, names and locations in it are arbitrary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COUNTED = ("stablehlo", "chlo")
 
 
 def inner_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
-    """What is in ``operation``, in order; what is in its regions after each."""
+    """The operations nested in ``operation``, in pre-order."""
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:
@@ -44,7 +44,7 @@ def operations_in(module: ir.Module) -> int:
 
 
 def platform_of(module: ir.Module) -> str:
-    """``cuda`` or ``cpu``, whose libraries the custom calls of ``module`` name; ``any`` where they name neither's."""
+    """``cuda`` or ``cpu``, by the libraries that custom calls of ``module`` name; ``any`` where they name neither."""
     targets = set()
 
     def look(operation: Any) -> Any:
@@ -59,7 +59,7 @@ def platform_of(module: ir.Module) -> str:
 
 
 def is_sharded(module: ir.Module) -> bool:
-    """Whether any operation, argument or result of ``module`` has a sharding."""
+    """True if any operation, argument or result of ``module`` has a sharding."""
     found = False
 
     def look(operation: Any) -> ir.WalkResult:
@@ -76,7 +76,7 @@ def is_sharded(module: ir.Module) -> bool:
 
 
 def parts_by_hand(module: ir.Module) -> str | None:
-    """Where ``module`` says itself what each of several devices does (``shard_map``): ``@main``; None if nowhere."""
+    """The function (``@main``) in which ``module`` partitions work by hand (``shard_map``); None if there is none."""
     for wrapped in module.body.operations:
         function = wrapped.operation
         if any(inner.name == "sdy.manual_computation" for inner in inner_operations(function)):
@@ -85,8 +85,8 @@ def parts_by_hand(module: ir.Module) -> str | None:
 
 
 def types_in(module: ir.Module) -> dict[ir.Type, str]:
-    """Types of all values in ``module``, and of the arguments and results of functions without a body; for each of them
-    the first function that it is in (``@main``), or ``the module``."""
+    """Types of all values in ``module``, and of the arguments and results of functions without a body, each with the
+    first function that has it (``@main``), or ``the module``."""
     found: dict[ir.Type, str] = {}
     for top in module.body.operations:
         is_function = top.operation.name == "func.func"
@@ -111,12 +111,12 @@ def _collect_types(top: Any, found: dict[ir.Type, str], where: str) -> None:
 
 
 def is_dynamic(type_: ir.Type) -> bool:
-    """Whether ``type_`` is a tensor of unknown shape, or a tuple with one in it."""
+    """True if ``type_`` is a tensor of unknown shape, or a tuple that contains one."""
     return any(isinstance(t, ir.UnrankedTensorType) or not t.has_static_shape for t in _tensors(type_))
 
 
 def is_impossible(type_: ir.Type) -> bool:
-    """Whether ``type_``, which is not dynamic, has more elements than any memory holds."""
+    """True if ``type_``, which is not dynamic, has more elements than any memory holds."""
     return any(math.prod(tensor.shape) > MOST_ELEMENTS for tensor in _tensors(type_))
 
 

@@ -1,4 +1,4 @@
-"""The axes of a dot_general by what happens to them."""
+"""The axes of a dot_general by kind: batch, free, contracted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER_BYTES = 4
 
 @dataclass(frozen=True)
 class Axes:
-    """The axes of a dot_general by what happens to them, as (axis of the left, axis of the right) or one of them."""
+    """The axes of a dot_general by kind, as pairs (left axis, right axis) or as one axis."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -23,7 +23,7 @@ class Axes:
 
     @staticmethod
     def of(node: Node) -> Axes:
-        """Those of ``node``, a ``stablehlo.dot_general``."""
+        """The axes of ``node``, a ``stablehlo.dot_general``."""
         numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
         left, right = (value.type.shape for value in node.operands)
         batch = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
@@ -44,12 +44,12 @@ class Axes:
 
     @property
     def batch_in_front(self) -> bool:
-        """Whether the batch axes come first, in the same order, in both operands."""
+        """True if the batch axes come first, in the same order, in both operands."""
         return all(pair == (at, at) for at, pair in enumerate(self.batch))
 
     @property
     def extents(self) -> tuple[int, int, int]:
-        """Rows, columns and terms of one batch element, as of one matrix product."""
+        """M, N and K of one batch element, as a matrix product."""
         rows = math.prod(self.left[axis] for axis in self.free_left)
         columns = math.prod(self.right[axis] for axis in self.free_right)
         return rows, columns, math.prod(self.left[axis] for axis, _ in self.contracted)

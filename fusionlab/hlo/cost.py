@@ -1,4 +1,4 @@
-"""FLOPs and bytes of StableHLO operations by rule; the model that XLA's own figures are completed with.
+"""FLOPs and bytes of StableHLO operations by rule; the model that complements XLA's own figures.
 
 Conventions:
 
@@ -11,7 +11,7 @@ Conventions:
   a reduction of n elements).
 - ``bytes``: operands plus results of every op, as if none were fused and each distinct operand read once. Views
   (reshape, bitcast) and constants move nothing; slices and gathers read what they return; updates in place touch
-  what they update.
+  only what they update.
 - A loop counts its body times its trips. A loop whose trips are unknown counts one trip and is *unmodelled*, as is
   every op without a rule: unmodelled is never free, it is listed.
 """
@@ -51,7 +51,7 @@ class Cost:
         )
 
     def times(self, trips: int) -> Cost:
-        """This cost paid ``trips`` times."""
+        """This cost times ``trips``."""
         unmodelled = {name: count * trips for name, count in self.unmodelled.items() if trips}
         return Cost(self.flops * trips, self.transcendentals * trips, self.bytes * trips, unmodelled)
 
@@ -68,7 +68,7 @@ def program_cost(program: Program | Region) -> Cost:
 
 
 def node_cost(node: Node, loop: Loop | None = None) -> Cost:
-    """The cost of one operation with its regions; ``loop`` saves analysing a ``stablehlo.while`` again."""
+    """The cost of one operation with its regions; ``loop`` is the analysis of a ``stablehlo.while``, if known."""
     if node.op is ops.WHILE:
         loop = loop or analyse(node)
         once = program_cost(node.regions[0]) + program_cost(node.regions[1])
@@ -98,7 +98,7 @@ def size_bytes(type_: TensorType) -> int:
 
 
 def array_bytes(value: Value) -> int:
-    """Bytes that an array takes in memory; 0 for what is none (a token, a tuple) or has a dynamic shape."""
+    """Bytes that an array takes in memory; 0 for a token, a tuple or a dynamic shape."""
     try:
         return size_bytes(value.type)
     except ValueError:

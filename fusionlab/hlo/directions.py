@@ -16,7 +16,7 @@ from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
 
 @dataclass(frozen=True)
 class Seed:
-    """How the body makes its direction: ``node`` yields ``rows`` unit vectors of ``extent`` per trip."""
+    """The op that makes the direction of a body: ``node`` yields ``rows`` unit vectors of ``extent`` per trip."""
 
     node: Node
     extent: int
@@ -25,9 +25,9 @@ class Seed:
 
 
 def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]) -> tuple[list[Seed], list[Node]]:
-    """Directions that ``body`` makes from its counters, and the slices at a counter that are of something else.
+    """Directions that ``body`` makes from its counters, and the slices at a counter of other arrays.
 
-    ``varying`` are the values that depend on a counter; ``origins`` as ``origins_of`` gives them.
+    ``varying`` are the values that depend on a counter; ``origins`` are those of ``origins_of``.
     """
     seeds, others = [], []
     for node in body.nodes:
@@ -64,7 +64,7 @@ def _comparisons_with_iota(node: Node, varying: Set[Value], origins: Mapping[Val
 
 
 def identity_extent(value: Value, origins: Mapping[Value, Value]) -> int:
-    """n when ``value`` holds the n x n identity, else 0."""
+    """n if ``value`` is the n x n identity, else 0."""
     value = _peeled(value, origins, (ops.CONVERT, ops.RESHAPE))
     node, shape = value.producer, value.type.shape
     if node is None or len(shape) != 2 or shape[0] != shape[1]:
@@ -99,7 +99,7 @@ def _iota_axis(value: Value, origins: Mapping[Value, Value]) -> int | None:
 
 
 def _splat(value: Value, origins: Mapping[Value, Value]) -> float | None:
-    """The number that every element of ``value`` is, if that is known."""
+    """The number that all elements of ``value`` equal, if it is known; else None."""
     value = _peeled(value, origins, (ops.CONVERT, ops.RESHAPE, ops.BROADCAST_IN_DIM))
     if value.producer is None or value.producer.op is not ops.CONSTANT:
         return None
@@ -119,7 +119,7 @@ def _peeled(value: Value, origins: Mapping[Value, Value], through: tuple[ops.OpD
 
 
 def origins_of(loops: Iterable[Loop]) -> Iterator[tuple[Value, Value]]:
-    """From a value that a loop carries unchanged (in its regions and results) to the value it was given."""
+    """Pairs of a value that a loop carries unchanged (in its regions and results) and its initial value."""
     for loop in loops:
         for i in loop.indices(Invariant):
             carried = [*(region.arguments[i] for region in loop.node.regions), loop.node.results[i]]

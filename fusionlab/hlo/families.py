@@ -1,7 +1,7 @@
 """Families of operations and kernels: those of StableHLO ops (``hlo.ops``), HLO opcodes and custom-call targets.
 
 The families are those of the characterisation's kernel tables (GEMM, TRSM, fused elementwise, transpose and other
-layout, reduction, attention), with what else these programs contain. A name that is in no table is ``unknown``.
+layout, reduction, attention), and others that these programs contain. A name that is in no table is ``unknown``.
 """
 
 from __future__ import annotations

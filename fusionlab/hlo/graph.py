@@ -1,4 +1,4 @@
-"""A read-only networkx view of a Program: operations and dataflow, with what is known of each.
+"""A read-only networkx view of a Program: operations and dataflow, with attributes of each.
 
 The StableHLO module stays the record; nothing is ever rebuilt from this graph. Private calls are inlined, and the
 regions of loops and branches are nested: their nodes carry the id of the operation they belong to as prefix.
@@ -24,7 +24,7 @@ _REGION_NAMES = {ops.WHILE: ("condition", "body"), ops.IF: ("true", "false")}
 
 
 def graph(program: Program | FunctionView, region: Region | None = None) -> nx.DiGraph:
-    """The graph of ``program``, or of what ``region`` (one of its regions, for example a loop body) contains.
+    """The graph of ``program``, or of ``region``, one of its regions (for example a loop body).
 
     Node attributes: ``kind`` (``op``, ``argument``, ``return``), ``name`` (``stablehlo.add``), ``type`` (result types,
     ``1024x30xf32``), ``shape_bytes`` (of the results), ``scope`` (JAX name stack), ``phase``, ``stage``, ``role``
@@ -32,7 +32,7 @@ def graph(program: Program | FunctionView, region: Region | None = None) -> nx.D
     node holds its body times its trips), ``unmodelled`` (0 or more ops without a rule), ``region`` (path of the
     region), ``parent`` (id of the op that owns the region, '' at the top), ``order`` (position in program order).
 
-    Edge attributes: ``bytes`` (of the distinct values that flow), ``values`` (how many).
+    Edge attributes: ``bytes`` (of the distinct values that flow), ``values`` (their number).
 
     With ``region``, values from outside of it appear as nodes of kind ``captured``.
     """
@@ -43,7 +43,7 @@ def graph(program: Program | FunctionView, region: Region | None = None) -> nx.D
 
 
 def nodes_by_id(region: Region, path: str) -> dict[str, Node]:
-    """The operations of ``region`` (``path`` is its name: ``main``) and of what is nested in it, by their ids."""
+    """The operations of ``region`` (``path`` is its name: ``main``) and of its nested regions, by their ids."""
     found: dict[str, Node] = {}
     for position, node in enumerate(region.nodes):
         own = f"{path}/{position}"
@@ -113,7 +113,7 @@ class _Builder:
 
 
 def _reads(node: Node) -> tuple[Value, ...]:
-    """What an op reads, with what its combiner or its regions capture from outside."""
+    """The values that an op reads, and those that its combiner or its regions capture from outside."""
     if node.op.control_flow:
         return node.operands  # captures are edges to the ops inside that read them
     return (*node.operands, *(value for region in node.regions for value in free_values(region)))

@@ -1,6 +1,6 @@
-"""What every trip of a loop computes again although nothing that changes from trip to trip goes into it.
+"""Loop-invariant computations: those of a loop's body that do not depend on any value that changes between trips.
 
-The one definition of it: the inventory of replays reports these nodes, and ``hoist-loop-invariants`` moves them.
+The one definition: the inventory of replays reports these nodes, and ``hoist-loop-invariants`` moves them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from fusionlab.hlo.view import Node, Value, free_values, reads
 def invariant_nodes(loop: Loop) -> list[Node]:
     """Nodes of the body that compute something from invariant values only, and the views that these need.
 
-    A loop or branch in the body is one node. What only makes or views data, or is computed from constants alone, is
-    not computing: XLA folds it, or makes it inside a fusion. Nodes with an effect stay where they are.
+    A loop or branch in the body is one node. Ops that only create or view data, or follow from constants alone, do
+    not count: XLA folds them, or makes them inside a fusion. Nodes with an effect stay where they are.
     """
     body = loop.body
     varying = {a for i, a in enumerate(body.arguments) if not isinstance(loop.roles[i], Invariant)}
@@ -40,7 +40,7 @@ def invariant_nodes(loop: Loop) -> list[Node]:
 
 
 def only_makes_data(node: Node, constants: set[Value]) -> bool:
-    """Views, and anything computed from ``constants`` alone (XLA folds it, or makes it inside a fusion)."""
+    """True for views, and anything computed from ``constants`` alone (XLA folds it, or makes it inside a fusion)."""
     return _makes_data(node) or constants.issuperset(node.results)
 
 
@@ -72,7 +72,7 @@ def constant_values(nodes: list[Node], given: Collection[Value] = ()) -> set[Val
 
 
 def has_effect(node: Node) -> bool:
-    """Whether running ``node`` does more than give its results."""
+    """True if ``node`` does more than return its results."""
     if node.op.control_flow:
         return any(has_effect(inner) for region in node.regions for inner in region.walk())
     if node.op is ops.CUSTOM_CALL and "has_side_effect" in node.attributes:
@@ -81,7 +81,7 @@ def has_effect(node: Node) -> bool:
 
 
 def has_effect_inside(operation: ir.Operation, functions: Mapping[str, ir.Operation]) -> bool:
-    """The same of an operation with all that it runs; ``functions`` are those that can be called, by name."""
+    """``has_effect`` of an operation with all that it runs; ``functions`` are those that it may call, by name."""
     for one in (operation, *inner_operations(operation)):
         attributes = one.attributes
         if one.name == ops.CUSTOM_CALL.name and "has_side_effect" in attributes:

@@ -1,7 +1,7 @@
-"""Counted loops: how often a ``stablehlo.while`` runs, and what each value that it carries is.
+"""Counted loops: the trip count of a ``stablehlo.while``, and the role of each value that it carries.
 
-A carried value is *invariant* (returned unchanged), a *counter* (bumped by a constant), a *sum* (something
-independent of the other carried values is added to it), *stacked* (each trip writes its own slot) or *recurrent*
+A carried value is *invariant* (returned unchanged), a *counter* (incremented by a constant), a *sum* (terms
+independent of the other carried values are added to it), *stacked* (each trip writes its own slot) or *recurrent*
 (anything else: a true dependence from one trip to the next).
 
 Loops of one scope (two sums in one function) have one name stack, and a pass reports by name stack;
@@ -65,7 +65,7 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Recurrent:
-    """A dependence from one trip to the next; ``reason`` says what it looks like."""
+    """A dependence from one trip to the next, described by ``reason``."""
 
     reason: str
 
@@ -77,7 +77,7 @@ Role = Invariant | Counter | Sum | Stacked | Recurrent
 class Loop:
     """A ``stablehlo.while`` and its facts. ``roles[i]`` belongs to carried value i.
 
-    ``trips`` is None when the count is not known at compile time; then ``trips_reason`` says why.
+    ``trips`` is None when the count is not known at compile time, for the reason ``trips_reason``.
     """
 
     node: Node
@@ -124,7 +124,7 @@ def analyse(node: Node) -> Loop:
 
 @dataclass(frozen=True)
 class _Counting:
-    """What integers of the body are known: its counters, and arguments with a constant value."""
+    """The integers of the body that are known: its counters, and arguments with a constant value."""
 
     counters: dict[int, Counter]
     constants: dict[Value, np.ndarray]
@@ -202,7 +202,7 @@ def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) ->
 
 
 def _terms(argument: Value, back: Value, dependent: set[Value]) -> list[tuple[int, Value]] | None:
-    """Peel additions off ``back`` until ``argument`` is left; None if that does not succeed."""
+    """Peel additions off ``back`` until ``argument`` is left; None if that fails."""
     terms: list[tuple[int, Value]] = []
     while back is not argument:
         producer = back.producer
@@ -284,5 +284,5 @@ def loop_number(scope: str) -> int | None:
 
 
 def without_numbers(scope: str) -> str:
-    """The name stack as it was."""
+    """The name stack without the numbers of loops."""
     return _NUMBER.sub("", scope)

@@ -19,8 +19,8 @@ def lower(workload: Workload, platform: str) -> Program:
     """Trace ``workload.function`` on abstract inputs and lower it for ``platform`` (``cpu`` or ``cuda``).
 
     Needs no device of that platform and makes no array. Every leaf of the inputs is an argument of the Program, in
-    pytree order, whether or not the function uses it. Locations hold the innermost user line only, so that the
-    Program does not depend on who called ``lower``. InputError on another platform.
+    pytree order, used or not. Locations hold the innermost user line only, so that the Program does not depend on the
+    caller of ``lower``. InputError for another platform.
     """
     if platform not in PLATFORMS:
         raise unknown("platform", platform, PLATFORMS)
@@ -36,10 +36,10 @@ def lower_traced(traced: Any, platform: str, *, source_lines: int) -> Any:
 
 
 def tracing_for(platform: str) -> AbstractContextManager[Any]:
-    """Within it, functions are traced for ``platform``, Pallas kernels among them.
+    """A context in which functions, Pallas kernels among them, are traced for ``platform``.
 
-    JAX 0.11 asks at the lowering of a kernel for Triton which GPU it was traced for; where none is attached, that is
-    the default target.
+    To lower a kernel for Triton, JAX 0.11 needs the GPU that it was traced for; where none is attached, that is the
+    default target.
     """
     if platform != "cuda" or jax.__version_info__ < (0, 11) or jax.default_backend() == "gpu":
         return nullcontext()
@@ -59,7 +59,7 @@ def jaxpr_text(workload: Workload) -> str:
 def _trace(workload: Workload) -> Any:
     arguments = jax.eval_shape(workload.inputs, 0)
 
-    # Under a name of our own, so that op_name scopes start with the program's name and not with "jit(<lambda>)".
+    # Renamed, so that op_name scopes start with the program's name and not with "jit(<lambda>)".
     def run(*args: Any) -> Any:
         return workload.function(*args)
 

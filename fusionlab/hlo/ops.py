@@ -1,6 +1,6 @@
 """Every StableHLO and CHLO op with its traits: the one table that analyses, passes and kernels read.
 
-A new op is a row here and a raising rule (``codegen/raising/rules``). What a single pass wants of an op stays in that
+A new op is a row here and a raising rule (``codegen/raising/rules``). A trait that a single pass needs stays in that
 pass, as a set of the names below the table.
 """
 
@@ -14,15 +14,15 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class OpDef:
-    """What an op is, whatever its operands are.
+    """The traits of an op, whatever its operands are.
 
     ``family`` is that of the kernel tables (``hlo.families``); ``flops`` and ``axes`` name a rule of ``hlo.cost`` ("":
     none, the op is unmodelled) and of ``hlo.walker_axes``. ``derivative``, with respect to its floating-point operands:
     ``linear`` (affine in all together), ``product`` (linear in each), ``piecewise`` (linear almost everywhere),
-    ``smooth``, ``zero`` (almost everywhere, or of a result that is no float), ``regions`` or ``call`` (by what its
-    regions or its target compute), "" where nothing is said.
+    ``smooth``, ``zero`` (almost everywhere, or of a result that is no float), ``regions`` or ``call`` (that of what
+    its regions or its target compute), "" for unknown.
 
-    ``transcendental``: a special function or a polynomial. ``costly``: worth keeping rather than evaluating again.
+    ``transcendental``: a special function or a polynomial. ``costly``: better kept than recomputed.
     ``strided``: moves one operand's elements, which can be read in place by strides. ``source``: reads nothing.
     ``free``: moves no bytes. ``partial``: reads as much of its first operand as it returns. ``triton``: elementwise,
     and Pallas lowers it for Triton. ``commutative``: in its two operands. ``dynamic``: extents are computed.
@@ -133,7 +133,7 @@ OPS: dict[str, OpDef] = {
         _rows("torch_index_select", "gather-scatter"),
         _rows("sort", "sort", flops="none", derivative="piecewise"),
         _rows("top_k", "sort", "chlo", flops="none"),
-        # What reads nothing, and random numbers.
+        # Sources, and random numbers.
         _rows("constant", "constant", flops="none", axes="none", derivative="zero", source=True, free=True),
         _rows("iota", "constant", flops="none", axes="none", derivative="zero", source=True),
         _rows("dynamic_iota get_dimension_size", "constant", flops="none", dynamic=True),
@@ -142,7 +142,7 @@ OPS: dict[str, OpDef] = {
         _rows("rng_bit_generator", "rng", flops="none"),
         _rows("rng", "rng", effect=True),
         _rows("fft", "fft"),
-        # Control flow, calls, and what is between devices.
+        # Control flow, calls, and collectives.
         _rows("while", "control", flops="while", axes="while", derivative="regions", control_flow=True),
         _rows("case if", "control", flops="branches", axes="branches", derivative="regions", control_flow=True),
         _rows("scan", "control", "chlo", derivative="regions"),
@@ -160,7 +160,7 @@ OPS: dict[str, OpDef] = {
 
 
 def op_of(name: str) -> OpDef:
-    """The op called ``name``; one without traits where the table has none."""
+    """The op called ``name``; one without traits if it is not in the table."""
     return OPS.get(name) or OpDef(name)
 
 

@@ -16,7 +16,7 @@ from fusionlab.hlo.view import Value
 
 @dataclass(frozen=True)
 class Number:
-    """Any constant whose elements are all the same number, which ``name`` is bound to."""
+    """Any splat constant, to whose number ``name`` is bound."""
 
     name: str
 
@@ -39,12 +39,12 @@ def op(name: str, *operands: Pattern) -> Op:
 
 
 def number(name: str) -> Number:
-    """A pattern for a constant whose elements are all the same number."""
+    """A pattern for a splat constant."""
     return Number(name)
 
 
 def match(pattern: Pattern, value: Value, bound: Bound | None = None) -> Bound | None:
-    """What the names of ``pattern`` are where it matches ``value``, else None. ``bound`` is what they are already."""
+    """The bindings of the names of ``pattern`` if it matches ``value``, else None; ``bound`` are those already made."""
     bound = bound or {}
     if isinstance(pattern, str):
         return bound | {pattern: value} if _same(bound.get(pattern, value), value) else None
@@ -70,7 +70,7 @@ def _all(patterns: tuple[Pattern, ...], values: tuple[Value, ...], bound: Bound)
 
 
 def _same(known: Value | float, value: Value) -> bool:
-    """Whether they are one value, or constants of one number: JAX writes a constant wherever it is used."""
+    """True if both are one value, or constants of one number: JAX writes a constant at every use."""
     if known is value or not isinstance(known, Value):
         return known is value
     found = number_of(value, FLOATS)

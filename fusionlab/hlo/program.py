@@ -1,7 +1,7 @@
 """Program: one StableHLO module, frozen, with its signature, platform and provenance.
 
 The StableHLO module is the IR of record (docs/decisions/0001). A Program keeps it as MLIR bytecode, so that nothing
-can edit it in place and equal programs have equal digests; ``parse`` gives a fresh module in a fresh context.
+can edit it in place and equal programs have equal digests; ``parse`` returns a fresh module in a fresh context.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TensorType:
 
     @staticmethod
     def of(mlir_type: Any) -> TensorType:
-        """The record of a ranked, static MLIR tensor type; ValueError when it has another form."""
+        """The record of a ranked, static MLIR tensor type; ValueError for another form."""
         ranked = ir.RankedTensorType(mlir_type)
         if not ranked.has_static_shape:
             raise ValueError(f"dynamic shape {mlir_type}")
@@ -60,16 +60,16 @@ class Program:
 
     @staticmethod
     def from_file(path: str | Path) -> Program:
-        """Read StableHLO text, MLIR bytecode or a portable artifact. InputError names the file and what is wrong."""
+        """Read StableHLO text, MLIR bytecode or a portable artifact. InputError names the file and the cause."""
         path = Path(path)
         return Program.of_foreign_bytes(read_file(path), path)
 
     @staticmethod
     def of_foreign_bytes(content: bytes, path: Path, *, name: str = "", platform: str | None = None) -> Program:
-        """The program that ``content`` of the file ``path`` is; InputError names the file and what is wrong, NotStudied
-        what a valid module has in it that is not studied.
+        """The program in ``content`` of the file ``path``; InputError names the file and the cause, NotStudied the part
+        of a valid module that is not studied.
 
-        MLIR reads it in another process first: what this one reads is what MLIR has written there.
+        MLIR parses it in another process first: this one reads the bytecode that MLIR has written there.
         """
         if not content.strip():
             raise InputError(f"{path}: the file is empty; expected a StableHLO module")
@@ -81,7 +81,7 @@ class Program:
             raise NotStudied(str(path), error.what, error.where, content) from None
         try:
             module = _parsed(bytecode)
-        except ir.MLIRError as error:  # a dialect that is registered there and not here
+        except ir.MLIRError as error:  # a dialect registered in the other process only
             cause = str(error).splitlines()[-1].strip()
             raise InputError(f"{path}: not a valid StableHLO module: {cause}") from None
         _require_static_tensors(module, path, content)
@@ -89,7 +89,7 @@ class Program:
 
     @staticmethod
     def from_own_file(path: str | Path) -> Program:
-        """Read the bytecode of a Program that fusionlab itself has written, for another process of its own."""
+        """Read the bytecode of a Program that another process of fusionlab has written."""
         bytecode = Path(path).read_bytes()
         return Program(Path(path).stem, bytecode, platform_of(_parsed(bytecode)), str(path))
 
@@ -131,7 +131,7 @@ class Program:
 
 
 def rewritten(program: Program, module: ir.Module) -> Program:
-    """``module``, an edit of ``program``, as a Program; one of no platform may have one now."""
+    """``module``, an edit of ``program``, as a Program; platform ``any`` may have become a specific one."""
     platform = None if program.platform == "any" else program.platform
     return Program.from_module(module, name=program.name, provenance=program.provenance, platform=platform)
 
@@ -144,7 +144,7 @@ def bytecode_of(module: ir.Module) -> bytes:
 
 
 def public_function(module: ir.Module) -> Any:
-    """The entry ``func.func`` of ``module``: ``main``, or else its first public function."""
+    """The entry ``func.func`` of ``module``: ``main``, else its first public function."""
     function = _public_function(module)
     if function is None:
         raise InputError("the module has no public function; expected one named main")
@@ -168,10 +168,8 @@ def _parsed(bytecode: bytes) -> ir.Module:
 
 
 def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
-    """InputError naming the file, unless ``module`` has an entry, and only tensors of static and possible shape.
-
-    NotStudied, where the shapes are dynamic.
-    """
+    """InputError naming the file, unless ``module`` has an entry, and tensors of possible shapes; NotStudied for
+    dynamic ones."""
     if (entry := _public_function(module)) is None:
         raise InputError(f"{path}: the module has no public function; expected one named main")
     for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):

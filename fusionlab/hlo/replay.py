@@ -1,10 +1,10 @@
-"""The replay inventory: which loops push one direction after another through a program and add up what comes out.
+"""The replay inventory: the loops that push one direction after another through a program and sum the results.
 
-A replay is a ``stablehlo.while`` with a known trip count in which nothing depends on the trip before except sums and
+A replay is a ``stablehlo.while`` with a known trip count in which nothing depends on the previous trip except sums and
 slots of floats, and whose body makes a direction from the counter: a row of an identity, or a comparison of the
 counter with an iota. Names are never consulted.
 
-Not decided here: whether the body is linear in the direction. A pass that needs linearity has to establish it.
+Linearity of the body in the direction is not decided here. A pass that needs it has to establish it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Replay:
     ``residuals`` are the values that every trip reads unchanged and that differ between walkers (carried or captured);
     ``shared`` the others: weights, constants, index tables. Without a walker axis (accumulators are scalars) every
     computed value counts as a residual. ``varying`` are the body's values that depend on the counter; ``recomputed``
-    the nodes that compute from invariant values only, in every trip (``hlo.invariants``).
+    the loop-invariant nodes (``hlo.invariants``).
     """
 
     loop: Loop
@@ -52,7 +52,7 @@ class Replay:
 
     @property
     def repeats_arithmetic(self) -> bool:
-        """Whether floating-point arithmetic, not only that of indices, is among what is recomputed."""
+        """True if floating-point arithmetic, not only that of indices, is recomputed."""
         return any(_computes(node) for node in self.recomputed)
 
     @property
@@ -62,7 +62,7 @@ class Replay:
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of the values that are read in every trip and are the same for all walkers."""
+        """Bytes of the values that every trip reads and that are the same for all walkers."""
         return _sizes(self.shared)
 
 
@@ -72,14 +72,14 @@ def find_replays(function: Region) -> list[Replay]:
 
 
 def inventory(function: Region) -> list[Replay]:
-    """Every loop of ``function`` with what blocks it from being a replay, in words; outer loops first."""
+    """Every loop of ``function`` with the reasons why it is no replay; outer loops first."""
     loops = find_loops(function)
     origins = dict(origins_of(loops))
     return [_replay(loop, function, origins) for loop in loops]
 
 
 def operations(region: Region) -> Iterator[Node]:
-    """Every op of ``region`` and of loops and branches in it; what a reduce, sort or scatter applies is part of it."""
+    """Every op of ``region`` and of loops and branches in it; a combiner is part of its reduce, sort or scatter."""
     for node in region.nodes:
         yield node
         if node.op.control_flow:
@@ -151,10 +151,10 @@ def _accumulated(role: object) -> Iterator[Value]:
 
 
 def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
-    """(residuals, shared): what the body reads unchanged, by whether it differs between walkers.
+    """(residuals, shared): the values that the body reads unchanged; residuals differ between walkers.
 
-    The walker axis is the leading one of what is accumulated; a value differs between walkers if it is computed from
-    an argument of ``function`` with that leading extent and at least two axes.
+    The walker axis is the leading one of the accumulators; a value differs between walkers if it is computed from an
+    argument of ``function`` with that leading extent and at least two axes.
     """
     shapes = [loop.body.arguments[i].type.shape for i in loop.indices(Sum)]
     shapes += [_without(role.update.type.shape, role.axis) for role in loop.roles if isinstance(role, Stacked)]

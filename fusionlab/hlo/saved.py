@@ -19,7 +19,7 @@ _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
 
 @dataclass(frozen=True)
 class HloFile:
-    """Optimised HLO text from a file: what XLA made of a program for one device, which the text does not name.
+    """Optimised HLO text from a file, compiled by XLA for one device, which the text does not name.
 
     ``platform`` is ``cuda``, ``cpu`` or "" and ``estimates_clock_ghz`` the clock of the device that XLA's estimates are
     for, None without any (``hlo.optimised.device``).
@@ -36,14 +36,14 @@ class HloFile:
 def load_saved(path: str | Path) -> HloFile | Program:
     """The content of a file of any known form: HLO text, StableHLO text or bytecode, a saved ``jax.export``.
 
-    InputError names the file and, for HLO text, the line and column where it stops being that.
+    InputError names the file and, for HLO text, the line and column of the error.
     """
     path = Path(path)
     return content_as_saved(read_file(path), path)
 
 
 def content_as_saved(content: bytes, path: Path) -> HloFile | Program:
-    """What ``load_saved`` gives for a file ``path`` with the bytes ``content``."""
+    """``load_saved`` of a file ``path`` with the bytes ``content``."""
     if _HLO_TEXT.match(content):
         text = content.decode("utf-8", "replace")
         try:
@@ -69,7 +69,7 @@ def _exported(path: Path, content: bytes) -> Program | None:
     if len(exported.platforms) != 1:
         named = ", ".join(exported.platforms)
         raise InputError(f"{path}: exported for several platforms ({named}); export it for one of them")
-    name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # it becomes part of file names
+    name = re.sub(r"[^\w.-]+", "_", exported.fun_name).strip(".") or path.stem  # becomes part of file names
     module = exported.mlir_module_serialized
     try:
         return Program.of_foreign_bytes(module, path, name=name, platform=exported.platforms[0])

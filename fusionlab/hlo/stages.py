@@ -1,4 +1,4 @@
-"""Where an operation comes from: phase, stage A to E, and role, read from its JAX name stack and from dataflow.
+"""The origin of an operation: phase, stage A to E, and role, read from its JAX name stack and from dataflow.
 
 A name stack is a path of nested calls: in ``jit(f)/vmap(stage_e)/while/body/closed_call/jvp(transpose(jvp(stage_b)))``
 each part is a scope wrapped in the transformations that were open when it was entered, outermost first. What
@@ -7,12 +7,12 @@ JAX 0.10 writes for the programs studied here:
 - ``linearize(grad(f))`` marks the value of f and its derivative alike with ``jvp(jvp(s))``, and the reverse pass and
   its derivative alike with ``jvp(transpose(jvp(s)))``. Which of the two an operation is, the name does not say. The
   derivatives are what the replay loop runs, so inside a loop these names mean *tangent* and *tangent-of-cotangent*,
-  outside of it *primal* and *cotangent*. The loop is recognised by a ``while`` in front of the markers; it stays in
-  the name when the loop is batched. A ``while`` behind the markers is the primal's own (LU pivots on the CPU).
+  outside of it *primal* and *cotangent*. The loop is recognised by a ``while`` before the markers; it stays in the
+  name when the loop is batched. A ``while`` after the markers is the primal's own (LU pivots on the CPU).
 - ``jvp(grad(f))`` inside the loop uses the same names for the values it recomputes in every trip. There only dataflow
   can tell; ``attribute_nodes`` knows it, and a kernel's name alone reads as a tangent.
 - ``grad(f)`` alone marks f's value ``jvp(s)`` and the reverse pass ``transpose(jvp(s))``.
-- ``jit(slogdet)/jit(solve)/vmap(vmap(jvp(transpose())))``: markers behind a library function's ``jit`` belong to its
+- ``jit(slogdet)/jit(solve)/vmap(vmap(jvp(transpose())))``: markers after a library function's ``jit`` belong to its
   own differentiation rule and say nothing of the program.
 - A forward Laplacian (folx) re-traces the wavefunction and drops its scopes: all of it but ``slogdet`` is stage E, and
   with differentiation markers outside any loop it reads as primal.
@@ -50,7 +50,7 @@ MODULE_STAGES: tuple[tuple[str, str], ...] = (
     (r"slogdet|conf_coeff|electronic_cusp_asymptotic", "D"),
 )
 """Modules of DeepQMC 1.2.0 (``wf/nn_wave_function``, ``gnn``) that stand for a stage where no stage scope is open;
-the assignment follows the characterisation's Section II and our own ansätze (electronic cusps enter log|psi| in D)."""
+the assignment follows the characterisation's Section II and our ansätze (electronic cusps enter log|psi| in D)."""
 
 _MARKERS = ("jvp", "transpose")
 _CALL = re.compile(r"([A-Za-z_]\w*)\((.*)\)")
@@ -87,7 +87,7 @@ def frames(op_name: str) -> tuple[Frame, ...]:
 def attribute(op_name: str, *, replayed: bool | None = None) -> Attribution:
     """The attribution of an operation or kernel with name stack ``op_name``.
 
-    ``replayed`` says whether it belongs to what a replay loop pushes a direction through; None: decide by the name.
+    ``replayed`` is True if a replay loop pushes a direction through it; None: decide by the name.
     """
     path = frames(op_name)
     at, stage = _stage(path)
@@ -114,7 +114,7 @@ def attribute_nodes(region: Region, replays: Iterable[Replay] | None = None) -> 
     known: dict[Node, bool] = {}
     for replay in find_replays(region) if replays is None else replays:
         body = replay.loop.body
-        # With jvp inside the loop the wavefunction itself is repeated there: that and what follows from it is no
+        # With jvp inside the loop the wavefunction itself is recomputed there: that and what depends on it is no
         # tangent. Index arithmetic and views of residuals are part of the linear program.
         repeated = [value for node in replay.recomputed for value in node.results if replay.repeats_arithmetic]
         primal = reached(body, repeated) - replay.varying

@@ -1,4 +1,4 @@
-"""Where in another array the elements of a sliced, transposed, broadcast or reshaped value stand."""
+"""Strided views: the positions of a sliced, transposed, broadcast or reshaped value's elements in another array."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fusionlab.hlo.view import Node, Value
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: its extent, and what one step along it is in each of some arrays; 0 where it is not there."""
+    """One axis: its extent, and its stride in each of some arrays; 0 where an array does not have it."""
 
     extent: int
     steps: tuple[int, ...]
 
     def joined(self, inner: Axis) -> Axis | None:
-        """This axis and the next ``inner`` one as one, where they run on in all arrays."""
+        """This axis merged with the next ``inner`` one, if they are contiguous in all arrays; else None."""
         if any(mine != inner.extent * its for mine, its in zip(self.steps, inner.steps, strict=True)):
             return None
         return Axis(self.extent * inner.extent, inner.steps)
 
 
 def run_on(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """``axes``, outer ones first, without those of one element, and neighbours that run on put together."""
+    """``axes``, outer ones first, without those of one element, contiguous neighbours merged."""
     joined: list[Axis] = []
     for axis in axes:
         if axis.extent == 1:
@@ -36,7 +36,7 @@ def run_on(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 
 def count(axes: Sequence[Axis]) -> int:
-    """How many elements there are along ``axes``."""
+    """The number of elements along ``axes``."""
     return math.prod(axis.extent for axis in axes)
 
 
@@ -57,7 +57,7 @@ class StridedView:
 
     @staticmethod
     def of(value: Value) -> StridedView:
-        """``value`` as a view of what it was made from by views alone; of itself where there is no such thing."""
+        """``value`` as a view of the value it was made from by views alone; of itself if there is none."""
         chain: list[Node] = []
         while (node := value.producer) is not None and node.op.strided:
             chain.append(node)
@@ -69,12 +69,12 @@ class StridedView:
 
     @property
     def rows(self) -> tuple[Axis, ...]:
-        """All axes but the last, outer ones first, neighbours that run on put together; steps in ``base`` alone."""
+        """All axes but the last, outer ones first, contiguous neighbours merged; strides in ``base`` alone."""
         return _together(self.shape[:-1], self.strides[:-1])
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of an array of ``shape`` that has its last axis together."""
+    """The strides of a row-major array of ``shape``."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
@@ -106,7 +106,7 @@ def _transpose(node: Node, inner: StridedView) -> StridedView:
 
 
 def _reshape(node: Node, inner: StridedView) -> StridedView | None:
-    """None where axes are put together that do not run on in the base, or there are no elements."""
+    """The view through a reshape; None where it merges axes that are not contiguous in the base, or has no elements."""
     shape = node.results[0].type.shape
     if 0 in shape:
         return None

@@ -1,7 +1,7 @@
-"""Values of a view that are computed in the same way from the same values have the same number.
+"""Global value numbering: values of a view that are computed in the same way from equal values have one number.
 
-What a loop carries unchanged has, inside it, the number of what it was given, so that what its body computes again is
-recognised. Results of loops and branches, and of ops with an effect, have numbers of their own.
+A value that a loop carries unchanged has, inside it, the number of its initial value, so that recomputation in its body
+is recognised. Results of loops and branches, and of ops with an effect, have numbers of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fusionlab.hlo.view import FunctionView, Node, Region, Value
 class ValueNumbers(dict[Value, int]):
     """The number of every value of a function and of the regions in it.
 
-    With ``through_reshapes``, what is reshaped and reshaped back has the number that it had.
+    With ``through_reshapes``, a value that is reshaped and reshaped back keeps its number.
     """
 
     def __init__(self, flat: Region, *, through_reshapes: bool = False) -> None:
@@ -43,7 +43,7 @@ class ValueNumbers(dict[Value, int]):
                 self[value] = self._numbered((key, value.index))
 
     def _reshape(self, node: Node) -> int:
-        """The number of the same elements in this shape, whatever shapes they had in between."""
+        """The number of the same elements in this shape, whatever the intermediate shapes."""
         given, made = self[node.operands[0]], str(node.results[0].handle.type)
         first, shape = self._reshaped.get(given, (given, str(node.operands[0].handle.type)))
         if made == shape:
@@ -65,7 +65,7 @@ class ValueNumbers(dict[Value, int]):
             self._number(region.nodes)
 
     def _key(self, node: Node) -> Hashable:
-        for region in node.regions:  # what a reduction applies: its arguments are the same wherever it stands
+        for region in node.regions:  # combiners: their arguments are the same everywhere
             self.update(
                 (a, self._numbered(("argument", at, str(a.handle.type)))) for at, a in enumerate(region.arguments)
             )
@@ -82,9 +82,9 @@ class ValueNumbers(dict[Value, int]):
 def merge_equal(flat: FunctionView) -> None:
     """Let every reader of a value of ``flat`` read the first one of its number; the others' nodes are dropped.
 
-    It edits the view, not the module; what regions compute stays where it is. What is computed from nothing but
-    constants is no work, and is left alone: zeros of sixteen walkers and zeros of sixteen determinants are equal
-    only until the number of walkers changes.
+    It edits the view, not the module; nodes of regions stay where they are. Values computed from constants alone are
+    left alone: zeros of sixteen walkers and zeros of sixteen determinants are equal only until the number of walkers
+    changes.
     """
     numbers = ValueNumbers(flat)
     fills = _from_constants(flat)

@@ -1,8 +1,8 @@
 """A read-only view of a function: private calls inlined, region nesting kept, values and nodes with stable ids.
 
-The view is what analyses and the raising walk over. It never edits the module; a Node keeps the handle of the MLIR
-operation it came from, so that a pass which decided something about a Node can find the operation again. One
-operation of a private function that is called twice gives two Nodes.
+The view is what analyses and the raising walk over. It never edits the module; a Node keeps the handle of its MLIR
+operation, so that a pass can go from a Node to the operation. One operation of a private function that is called
+twice has two Nodes.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Value:
 
     @property
     def dtype(self) -> str:
-        """Element type; "" of what is no array."""
+        """Element type; "" for other types than arrays."""
         return self.type.dtype if self.is_array else ""
 
     @property
     def type_text(self) -> str:
-        """The type as text; MLIR's own of what is no array."""
+        """The type as text; MLIR's own for other types than arrays."""
         return str(self.type if self.is_array else self.handle.type)
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Value:
 class Node:
     """One operation. ``name`` is its full name (``stablehlo.add``); ``callers`` are the scopes of inlined calls.
 
-    ``module`` is held because the handles are dangling once the bindings have destroyed it.
+    ``module`` is held because the handles dangle once the bindings have destroyed it.
     """
 
     id: int
@@ -105,7 +105,7 @@ class Node:
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """MLIR attributes by name; text where the bindings cannot hand one over (complex elements)."""
+        """MLIR attributes by name; text where the bindings cannot return one (complex elements)."""
         found = self.operation.attributes
         names = [getattr(key, "name", key) for key in found]
         return {str(name): self._attribute(found, name) for name in names}
@@ -122,7 +122,7 @@ class Node:
 
 @dataclass(eq=False)
 class Region:
-    """A block: its arguments, its nodes in program order, and what it returns."""
+    """A block: its arguments, its nodes in program order, and its results."""
 
     arguments: tuple[Value, ...]
     nodes: list[Node] = field(default_factory=list)
@@ -200,7 +200,7 @@ def free_values(region: Region) -> list[Value]:
 
 
 def reads(node: Node) -> list[Value]:
-    """The values that ``node`` reads: its operands and what its regions capture."""
+    """The values that ``node`` reads: its operands and those that its regions capture."""
     return [*node.operands, *(value for region in node.regions for value in free_values(region))]
 
 
@@ -216,7 +216,7 @@ def constant_array(node: Node) -> np.ndarray:
 
 
 def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
-    """A constant whose elements the bindings (jaxlib 0.10.2) cannot hand over: read from the operation's text."""
+    """A constant whose elements the bindings (jaxlib 0.10.2) cannot return: read from the operation's text."""
     text = str(operation)
     dtype = NUMPY[type_.dtype]
     if (packed := re.search(r'dense<"0x([0-9A-Fa-f]*)">', text)) is not None:
@@ -318,5 +318,5 @@ def keyword(attribute: Any) -> str:
 
 
 def direction_of(node: Node) -> str:
-    """What a ``compare`` asks: ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE``."""
+    """The direction of a ``compare``: ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE``."""
     return keyword(node.attributes["comparison_direction"])

@@ -1,4 +1,4 @@
-"""Which axes of a program's values count walkers, and the shapes of the same program at another number of walkers.
+"""The axes of a program's values that count walkers, and the program's shapes at another number of walkers.
 
 A vmapped program treats walkers alike, so that a number of them is a property of its shapes. From the axes of a few
 values that are known to count walkers, the axes of all others follow op by op: an elementwise op shares its axes with
@@ -42,7 +42,7 @@ def walker_axes(region: Region, known: Collection[Axis]) -> Marks:
 
 
 def resized_shapes(marks: Mapping[Value, set[int]], walkers: int, to: int) -> dict[Value, tuple[int, ...]]:
-    """The shape of every marked value with ``to`` walkers in place of ``walkers``."""
+    """The shape of every marked value with ``to`` walkers instead of ``walkers``."""
     return {
         value: tuple(n // walkers * to if a in axes else n for a, n in enumerate(value.type.shape))
         for value, axes in marks.items()
@@ -95,7 +95,7 @@ def _transpose(node: Node) -> Pairs:
 
 
 def _reshaped(node: Node, axis: Axis, stride: int, walkers: int) -> Iterator[tuple[Axis, int]]:
-    """Where the walkers of one side of a reshape are on the other, and how far apart they are along that axis.
+    """The axes that hold the walkers of one side of a reshape on the other, and their stride along that axis.
 
     An axis that is merged with others counts walkers with a stride: element w * stride + ... belongs to walker w.
     """
@@ -275,4 +275,4 @@ _RULES: dict[str, Callable[[Node], Pairs]] = {
     "transpose": _transpose,
     "while": _while,
 }
-"""``axes`` of ``hlo.ops`` to its rule; that of ``reshape`` is ``_reshaped``, which strides go through."""
+"""``axes`` of ``hlo.ops`` to its rule; that of ``reshape`` is ``_reshaped``, which tracks strides."""

@@ -6,7 +6,7 @@ rewrite:
         acc = acc + g(k, invariants)         acc = init + sum(terms, axis=0)
 
 and the same for values that each trip writes into its own slot (``scan``'s outputs). With ``chunk=c`` the loop stays
-but takes c trips at a time; ``memory_budget`` chooses the largest c whose temp bytes, as XLA reports them for the
+but runs c trips at a time; ``memory_budget`` chooses the largest c whose temp bytes, as XLA reports them for the
 study's target, stay within it.
 
 requires: a trip count known at compile time; every carried value an invariant, a counter, a sum or stacked (so that
@@ -30,7 +30,7 @@ from fusionlab.passes.interface import Declined, Pass, Result, Setting
 from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, loop_marks, require_reduction, rewrite_loops
 
 CHUNK_MARK = "fusionlab_chunk"
-"""Frontend attribute of a loop that this pass made, holding its chunk: such a loop is not batched again."""
+"""Frontend attribute of a loop created by this pass, with its chunk: such a loop is not batched again."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class BatchReplay(Pass):
             raise InputError(f"{self.name}: give a chunk or a memory_budget, not both")
 
     def run(self, program: Program, setting: Setting) -> Result:
-        """Batch every loop that allows it; see the module's docstring."""
+        """Batch every loop that qualifies; see the module's docstring."""
         if self.memory_budget:
             return _within_budget(program, setting, self.memory_budget)
         return rewrite_loops(program, self.name, self._decide, setting)
@@ -85,7 +85,7 @@ def _describe(site: LoopSite, chunk: int) -> str:
 
 
 def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Result:
-    """Try chunks from the largest that a line through (all trips, replay) predicts to fit, downwards.
+    """Try chunks downwards from the largest that linear interpolation between replay and all trips predicts to fit.
 
     The chunk is chosen by XLA's own buffer assignment, so a candidate is compiled before it is accepted.
     """

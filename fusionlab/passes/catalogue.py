@@ -1,4 +1,4 @@
-"""The passes by name: one literal table, imported only when a pass is asked for."""
+"""The passes by name: one literal table; a pass is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ PIPELINES: dict[str, str] = {
     "layout": _LAYOUT,
     "kernels": f"{_LAYOUT},contract-in-kernels,fuse-layers{{widest=256}}",
 }
-"""Presets: what such a name stands for in a pipeline. ``layout`` is what pays outside the replay, in the order in which
-it was measured (docs/layout.md); ``kernels`` adds those passes that write kernels of their own, for CUDA."""
+"""Presets: names of pipelines. ``layout`` are the passes that pay outside the replay, in the order in which they were
+measured (docs/layout.md); ``kernels`` adds those that write Pallas kernels, for CUDA."""
 
 SEARCHED = "best"
-"""What ``apply`` searches pipelines for, in place of a preset (fusionlab.search)."""
+"""The objectives that ``apply`` searches pipelines for, instead of a preset (fusionlab.search)."""
 
 
 def find_pass(name: str) -> type[Pass]:
     """The pass class called ``name``: of the table, of a file (``path.py:Name``), or of an installed package.
 
-    InputError with the nearest names when there is none; for what is wrong with a pass of one's own,
-    ``passes.plugins``.
+    InputError with the nearest names when there is none; errors of user passes are those of ``passes.plugins``.
     """
     if name not in PASSES:
         return _own(name)

@@ -6,14 +6,14 @@ rewrite:
         lap += jvp_g(eye[k])[k]                          lap = lap F;  g = dF
 
 The value F, and the positions x, are found by evaluating the replay beside the forward Laplacians of the program's own
-values (``fuse_jvp_replay.identify``). Where the gradient is used elsewhere it comes from the derivatives that are there
-anyway, so that the reverse pass is dead, and so is every residual of the replay. All 3N directions are carried
-everywhere; ``sparsify-directions`` carries those that are not known to be zero.
+values (``fuse_jvp_replay.identify``). Other uses of the gradient read the forward derivatives, so that the reverse pass
+is dead, and so is every residual of the replay. All 3N directions are carried everywhere; ``sparsify-directions``
+carries those that are not known to be zero.
 
 requires: a replay of 3N trips whose sum over directions is, at every point tried, a constant times the Laplacian of one
     value that the program computes before the loop; ops that raise to JAX.
 exact: reassociates (another algorithm for the same derivatives).
-hopes: one widened forward pass in place of 3N forward and reverse passes; memory of a few layers of directions.
+hopes: one widened forward pass instead of 3N forward and reverse passes; memory of a few layers of directions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fusionlab.passes.interface import Pass, Result, Setting
 
 @dataclass(frozen=True)
 class CollapseReplay(Pass):
-    """``chunks`` parts of the walkers are taken one after another."""
+    """Option: ``chunks``, parts of the walkers that are processed one after another."""
 
     chunks: int = 1
 
@@ -45,5 +45,5 @@ class CollapseReplay(Pass):
         return self.rewrite(program, setting, Findings())
 
     def rewrite(self, program: Program, setting: Setting, findings: Findings) -> Result:
-        """The same; what is found out about the program's sums is looked up in ``findings``, and kept there."""
+        """``run`` with the analysis of the program's sums cached in ``findings``."""
         return rewrite_replays(program, self, Options(sparse=False), self.chunks, setting, findings)

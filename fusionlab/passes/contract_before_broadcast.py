@@ -1,20 +1,20 @@
-"""contract-before-broadcast: features that several rows share are contracted once for all of them.
+"""contract-before-broadcast: contract features shared by several rows once for all of them.
 
 rewrite:
     %b = broadcast %m  (over electrons)               %y = dot_general (concatenate %h, %p), %w[own rows]
     %x = concatenate %h, %b, %p             -->       %s = dot_general %m, %w[shared rows]
     %y = dot_general %x, %w                           %y + broadcast %s
 
-FermiNet's layers see, beside an electron's own features, means over all electrons: 512 of 832 features are the same for
-the ten electrons of a walker, and are written and contracted ten times.
+FermiNet's layers read, beside an electron's own features, means over all electrons: 512 of 832 features are the same
+for the ten electrons of a walker, and are written and contracted ten times.
 
-requires: a layer (the last axis with one of a matrix) of features that are put side by side, some of which do not vary
-    along some axes of rows; float32 or float64, and no explicit algorithm.
+requires: a layer (the last axis with one of a matrix) of concatenated features, some of which do not vary along some
+    axes of rows; float32 or float64, and no explicit algorithm.
 exact: reassociates the sum over features.
-hopes: the FLOPs of the repeated rows and the bytes of the wide concatenation, for one small contraction more. Put
-    hoist-loop-invariants behind it: the rows of the matrix are put together anew otherwise.
+hopes: the FLOPs of the repeated rows and the bytes of the wide concatenation, for one small contraction more. Run
+    hoist-loop-invariants after it: otherwise every trip concatenates the rows of the matrix.
 
-Option ``fewest``: shared features, below which it is left alone.
+Option ``fewest``: the number of shared features below which a layer is left alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ContractBeforeBroadcast(Pass):
     name: ClassVar[str] = "contract-before-broadcast"
 
     def run(self, program: Program, setting: Setting) -> Result:
-        """Rewrite every such layer, wherever it stands."""
+        """Rewrite every such layer, in any block."""
         return inline_in_blocks(
             program,
             self,
@@ -56,7 +56,7 @@ class ContractBeforeBroadcast(Pass):
         )
 
     def _change(self, block: Block, node: Node) -> tuple[list[Node], Callable[..., list[Any]], list[Value]] | None:
-        """What replaces ``node``: the nodes that go, a function, and what it is given; None to leave it alone."""
+        """The replacement of ``node``: the nodes to erase, a function, and its operands; None to leave it alone."""
         parts = concatenated(node)
         if parts is None:
             return None
@@ -70,7 +70,7 @@ class ContractBeforeBroadcast(Pass):
 
 
 def concatenated(node: Node) -> tuple[Value, ...] | None:
-    """The parts of the input of ``node``, a layer; None for anything else."""
+    """The concatenated parts of the input of ``node``, a layer; None for anything else."""
     if contracted_axis(node) is None:
         return None
     maker = node.operands[0].producer
@@ -81,7 +81,7 @@ def concatenated(node: Node) -> tuple[Value, ...] | None:
 
 
 def contracted_axis(node: Node) -> int | None:
-    """The axis of the matrix that ``node`` contracts with the last one of its input; None if it is no layer."""
+    """The matrix axis that ``node`` contracts with the last one of its input; None if it is no layer."""
     if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return None
     if {value.type.dtype for value in (*node.operands, *node.results)} not in ({"f32"}, {"f64"}):

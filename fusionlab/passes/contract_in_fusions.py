@@ -1,24 +1,23 @@
-"""contract-in-fusions: small batched contractions become a product and a sum, which XLA fuses with what is around.
+"""contract-in-fusions: small batched contractions become a product and a sum, which XLA fuses with their neighbours.
 
 rewrite:
     %r = dot_general %a, %b, batch = [w, h], [i, d] x [j, d]
         -->
     %r = reduce(multiply(broadcast %a, broadcast %b), d)
 
-XLA gives every batched dot_general to cuBLAS. The call is a kernel of its own, and where the batch axes are not in
-front XLA transposes what goes in and what comes out, each again a kernel that reads and writes everything. Attention
-between ten electrons (10 x 64 by 64 x 10, per walker and head) does two FLOPs per byte, where the GPU could do twelve,
-and fills no tile of the library's. A product and a sum become part of the fusions around them: bias, scale and
-transposition cost nothing more.
+XLA lowers every batched dot_general to cuBLAS. The call is a separate kernel, and where the batch axes are not leading
+XLA transposes operands and result, each in another kernel that reads and writes everything. Attention between ten
+electrons (10 x 64 by 64 x 10, per walker and head) does two FLOPs per byte, where the GPU could do twelve, and fills no
+tile of the library. A product and a sum join the fusions around them: bias, scale and transposition are free.
 
 requires: both operands and the result of one real floating-point type; no explicit algorithm.
 exact: reassociates the sum over the contracted axes; never less precise than the library (which may use TF32).
 hopes: the launches and bytes of the transpositions around the call; the call's own, where it can join a fusion.
 
-Rewritten is what is no product with a vector (XLA does that itself), has one batch axis in front of both operands and
-another behind other axes in one of them, does at most ``intensity`` FLOPs per byte (per batch element, four bytes a
-number), and has no more than ``longest`` elements along the free axes of either operand and along the contracted ones:
-longer ones fill a tile of the library's, which reads once what a fusion reads often.
+A contraction qualifies if it is no product with a vector (XLA does that itself), has one leading batch axis in both
+operands and another after other axes in one of them, does at most ``intensity`` FLOPs per byte (per batch element, four
+bytes a number), and has no more than ``longest`` elements along the free axes of either operand and along the
+contracted ones: longer ones fill a tile of the library, which reads once what a fusion reads repeatedly.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class ContractInFusions(Pass):
     name: ClassVar[str] = "contract-in-fusions"
 
     def run(self, program: Program, setting: Setting) -> Result:
-        """Rewrite every contraction that qualifies, wherever it stands."""
+        """Rewrite every contraction that qualifies, in any block."""
         return rewrite_ops(
             program,
             self,
@@ -66,7 +65,7 @@ class ContractInFusions(Pass):
             raise Refusal("unprofitable", "it is a matrix times a vector: XLA makes a product and a sum of it itself")
         if axes.batch_in_front:
             raise Refusal("unprofitable", "its batch axes are in front: the library takes it as it is")
-        if (0, 0) not in axes.batch:  # an axis of walkers could be a free one: how long it is must not decide
+        if (0, 0) not in axes.batch:  # an axis of walkers could be a free one: its extent must not decide
             raise Refusal("unprofitable", "no batch axis is the first of both operands")
         if max(axes.extents) > self.longest:
             raise Refusal("unprofitable", f"it is longer than {self.longest} along an axis")
@@ -97,7 +96,7 @@ def product_and_sum(axes: Axes) -> Callable[[Any, Any], tuple[Any]]:
 
 
 def batched_axes(node: Node) -> Axes | Refusal:
-    """The axes of ``node``, a dot_general; or why it is none that a pass could write in another way."""
+    """The axes of ``node``, a dot_general; or the reason why no pass can rewrite it."""
     if "algorithm" in node.attributes:
         return Refusal("unsupported", "it asks for an explicit algorithm")
     kinds = {value.type.dtype for value in (*node.operands, *node.results)}

@@ -1,4 +1,4 @@
-"""contract-in-kernels: small batched contractions become a kernel each, which reads its operands where they lie.
+"""contract-in-kernels: small batched contractions become a kernel each, which reads its operands in place.
 
 rewrite:
     %q = transpose (reshape %a)                     w,30,10,(h,d) to w,30,h,10,d
@@ -6,21 +6,21 @@ rewrite:
     %s = dot_general %q, %k, batch = [w, h]         (one Pallas kernel for Triton: each program instance takes a block
     %z = transpose %s                                of rows and columns of one walker and head)
 
-XLA gives every batched dot_general to cuBLAS, which wants one batch axis, one of rows and one of columns that each run
-on through memory. Attention has its heads between the electrons and the features; with derivatives in all directions
-in front of them, the transpositions read and write more than anything else (Psiformer's local energy: 300 MiB each
-time, up to six times a layer). A product of 10 by 64 by 10 does two FLOPs per byte: reading is what it costs.
+XLA lowers every batched dot_general to cuBLAS, which takes one batch axis, one of rows and one of columns, each of one
+stride. Attention has its heads between the electrons and the features; with derivatives in all directions as leading
+axes, the transpositions read and write more than anything else (Psiformer's local energy: 300 MiB each time, up to six
+times a layer). A product of 10 by 64 by 10 does two FLOPs per byte: it is bound by memory.
 
-requires: a program for CUDA, on one device; float32 (in float64 the ops are put apart in the same way, and stay
-    plain: Triton has no such product); operands and result of less than 2^31 elements. To be the last pass, but for
-    `fuse-layers`: what raises the program again reads the twins, and loses the kernels.
+requires: a program for CUDA, on one device; float32 (in float64 the ops are outlined in the same way, and stay
+    plain: Triton has no such product); operands and result of less than 2^31 elements. Must be the last pass, but for
+    `fuse-layers`: passes that raise the program again read the twins, and lose the kernels.
 exact: reassociates the sums over contracted axes; the higher precision of both operands is kept (HIGHEST is float32,
     HIGH and DEFAULT are TF32, as in the library).
 hopes: the launches and bytes of the transpositions around the call.
 
-Rewritten is what has batch axes, is no product with a vector, does at most ``intensity`` FLOPs per byte (per batch
-element, four bytes a number), has at most ``longest`` elements along the free axes of one operand, and would be
-transposed for the library, before or behind.
+A contraction qualifies if it has batch axes, is no product with a vector, does at most ``intensity`` FLOPs per byte
+(per batch element, four bytes a number), has at most ``longest`` elements along the free axes of one operand, and would
+be transposed for the library, before or after the call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ContractInKernels(Pass):
     name: ClassVar[str] = "contract-in-kernels"
 
     def run(self, program: Program, setting: Setting) -> Result:
-        """Rewrite every contraction that qualifies, wherever it stands."""
+        """Rewrite every contraction that qualifies, in any block."""
         module = program.parse()
         if not any(node.op is ops.DOT_GENERAL for node in view_of(module).walk()):
             reason = "there is no dot_general in the program"
@@ -81,7 +81,7 @@ class ContractInKernels(Pass):
         return changed(program, module, self, made, "contractions became kernels that read where it lies", refusals)
 
     def _in_block(self, look: Callable[[], Block], made: Counter[str]) -> list[tuple[Kind, str, str]]:
-        """Rewrite in the block that ``look`` gives, one kernel at a time: each moves others. Gives the refusals."""
+        """Rewrite in the block that ``look`` returns, one kernel at a time: each moves others. Returns the refusals."""
         while True:
             refused: list[tuple[Kind, str, str]] = []
             block = look()
@@ -103,8 +103,8 @@ class ContractInKernels(Pass):
             drop_dead(operands)
 
     def decide(self, node: Node, block: Block) -> tuple[list[Node], SumOfProducts] | Refusal:
-        """The largest sum of contractions that ``node``, a dot_general, is in and that can be one kernel, and the nodes
-        that this replaces; or why there is none."""
+        """The largest sum of contractions with ``node``, a dot_general, that can be one kernel, and the nodes that it
+        replaces; or the reason why there is none."""
         if (refusal := self._refusal(node)) is not None:
             return refusal
         best: tuple[list[Node], SumOfProducts] | None = None
@@ -118,7 +118,7 @@ class ContractInKernels(Pass):
         return best or Refusal("unprofitable", "the library takes it as it lies")
 
     def _work(self, value: Value, contractions: Sequence[ViewedDot]) -> SumOfProducts | None:
-        """``contractions``, which add up to ``value``, as a kernel's work; None where they cannot be, or need not."""
+        """``contractions``, which add up to ``value``, as a kernel's work; None if that is impossible or not needed."""
         if any(self._refusal(one.node) is not None for one in contractions):
             return None
         if len(contractions) > 1 and all(one.lies_for_the_library(one.node.results[0]) for one in contractions):
@@ -126,7 +126,7 @@ class ContractInKernels(Pass):
         return as_one(value, contractions)
 
     def _refusal(self, node: Node) -> Refusal | None:
-        """Why ``node``, a dot_general, is nothing for a kernel; None if it is something."""
+        """The reason why ``node``, a dot_general, does not qualify, or None."""
         axes = batched_axes(node)
         if isinstance(axes, Refusal):
             return axes

@@ -1,4 +1,4 @@
-"""fold-constant-loops: a loop that reads nothing but constants is run once and for all.
+"""fold-constant-loops: evaluate a loop that reads only constants at compile time.
 
 rewrite:
     %c = constant
@@ -7,10 +7,10 @@ rewrite:
 XLA runs such a loop itself when it is short; longer ones stay, with a kernel or a copy for every op of every trip (the
 nuclei of Orbformer, to which electrons are assigned by their charges: on C4H4 some 60 launches that read no electron).
 
-requires: nothing that the loop reads, before it or from outside of it, follows from an argument; no effects and no
-    custom calls, no shardings; every value on the way of at most ``most_bytes``; at most ``most_ops`` operations in
-    all, those of every trip of inner loops too, whether or not the program says how many trips there are.
-exact: bitwise for whole numbers; floats are computed op by op on the host, with its functions.
+requires: no operand or captured value of the loop depends on an argument; no effects, no custom calls, no shardings;
+    every intermediate value of at most ``most_bytes``; at most ``most_ops`` operations in all, counting every trip of
+    inner loops too, whether or not their trip counts are known.
+exact: bitwise for integers; floats are computed op by op on the host, with its functions.
 hopes: the launches and copies of the loop.
 """
 
@@ -85,7 +85,7 @@ class FoldConstantLoops(Pass):
 
 
 def _most_bytes(node: Node) -> int:
-    """Of its results; Refusal where one has no size."""
+    """The bytes of its largest result; Refusal where one has no size."""
     try:
         return max((size_bytes(result.type) for result in node.results), default=0)
     except ValueError:  # a token, a tuple
@@ -93,7 +93,7 @@ def _most_bytes(node: Node) -> int:
 
 
 def _makers(values: Sequence[Value]) -> list[Node]:
-    """The nodes that make ``values``, in order; Refusal where an argument does."""
+    """The nodes that ``values`` depend on, in order; Refusal if they depend on an argument."""
     found: dict[Node, None] = {}
     waiting = list(values)
     while waiting:
@@ -111,7 +111,7 @@ def _makers(values: Sequence[Value]) -> list[Node]:
 
 @dataclass(frozen=True)
 class _Counted(Raising):
-    """Runs loops trip by trip, as long as operations are ``left``; its second number counts the trips."""
+    """Runs loops trip by trip, while operations are ``left``; its second element counts the trips."""
 
     left: list[int] = field(default_factory=list)
 

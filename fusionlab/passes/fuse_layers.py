@@ -1,25 +1,25 @@
-"""fuse-layers: layers of few features, with the elementwise ops around them, become one kernel per run of rows.
+"""fuse-layers: layers of few features, with the elementwise ops around them, become one kernel over blocks of rows.
 
 rewrite:
     %y = dot_general %x, %w             %z, %u = call @fused_layers(%x, %w, %d, %v)
     %z = multiply %y, %d         -->    (one Pallas kernel for Triton: each program instance takes a block of rows
     %u = dot_general %z, %v              through all of it; the ops it replaces stay beside it as its plain twin)
 
-XLA gives every layer to cuBLAS, which reads and writes everything; the activation or its derivative is a kernel of its
-own that reads and writes it again. A layer of up to 128 features does few FLOPs per byte, and its matrix is small
-enough to be there for every block of rows. Slices, broadcasts and transposes of what goes in are ways to read it, and
-features that are put side by side in front of a layer are contracted part by part: none of them is made.
+XLA lowers every layer to cuBLAS, which reads and writes everything; the activation or its derivative is a separate
+kernel that reads and writes it again. A layer of up to 128 features does few FLOPs per byte, and its matrix is small
+enough to be loaded for every block of rows. Slices, broadcasts and transposes of inputs become strided reads, and
+concatenated features of a layer are contracted part by part: none of them is materialised.
 
-requires: a program for CUDA, on one device; float32 (in float64 the ops are put apart in the same way, and stay
-    plain: Triton has no such product); a matrix of two axes contracted with the last axis of the layer's input. To be
-    the last pass: what raises the program again reads the twins, and loses the kernels.
+requires: a program for CUDA, on one device; float32 (in float64 the ops are outlined in the same way, and stay
+    plain: Triton has no such product); a matrix of two axes contracted with the last axis of the layer's input. Must be
+    the last pass: passes that raise the program again read the twins, and lose the kernels.
 exact: reassociates the sums over features; the higher precision of both operands is kept (HIGHEST is float32, HIGH and
     DEFAULT are TF32, as in the library).
 hopes: the launches of the elementwise kernels, concatenations and slices around layers, and the bytes that they read
-    and write once more.
+    and write again.
 
 Options: ``widest``, the most features of a value; ``layers``, the most in one kernel; ``everywhere``, outside loops too
-(by default only where a kernel runs many times: each takes XLA a tenth of a second or more to compile).
+(by default only where a kernel runs many times: each takes a tenth of a second or more to compile).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""hoist-loop-invariants: compute once, before the loop, what every trip computes again.
+"""hoist-loop-invariants: compute loop-invariant values once, before the loop.
 
 rewrite:
     while cond(k):                        t = f(w)
         t = f(w)  (w invariant)    -->    while cond(k):
         x = g(x, t, k)                        x = g(x, t, k)
 
-XLA:GPU runs no such pass; with ``jvp`` of ``grad`` inside the loop even the LU factorisation is replayed.
+XLA:GPU has no such pass; with ``jvp`` of ``grad`` inside the loop even the LU factorisation is replayed.
 
 requires: a body that raises to JAX; hoisted ops have no effect (so running them when the loop would not is safe).
     Ops that only make or view data (constants, iota, broadcasts, reshapes, converts) stay in the loop: hoisting
-    them would materialise what XLA fuses for nothing. Constants that the loop carries or captures are made in it.
+    them would materialise what XLA fuses for free. Constants that the loop carries or captures are sunk into it.
 exact: bitwise per op (XLA may fuse the hoisted ops in another way).
 hopes: the launches and FLOPs of the invariant ops, times trips - 1.
 """
@@ -56,12 +56,12 @@ def _decide(site: LoopSite) -> Rewrite:
         what=f"{len(hoisted)} invariant ops hoisted out of the loop",
         resolved=HoistLoopInvariants.name,
         marks=tuple(loop_marks(loop).items()),
-        marked_loop=-1,  # hoisted ops may hold loops of their own, and stand in front
+        marked_loop=-1,  # hoisted ops may contain loops, and come first
     )
 
 
 def _hoisted_loop(site: LoopSite, hoisted: list[Node]) -> Callable[..., tuple[Any, ...]]:
-    """The loop with the hoisted values computed in front of it and captured by its body."""
+    """The loop with the hoisted values computed before it and captured by its body."""
     loop, raising, captured_values = site.loop, site.raising, site.captured
     body, condition = loop.body, loop.node.regions[0]
     in_loop = _stay(loop, hoisted)
@@ -99,7 +99,7 @@ def _hoisted_loop(site: LoopSite, hoisted: list[Node]) -> Callable[..., tuple[An
 
 
 def _constants(values: Mapping[int, Value]) -> dict[int, Any]:
-    """The arrays of those of ``values`` that are constants."""
+    """The arrays of the constants among ``values``."""
     makers = {at: value.producer for at, value in values.items()}
     return {
         at: Raising().node(node, {})[0] for at, node in makers.items() if node is not None and node.op is ops.CONSTANT
@@ -107,7 +107,7 @@ def _constants(values: Mapping[int, Value]) -> dict[int, Any]:
 
 
 def _stay(loop: Loop, hoisted: list[Node]) -> list[Node]:
-    """The nodes that each trip still runs: what varies, and views of hoisted values (cheaper to repeat)."""
+    """The nodes that each trip still runs: those that vary, and views of hoisted values (cheaper to repeat)."""
     front = set(hoisted)
     wanted = {v for node in loop.body.nodes if node not in front for v in reads(node)} | set(loop.body.returns)
     constants = constants_of(loop)

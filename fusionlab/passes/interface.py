@@ -1,4 +1,4 @@
-"""What a pass is: a frozen value that takes a Program and gives a Program and events, and leaves its input alone."""
+"""The interface of a pass: a frozen value that maps a Program to a Program and events, without changing its input."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Applied:
 
 @dataclass(frozen=True)
 class Declined:
-    """The pass left something alone, and why: it would be wrong, it cannot be expressed, or it does not pay.
+    """The pass left something alone, with the reason: unsafe, not expressible, or not profitable.
 
-    Of kind ``fault`` the pass itself failed, by an exception that it does not expect; the traceback is in the log.
+    Of kind ``fault``: the pass itself failed with an unexpected exception; the traceback is in the log.
     """
 
     pass_name: str
@@ -69,15 +69,15 @@ Event = Applied | Declined
 
 
 def faults(events: Iterable[Event]) -> tuple[Declined, ...]:
-    """Those of passes that failed."""
+    """The events of passes that failed."""
     return tuple(event for event in events if isinstance(event, Declined) and event.kind == "fault")
 
 
 def told_faults(events: Iterable[Event]) -> str:
-    """What a command says of the passes that failed, in one line; "" where none did.
+    """The message of a command about the passes that failed, in one line; "" if none did.
 
-    Where there is such a line, no command ends in success, and nothing is written: a pass that failed compares equal to
-    one that applies nothing.
+    With such a line, no command succeeds, and nothing is written: a failed pass would compare equal to one that
+    applies nothing.
     """
     found = faults(events)
     if not found:
@@ -89,7 +89,7 @@ def told_faults(events: Iterable[Event]) -> str:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a candidate costs on the target of the study: launches, copies and temp bytes are XLA's, the rest models.
+    """The cost of a candidate on the target of the study: launches, copies and temp bytes are XLA's, the rest models.
 
     ``model_us`` is None for a target without a spec.
     """
@@ -104,9 +104,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a pass may ask about the world: ``temp_bytes(program)`` is XLA's figure on the target of the study, and
-    ``figures(program)`` all that is counted there; ``platform`` is the target's, for programs that are not of one
-    already."""
+    """The environment of a pass: ``temp_bytes(program)`` is XLA's figure on the target of the study, and
+    ``figures(program)`` all figures there; ``platform`` is the target's, for programs of platform ``any``."""
 
     temp_bytes: Callable[[Program], int] | None = None
     platform: str = "cpu"
@@ -114,13 +113,13 @@ class Setting:
 
 
 def platform_for(program: Program, setting: Setting) -> str:
-    """The platform that what is put into ``program`` is lowered for."""
+    """The platform for which code inserted into ``program`` is lowered."""
     return setting.platform if program.platform == "any" else program.platform
 
 
 @dataclass(frozen=True)
 class Result:
-    """The program after a pass (the very same object when nothing was applied) and what happened."""
+    """The program after a pass (the same object when nothing was applied) and the events."""
 
     program: Program
     events: tuple[Event, ...]
@@ -138,7 +137,7 @@ class Pass(ABC):
 
     @abstractmethod
     def run(self, program: Program, setting: Setting) -> Result:
-        """Rewrite ``program``. The result verifies; nothing happening has a Declined event that says why."""
+        """Rewrite ``program``. The result verifies; without a change, a Declined event has the reason."""
 
     def with_options(self, **changes: Any) -> Self:
         """The same pass with other options; InputError for a value that the pass does not take."""
@@ -167,7 +166,7 @@ _MADE: ContextVar[list[bytes] | None] = ContextVar("modules that passes made", d
 
 @contextmanager
 def applications() -> Iterator[list[bytes]]:
-    """Collects every module that passes make inside, as bytecode, one per application: ``verify`` sees each of them."""
+    """A context that collects every module that passes verify, as bytecode, one per application."""
     made: list[bytes] = []
     token = _MADE.set(made)
     try:
@@ -177,7 +176,7 @@ def applications() -> Iterator[list[bytes]]:
 
 
 def verify(module: ir.Module, pass_name: str) -> None:
-    """VerificationError naming the pass if ``module`` is not valid MLIR. Every application of a pass comes by here."""
+    """VerificationError naming the pass if ``module`` is not valid MLIR. Every application of a pass calls this."""
     try:
         with module.context:
             module.operation.verify()

@@ -1,8 +1,8 @@
-"""Two lanes: ops of one block that do the same, one after the other, to two neighbouring equal slices of one value.
+"""Two lanes: isomorphic ops of one block on two neighbouring equal slices of one value.
 
-A *region* is a set of pairs (an op of the first lane, the same op of the second). What it reads is an input of one of
-three kinds: shared (one value for both lanes), slices (neighbours, of one value), or two values of equal shape, which
-have fewer axes than what they are used for (matrices) or are the same in every trip of the loop.
+A *region* is a set of pairs (an op of the first lane, the same op of the second). Each of its inputs is of one of three
+kinds: shared (one value for both lanes), slices (neighbours, of one value), or two values of equal shape, which have
+fewer axes than the results they contribute to (matrices) or are loop-invariant.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KERNELS = frozenset({ops.CONCATENATE, ops.DOT_GENERAL, ops.REDUCE})
 
 @dataclass(frozen=True)
 class Part:
-    """``[first, last)`` of ``root``, an MLIR value, along ``axis``; ``dropped``: the axis, of one element, is gone."""
+    """``[first, last)`` of ``root``, an MLIR value, along ``axis``; ``dropped``: the axis, of extent 1, is removed."""
 
     root: Any
     axis: int
@@ -36,13 +36,13 @@ class Part:
     dropped: bool
 
     def is_before(self, other: Part) -> bool:
-        """Whether ``other`` is the next part of the same length."""
+        """True if ``other`` is the next part of the same length."""
         same = (self.axis, self.dropped) == (other.axis, other.dropped) and self.root == other.root
         return same and self.last == other.first and other.last - other.first == self.last - self.first
 
 
 def part_of(value: Value) -> Part | None:
-    """``value``, of this block or carried into it unchanged, as a slice along one axis; None if it is none."""
+    """``value``, of this block or carried into it unchanged, as a slice along one axis; None if it is not one."""
     operation, dropped = _maker(value.handle), False
     if operation is not None and operation.name == ops.RESHAPE.name:
         operation, dropped = _maker(operation.operands[0]), True
@@ -62,7 +62,7 @@ def part_of(value: Value) -> Part | None:
 
 
 def _outside(handle: Any) -> Any:
-    """What ``handle`` is in front of the loops that carry it unchanged."""
+    """The initial value of ``handle`` before the loops that carry it unchanged."""
     while isinstance(handle.owner, ir.Block):
         block, at = handle.owner, ir.BlockArgument(handle).arg_number
         loop = getattr(block.owner, "operation", block.owner)
@@ -75,13 +75,13 @@ def _outside(handle: Any) -> Any:
 
 
 def _maker(handle: Any) -> Any:
-    """The operation that makes ``handle``, in whatever block; None for an argument."""
+    """The operation that produces ``handle``, in any block; None for an argument."""
     owner = _outside(handle).owner
     return None if isinstance(owner, ir.Block) else getattr(owner, "operation", owner)
 
 
 def _number(handle: Any) -> float | None:
-    """The number that ``handle`` holds everywhere; None if it does not, or it is not known."""
+    """The number that all elements of ``handle`` equal; None if they differ or are not known."""
     operation = _maker(handle)
     if operation is None or operation.name == ops.CONVERT.name:
         return None
@@ -108,11 +108,11 @@ class Lanes:
     shared: dict[Value, None] = field(default_factory=dict)
 
     def nodes(self) -> list[Node]:
-        """Those of both lanes, in program order."""
+        """The nodes of both lanes, in program order."""
         return sorted([*self.pairs, *self.pairs.values()], key=self.block.place.__getitem__)
 
     def outputs(self) -> list[tuple[Node, Node]]:
-        """The pairs of which something outside reads a result, in program order of the first lane."""
+        """The pairs with a result that is read outside, in program order of the first lane."""
         inside = set(self.nodes())
         found = []
         for one, two in sorted(self.pairs.items(), key=lambda pair: self.block.place[pair[0]]):
@@ -123,7 +123,7 @@ class Lanes:
         return found
 
     def grow(self, first: Value, second: Value) -> None:
-        """Take in what reads both, and what reads that, as far as the lanes do the same."""
+        """Add the pairs of isomorphic ops that read both, and their readers in turn."""
         waiting = [(first, second)]
         while waiting:
             one, two = waiting.pop(0)
@@ -134,7 +134,7 @@ class Lanes:
                         break
 
     def trim(self) -> None:
-        """Take out views that nothing in the region reads: outside, they cost nothing."""
+        """Remove views that nothing in the region reads: outside, they are free."""
         while ends := [pair for pair in self.outputs() if pair[0].op in _VIEWS and not self._is_read(pair[0])]:
             for one, _ in ends:
                 del self.pairs[one]
@@ -146,14 +146,14 @@ class Lanes:
                 del inputs[value]
 
     def kernels(self) -> int:
-        """How many pairs are ops that XLA does not fuse with everything around them."""
+        """The number of pairs of ops that XLA does not fuse with all their neighbours."""
         return sum(node.op in _KERNELS for node in self.pairs)
 
     def _is_read(self, node: Node) -> bool:
         return any(reader in self.pairs for value in node.results for reader in self.block.users.get(value, ()))
 
     def _take(self, one: Node, two: Node, axes: int = 0) -> bool:
-        """Add a pair if it does the same and its inputs are of a known kind; ``axes``: of what it is used for."""
+        """Add a pair of equal ops if its inputs are of a known kind; ``axes``: the number of axes of its readers."""
         if one in self.pairs:
             return self.pairs[one] is two
         if two in self.pairs or two in self.pairs.values() or one in self.pairs.values() or not _same(one, two):
@@ -173,7 +173,7 @@ class Lanes:
         return False
 
     def _match(self, one: Value, two: Value, axes: int) -> bool:
-        """Whether a pair may read ``one`` in the first lane and ``two`` in the second."""
+        """True if a pair may read ``one`` in the first lane and ``two`` in the second."""
         for known in (self.values, self.parts, self.own):
             if one in known:
                 return two is known[one]
@@ -195,7 +195,7 @@ class Lanes:
         if one.type != two.type or one.type.dtype not in (*WIDE_FLOATS, "i1"):
             return False
         once = one.handle in self.invariant and two.handle in self.invariant
-        if not once and len(one.type.shape) >= axes:  # how many walkers there are must not decide
+        if not once and len(one.type.shape) >= axes:  # the number of walkers must not decide
             return False
         self.own[one] = two
         return True
@@ -204,7 +204,7 @@ class Lanes:
 def invariant_arguments(module: Any) -> set[Any]:
     """The arguments of blocks and functions, as MLIR values, that are the same in every trip of a loop around them.
 
-    What a lane reads of these is put side by side once, when hoist-loop-invariants has taken that out of the loop.
+    Operands among these are stacked once, when hoist-loop-invariants has moved the stacking out of the loop.
     """
     same: set[Any] = set()
     varying: set[Any] = set()
@@ -229,7 +229,7 @@ def seeds(block: Block) -> Iterator[tuple[Value, Value]]:
 
 
 def _same(one: Node, two: Node) -> bool:
-    """Whether both are one op that lanes may hold, with the same attributes and types."""
+    """True if both are the same op, one that lanes may hold, with equal attributes and types."""
     if one.name != two.name or one.op not in _VIEWS | ELEMENTWISE | _KERNELS or one is two:
         return False
     if one.results[0].type.dtype not in (*WIDE_FLOATS, "i1") or "algorithm" in one.attributes:
@@ -241,7 +241,7 @@ def _same(one: Node, two: Node) -> bool:
 
 
 def _adds(node: Node) -> bool:
-    """Whether ``node`` is a sum that starts from zero."""
+    """True if ``node`` is a sum that starts from zero."""
     if len(node.operands) != 2 or _number(node.operands[1].handle) != 0:
         return False
     return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == [ops.ADD.name]

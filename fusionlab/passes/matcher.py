@@ -1,4 +1,4 @@
-"""Patterns of operations (``hlo/patterns.py``), and the walk that rewrites what they match."""
+"""Patterns of operations (``hlo/patterns.py``), and the walk that rewrites their matches."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Number", "Op", "match", "number", "op", "rewrite_matches"]
 def rewrite_matches(
     program: Program, pass_: Pass, setting: Setting, pattern: Op, replacement: Callable[..., Any], *, what: str
 ) -> Result:
-    """Put ``replacement(**names)`` in the place of every operation that ``pattern`` matches, wherever it stands.
+    """Replace every operation that ``pattern`` matches, in any block, by ``replacement(**names)``.
 
-    The replacement is a JAX function of what the pattern's names are bound to, arrays and Python numbers, and gives an
-    array of the type that the operation has. The event is "3 ``what``". Operations inside the match stay where others
-    read them. InputError where what is put in matches again, for ever; ValueError where it has another type.
+    The replacement is a JAX function of the bindings of the pattern's names, arrays and Python numbers, and returns an
+    array of the operation's type. The event is "3 ``what``". Operations inside the match stay if they have other
+    readers. InputError if the replacement matches again without end; ValueError if it has another type.
     """
     left = program.ops
 

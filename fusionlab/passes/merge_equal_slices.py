@@ -1,4 +1,4 @@
-"""merge-equal-slices: what is done to two neighbouring equal slices of a value is done once, to both.
+"""merge-equal-slices: apply the ops common to two neighbouring equal slices of a value once, to both.
 
 rewrite:
     %u = slice %x [0:5];  %v = slice %x [5:10]           %z = reshape %x : 2x5x...
@@ -7,14 +7,14 @@ rewrite:
 
 Spin-up and spin-down electrons, when there are as many of both: their pair features, means over them, and orbitals are
 one kernel each. ``f`` is as much as both lanes have in common: elementwise ops, sums, contractions, concatenations and
-views; JAX batches it (``jax.vmap``). The lanes may have values of fewer axes of their own (the matrices of up and down
-orbitals), which are put side by side: a contraction becomes a batched one. hoist-loop-invariants, behind this pass,
-takes them out of a loop.
+views; JAX batches it (``jax.vmap``). Each lane may read other values of fewer axes (the matrices of up and down
+orbitals), which are stacked: a contraction becomes a batched one. hoist-loop-invariants, after this pass, moves the
+stacking out of a loop.
 
 requires: ops in one block that do not depend on each other, with equal attributes and types; float32 or float64; at
-    least one sum, contraction or concatenation among them (what is elementwise alone, XLA fuses with its readers).
+    least one sum, contraction or concatenation among them (XLA fuses elementwise ops with their readers).
 exact: bitwise per op, up to the library's choice of tiles for a batched contraction.
-hopes: the launches of one lane, and those that put both together again.
+hopes: the launches of one lane, and those that concatenate both again.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _change(block: Block, invariant: set[Any]) -> Change | None:
 
 
 def _operands(lanes: Lanes) -> list[Value]:
-    """What the merged ops are called with: shared values, what is sliced, and each lane's own values."""
+    """The operands of the merged ops: shared values, sliced values, and the values of each lane."""
     known = {value.handle: value for node in lanes.block.nodes for value in node.results}
     roots = dict.fromkeys(_part(value).root for value in lanes.parts)
     sliced = [known.get(root) or Value(0, root, None, 0) for root in roots]
@@ -95,8 +95,8 @@ def _part(value: Value) -> Part:
 
 
 def _move_before(block: Block, values: Sequence[Value], place: Node, region: Sequence[Node]) -> bool:
-    """Move what makes ``values`` in front of ``place`` where it stands behind; False if it needs the region, or if
-    something else could see that it moved."""
+    """Move the producers of ``values`` that come after ``place`` before it; False if they depend on the region, or if
+    the move is observable."""
     late: dict[Node, None] = {}
 
     def collect(value: Value) -> None:
@@ -150,7 +150,7 @@ _Both = tuple[Any, int | None]
 
 
 def _of_both(root: Any, part: Part) -> _Both:
-    """``root`` with an axis of two in front of the one that is sliced; without the latter where the part drops it."""
+    """``root`` with an axis of two before the sliced one; without the latter where the part drops it."""
     extent = part.last - part.first
     whole = 2 * extent == root.shape[part.axis]
     cut = root if whole else lax.slice_in_dim(root, part.first, part.first + 2 * extent, axis=part.axis)
@@ -186,9 +186,9 @@ def _run(node: Node, operands: Sequence[_Both]) -> list[_Both]:
 
 
 def _view(node: Node, array: Any, place: int) -> _Both | None:
-    """``node``, a view, with the axis of two in front of what it stood in front of (JAX would move it to the front).
+    """``node``, a view, with the axis of two kept before the same axis (JAX would move it to the front).
 
-    None where it is no such view.
+    None for other ops.
     """
     before, after = node.operands[0].type.shape, node.results[0].type.shape
     if place >= len(before):
@@ -223,7 +223,7 @@ def _placed(array: Any, at: int | None, place: int) -> Any:
 
 
 def _natural_places(function: Callable[..., Any], axes: Sequence[int | None], inputs: Sequence[Any]) -> list[int]:
-    """Where JAX's rules leave the axis of two in each result: elsewhere, it would be transposed."""
+    """The positions at which JAX's rules leave the axis of two in each result: others would need a transpose."""
     shapes = [jax.ShapeDtypeStruct(jnp.shape(array), array.dtype) for array in inputs]
     jaxpr = jax.make_jaxpr(jax.vmap(function, in_axes=axes))(*shapes).jaxpr
     makers = {result: equation for equation in jaxpr.eqns for result in equation.outvars}
@@ -236,7 +236,7 @@ def _natural_places(function: Callable[..., Any], axes: Sequence[int | None], in
 
 
 def _parted(array: Any, place: int | None) -> tuple[Any, Any]:
-    """Both lanes of ``array``, as neighbouring slices of one value along an axis that is there without lanes too."""
+    """Both lanes of ``array``, as neighbouring slices of one value along an axis of the unmerged op."""
     if place is None:
         return array if isinstance(array, tuple) else (array, array)
     if place == array.ndim - 1:

@@ -6,11 +6,11 @@ rewrite:
         %k = dot_general %x, %wk      -->          %y = dot_general %x, %w
                                                    %q, %k = slices of %y
 
-XLA merges such contractions by itself, after everything that could take the concatenation of the weights out of the
-loop: it is copied in every trip. With the concatenation in the program, hoist-loop-invariants takes it out.
+XLA merges such contractions by itself, after all passes that could hoist the concatenation of the weights: it is copied
+in every trip. With the concatenation in the program, hoist-loop-invariants moves it out of the loop.
 
 requires: two or more contractions in one block of a loop, of one value, over one axis each, with matrices that are
-    there before the first of them; the same precision and type, and no explicit algorithm.
+    defined before the first of them; the same precision and type, and no explicit algorithm.
 exact: bitwise per element up to the library's choice of tiles for a wider matrix.
 hopes: in every trip the launch of the concatenation, and those of all layers but one.
 """
@@ -90,7 +90,7 @@ def _groups(body: Region) -> list[list[Node]]:
 
 
 def _is_layer(node: Node) -> bool:
-    """Whether ``node`` contracts one axis of a value with one of a matrix."""
+    """True if ``node`` contracts one axis of a value with one of a matrix."""
     if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return False
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
@@ -102,13 +102,13 @@ def _is_layer(node: Node) -> bool:
 
 
 def _kind(node: Node) -> Hashable:
-    """What must be the same: precision, element types, and the axes that are contracted."""
+    """The properties that must be equal: precision, element types, and the contracted axes."""
     types = tuple(value.type.dtype for value in (*node.operands, *node.results))
     return str(node.attributes["dot_dimension_numbers"]), str(node.attributes.get("precision_config")), types
 
 
 def _joins(operation: Any, first: Any) -> bool:
-    """Whether ``operation`` stands beside ``first`` and reads a matrix that is there when ``first`` runs."""
+    """True if ``operation`` is in the block of ``first`` and reads a matrix that is defined before ``first``."""
     weight = operation.operands[1]
     if operation.block != first.block:
         return False

@@ -1,4 +1,4 @@
-"""Pipelines as text and as passes: ``"hoist-loop-invariants,batch-replay{chunk=10}"``, and how one is run."""
+"""Pipelines as text and as passes: ``"hoist-loop-invariants,batch-replay{chunk=10}"``; parse, print and run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run_pipeline(
 def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
     """The pass's result; a fault of the pass is an event, with its traceback in the log.
 
-    InputError and CompileError are the user's and XLA's, and go through.
+    InputError and CompileError are the user's and XLA's, and propagate.
     """
     try:
         return pass_.run(program, setting)

@@ -1,8 +1,8 @@
-"""Passes that are not of the catalogue: ``path.py:Name`` from a file, and installed ones by their entry point.
+"""Passes outside the catalogue: ``path.py:Name`` from a file, and installed ones by their entry point.
 
 A file is imported, and so run, only when the user has written it as ``path.py:Name``; an entry point of the group
-``fusionlab.passes`` only when a pipeline names it. Whatever such a pass does wrong is one line that names it: what
-it raises, a module that does not verify, another signature, a change without an event and an event without a reason.
+``fusionlab.passes`` only when a pipeline names it. Every fault of such a pass is one line that names it: an exception,
+a module that does not verify, another signature, a change without an event and an event without a reason.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _loaded: dict[tuple[str, int, str], type[Pass]] = {}
 
 
 def is_reference(name: str) -> bool:
-    """Whether ``name`` is written as a pass of a file, ``path.py:Name``."""
+    """True if ``name`` is written as a pass of a file, ``path.py:Name``."""
     return _REFERENCE.fullmatch(name) is not None
 
 
 def with_whole_path(text: str) -> str:
-    """``path.py:Name{...}`` with its path from the root, so that it is found from any folder; else ``text`` itself.
+    """``path.py:Name{...}`` with its absolute path, so that it is found from any folder; other ``text`` unchanged.
 
-    So is ``text`` where a folder's name has a comma or a brace: a pipeline could not be read with it.
+    So is ``text`` where a folder's name has a comma or a brace, with which a pipeline cannot be parsed.
     """
     reference, brace, options = text.partition("{")
     found = _REFERENCE.fullmatch(reference)
@@ -58,7 +58,7 @@ def installed() -> dict[str, EntryPoint]:
 def from_file(reference: str) -> type[Pass]:
     """The pass ``path.py:Name``; its file is imported. InputError: no such file or name, not a pass, it raises.
 
-    The class has ``reference`` for its name, so that a pipeline that was printed can be read again.
+    The class is named ``reference``, so that a printed pipeline can be parsed again.
     """
     found = _REFERENCE.fullmatch(reference)
     assert found is not None
@@ -86,7 +86,7 @@ def from_entry_point(point: EntryPoint) -> type[Pass]:
 
 
 def documentation(class_: type[Pass]) -> str:
-    """The docstring of the module that a pass of one's own is written in, else that of its class."""
+    """The docstring of the module of a user pass, else that of its class."""
     written = class_.__mro__[1]
     text = sys.modules[written.__module__].__doc__ or written.__doc__ or "no documentation"
     return text.strip()
@@ -115,7 +115,7 @@ def _imported(path: Path, reference: str) -> ModuleType:
 
 
 def _checked(module: ModuleType, attribute: str, name: str) -> type[Pass]:
-    """The class ``attribute`` of ``module``, wrapped; InputError saying what else it is."""
+    """The class ``attribute`` of ``module``, wrapped; InputError if it is not a pass."""
     if not hasattr(module, attribute):
         own = [key for key, value in vars(module).items() if isinstance(value, type) and issubclass(value, Pass)]
         raise InputError(f"{name}: {unknown('name in this file', attribute, [one for one in own if one != 'Pass'])}")
@@ -130,7 +130,7 @@ def _checked(module: ModuleType, attribute: str, name: str) -> type[Pass]:
 
 
 def _guarded(found: type[Pass], name_: str) -> type[Pass]:
-    """``found`` under the name that it was asked for by, with its results looked at."""
+    """``found`` under the requested name, with its results validated."""
 
     @dataclass(frozen=True)
     class Guarded(found):  # type: ignore[valid-type,misc]
@@ -175,7 +175,7 @@ def _accepted(pass_: Pass, program: Program, result: Any) -> Result:
 
 
 def _named(event: Event, pass_: Pass) -> Event:
-    """``event`` as of the pass by its name in the pipeline, which is how it is found again."""
+    """``event`` of the pass by its name in the pipeline, by which it can be resolved again."""
     if isinstance(event, Applied):
         mine = event.resolved.partition("{")[0] == pass_.name
         return replace(event, pass_name=pass_.name, resolved=event.resolved if mine else str(pass_))
@@ -187,7 +187,7 @@ def _first(error: BaseException) -> str:
 
 
 def _place(error: BaseException, path: Path) -> str:
-    """Where in the user's file an error came from, the innermost line of it."""
+    """The innermost line of the user's file in the traceback of an error."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     return f" ({path.name}, line {own[-1]})" if own else ""

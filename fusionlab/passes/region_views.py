@@ -1,6 +1,6 @@
-"""A region of a program, the body of an outer loop for instance, as a function that can be rewritten alone.
+"""A region of a program, for example the body of an outer loop, as a function that can be rewritten alone.
 
-while (...) { ... replay ... }     -->     while (...) { rewritten(arguments, what the region captures) }
+while (...) { ... replay ... }     -->     while (...) { rewritten(arguments, captured values) }
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def enclosing_regions(function: Region, node: Node) -> list[Region]:
 
 
 def view_of_region(flat: FunctionView, regions: Sequence[Region]) -> FunctionView:
-    """The innermost of ``regions`` as a function of its arguments and of what it captures.
+    """The innermost of ``regions`` as a function of its arguments and of the values it captures.
 
-    What is constant around it is constant in it: its nodes are part of the view, and what loops carry unchanged of it
-    is read from there (an edit of ``flat``, which computes the same).
+    Constants around it stay constants: their nodes are part of the view, and values that loops carry unchanged are read
+    from them (an edit of ``flat``, which stays equivalent).
     """
     constants: list[Node] = []
     known: set[Value] = set()

@@ -5,7 +5,7 @@
 - ``inline_in_blocks``: look at a block, replace a few of its ops, look again.
 
 ``changed`` is the epilogue of the last two and of passes that walk by themselves: events by place, and a module that
-verifies. ``no_kernels`` says why a program can have no kernels of a pass's own.
+verifies. ``no_kernels`` is the reason why a program can have no Pallas kernels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_SWEEPS = 200
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What to put in a loop's place: ``function(*initial carried values, *captured) -> results``, and how to say it.
+    """The replacement of a loop: ``function(*initial carried values, *captured) -> results``, and its description.
 
     ``marks`` are frontend attributes for one of the function's own loops: the one at position ``marked_loop``.
     """
@@ -56,9 +56,9 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class LoopSite:
-    """A loop that may be rewritten, with the values its regions capture and how its body is to be raised.
+    """A loop that may be rewritten, with the values its regions capture and the raising of its body.
 
-    ``handles`` are the MLIR values of ``captured`` in the loop's own function: an argument of it, or what a call gave.
+    ``handles`` are the MLIR values of ``captured`` in the loop's own function: its arguments, or results of calls.
     """
 
     loop: Loop
@@ -98,7 +98,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
 def _sweep(
     module: ir.Module, platform: str, pass_name: str, decide: Decision
 ) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
-    """Rewrite the first loop that allows it, and give the symbol put in its place; refusals with their functions."""
+    """Rewrite the first loop that qualifies, and return its replacement's symbol; refusals with their functions."""
     flat = view_of(module)
     shared = functions_of_others(module)
     declined = []
@@ -134,7 +134,7 @@ def _sweep(
 
 
 def functions_of_others(module: ir.Module) -> set[str]:
-    """Functions that are not the entry's alone: what other public functions run (those call sites are not in the
+    """Functions that are not the entry's alone: callees of other public functions (those call sites are not in the
     entry's view), and kernels with their twins."""
     entry = public_function(module)
     others = [f for f in public_functions(module) if f != entry]
@@ -148,7 +148,7 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> LoopSite
     if function in shared:
         raise Refusal("unsupported", f"@{function} also belongs to another public function of the module")
     captured = tuple(dict.fromkeys(v for region in loop.node.regions for v in free_values(region)))
-    own = {} if len(occurrences) > 1 else _handles_of(captured, loop)  # other call sites may give a value twice
+    own = {} if len(occurrences) > 1 else _handles_of(captured, loop)  # other call sites may pass a value twice
     handles = tuple(own.get(value, value.handle) for value in captured)
     if any(_owner(handle) != function for handle in handles):
         raise Refusal("unsupported", f"the loop captures what a call made, or what is outside of @{function}")
@@ -164,7 +164,7 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> LoopSite
 
 
 def _handles_of(captured: Sequence[Value], loop: Loop) -> dict[Value, Any]:
-    """Those of ``captured`` that the regions of ``loop`` read as MLIR values of their own function, there before it."""
+    """Those of ``captured`` that the regions of ``loop`` read as MLIR values defined before it in its function."""
     wanted = set(captured)
     inside = (node for region in loop.node.regions for node in region.walk() if node.callers == loop.node.callers)
     read = ((v, h) for node in inside for v, h in zip(node.operands, node.operation.operands, strict=True))
@@ -172,7 +172,7 @@ def _handles_of(captured: Sequence[Value], loop: Loop) -> dict[Value, Any]:
 
 
 def _around(handle: Any) -> list[Any]:
-    """The operation that makes an MLIR value or has it as an argument, and those around it, the function last."""
+    """The operation that produces an MLIR value or has it as an argument, and its ancestors, the function last."""
     operation = handle.owner
     operation = getattr(operation, "owner", operation).operation  # of a block argument, the block
     around = [operation]
@@ -225,10 +225,10 @@ def _mark(module: ir.Module, symbol: str, rewrite: Rewrite) -> None:
 
 @dataclass(frozen=True)
 class OpRewrite:
-    """What to put in an operation's place: ``function`` of arrays for its operands number ``reads``.
+    """The replacement of an operation: ``function`` of arrays for its operands number ``reads``.
 
-    ``key`` says all that the function depends on besides its operands' types: an operation of a private function that
-    is called twice is seen twice, and is rewritten only when both decisions have the same key.
+    ``key`` identifies the function, but for its operands' types: an operation of a private function that is called
+    twice is seen twice, and is rewritten only when both decisions have the same key.
     """
 
     function: Callable[..., Sequence[Any]]
@@ -263,7 +263,7 @@ def rewrite_ops(
             found.setdefault(node.operation, []).append(node)
     counts: Counter[str] = Counter()
     refused: dict[tuple[Kind, str], list[str]] = {}
-    decided: list[tuple[Any, str, OpRewrite]] = []  # all before the first is carried out, which erases what others read
+    decided: list[tuple[Any, str, OpRewrite]] = []  # all before the first rewrite, which erases operands of others
     for operation, nodes in found.items():
         place = nodes[0].scope.rpartition("/")[0]
         try:
@@ -292,9 +292,9 @@ def changed(
     refusals: Iterable[Event] = (),
     otherwise: str = "",
 ) -> Result:
-    """The epilogue of a walk over ``module``: ``counts`` are how often it was done, by place ("3 ``what``").
+    """The epilogue of a walk over ``module``: ``counts`` are the numbers of rewrites by place ("3 ``what``").
 
-    ``otherwise`` says why nothing was, where nothing was.
+    ``otherwise`` is the reason if there were none.
     """
     events: list[Event] = [Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in counts.items()]
     events += refusals
@@ -306,7 +306,7 @@ def changed(
 
 
 def no_kernels(pass_name: str, program: Program, module: ir.Module, setting: Setting) -> Declined | None:
-    """Why ``program``, parsed as ``module``, can have no kernels for Triton; None if it can."""
+    """The reason why ``program``, parsed as ``module``, can have no kernels for Triton, or None."""
     platform = platform_for(program, setting)
     reason = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
     if reason is None and is_sharded(module):
@@ -323,8 +323,8 @@ def _agreed(rewrites: Sequence[OpRewrite], node: Node, shared: set[str]) -> OpRe
 
 
 Change = tuple[Sequence[Node], Callable[..., Sequence[Any]], Sequence[Value]]
-"""Nodes of one block, a function that gives the results of all of them in order, and what it is called with: values
-that are there before the first of the nodes."""
+"""Nodes of one block, a function that returns the results of all of them in order, and its operands: values that are
+defined before the first of the nodes."""
 
 
 def inline_in_blocks(
@@ -336,7 +336,7 @@ def inline_in_blocks(
     there_is: str,
     what: str,
 ) -> Result:
-    """Put in every ``change(block, node)`` that is not None, until there is none; what nothing reads then goes.
+    """Apply every ``change(block, node)`` that is not None, until there is none; then erase dead operations.
 
     ``what`` completes the event "3 ``what``"; ``there_is``, "there is no ... in the program".
     """

@@ -1,4 +1,4 @@
-"""Which layers and elementwise ops of a block become one row program: from a layer outwards, as far as rows go."""
+"""Clusters of layers and elementwise ops of a block that become one row program, grown from a layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fusionlab.hlo.view import Node, Value
 _FUSED_BY_XLA = {op for op in ops.OPS.values() if op.triton or op.strided} | {
     ops.CONCATENATE, ops.CONVERT, ops.GATHER, ops.PAD, ops.POWER, ops.REDUCE, ops.REVERSE
 }  # fmt: skip
-"""Ops that a kernel of XLA's own takes in: what they read needs no kernel for itself."""
+"""Ops whose XLA kernel absorbs elementwise producers: their operands need no kernel."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Limits:
 
 
 def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[Node], RowProgram] | None:
-    """The first row program worth a kernel whose first layer is node number ``start`` or a later one.
+    """The first profitable row program whose first layer is node number ``start`` or a later one.
 
     With the number of that layer and the nodes that the kernel replaces, in program order.
     """
@@ -48,7 +48,7 @@ def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[No
 
 
 def _pays(program: RowProgram) -> bool:
-    """Whether a kernel does more than one library call: more layers, or elementwise work."""
+    """True if a kernel does more than one library call: more layers, or elementwise work."""
     return len(program.steps) + len(program.absorbed) > 1
 
 
@@ -71,7 +71,7 @@ class _Growth:
         self.n_layers = 1
 
     def members(self) -> list[Node]:
-        """The cluster when nothing can be added, without what XLA fuses as well with what reads it."""
+        """The cluster when nothing can be added, without nodes that XLA fuses equally well with their readers."""
         grown = True
         while grown:
             grown = sum(self._try(node) for node in list(self._candidates())) > 0
@@ -107,7 +107,7 @@ class _Growth:
         return True
 
     def _trim(self) -> None:
-        """Take out, last ones first, what is read by one op that XLA fuses it with."""
+        """Remove, last ones first, nodes that are read by one op that XLA fuses them with."""
         for node in sorted(self.cluster, key=self.block.place.__getitem__, reverse=True):
             if layer_of(node, self.limits.widest) is not None:
                 continue

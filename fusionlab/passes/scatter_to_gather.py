@@ -4,15 +4,15 @@ rewrite:
     %r = scatter(%x, [1, 0, 1], %u), add    -->    %r = %x + gather(%u, [1, 0]) + [0, 1] * gather(%u, [-, 2])
 
 The reverse pass of ``a[indices]`` is a scatter-add into zeros. XLA makes a kernel of it, another that fills the zeros,
-often a copy, and can fuse what reads it into neither. Where the indices are known, so is what ends up in each place: a
-gather per term of the longest sum, masked where a sum is shorter. Gathers are ordinary members of a fusion.
+often a copy, and fuses readers into neither. Where the indices are known, so are the updates of each element: a gather
+per term of the longest sum, masked where a sum is shorter. Gathers are ordinary members of a fusion.
 
-requires: one operand and one update, combined by add, or replaced where no place is hit twice; every window is the
+requires: one operand and one update, combined by add, or replaced where no index occurs twice; every window is the
     whole extent of its axes; indices that follow from constants, also through a loop that carries them unchanged.
-exact: reassociates sums of several updates to one place (a scatter's own order is not defined).
+exact: reassociates sums of several updates to one element (a scatter's own order is not defined).
 hopes: the launch of the scatter, of its zeros and its copies; the elementwise kernels before and after it become one.
 
-Option ``terms`` is the most updates to one place: each is one more gather.
+Option ``terms`` is the most updates to one element: each is one more gather.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ScatterToGather(Pass):
     name: ClassVar[str] = "scatter-to-gather"
 
     def run(self, program: Program, setting: Setting) -> Result:
-        """Rewrite every scatter that qualifies, wherever it stands."""
+        """Rewrite every scatter that qualifies, in any block."""
         return rewrite_ops(program, self, ops.SCATTER, self._decide_with, setting, what="scatters became gathers")
 
     def _decide_with(self, flat: FunctionView) -> Decide:
@@ -81,7 +81,7 @@ _TOO_MANY: dict[bool, tuple[Any, str]] = {
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where in the updates each element of the result comes from.
+    """The origin in the updates of each element of the result.
 
     ``sources`` are, per term of the sums, the indices ``[..., n]`` into the ``axes`` (n of them) of the updates, one
     for every position along the scattered axes of the result; -1 where a sum has no such term. ``windows`` are the
@@ -127,7 +127,7 @@ class Places:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for places that are the same."""
+        """Equal for equal places."""
         return (tuple(source.tobytes() for source in self.sources), self.axes, self.windows, self.sizes, self.shape)
 
     def sum(self, updates: Any) -> Any:
@@ -161,7 +161,7 @@ class Places:
 
 @dataclass(frozen=True)
 class _Carried:
-    """What loops carry unchanged.
+    """Values that loops carry unchanged.
 
     ``origin``: region argument to the value outside of it; ``integers``: arguments whose array is known.
     """
@@ -193,7 +193,7 @@ class _Carried:
         return fold(value, self.integers)
 
     def splat(self, value: Value) -> float | None:
-        """The one number that every element of ``value`` is, if it is known."""
+        """The number that all elements of ``value`` equal, if it is known."""
         while True:
             node = value.producer
             if value in self.origin:

@@ -6,14 +6,14 @@ rewrite:
                                                              p_ij = p(x_i, x_j)    carries 6
                                                              [a, b] . W            is a . W_a + b . W_b
 
-That e_k is a row of the identity is known, and which electron an element of a value belongs to is followed through the
-program's own slices, broadcasts and gathers; no ansatz is known. Values become dense at the first op that mixes
-electrons. A contraction of a concatenation is split where its parts carry different directions, or where one is a
-broadcast (a mean over electrons), which is then contracted once and not once per electron.
+e_k is a row of the identity, and the electron that an element of a value depends on is tracked through the program's
+own slices, broadcasts and gathers, whatever the ansatz. Values become dense at the first op that mixes electrons. A
+contraction of a concatenation is split where its parts carry different directions, or where one is a broadcast (a mean
+over electrons), which is then contracted once and not once per electron.
 
 requires: what collapse-replay requires.
 exact: reassociates (another algorithm for the same derivatives; terms that are zero are left out).
-hopes: the FLOPs and bytes of directions that are zero; GEMMs of what is repeated.
+hopes: the FLOPs and bytes of directions that are zero; GEMMs of repeated rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fusionlab.passes.interface import Pass, Result, Setting
 
 @dataclass(frozen=True)
 class SparsifyDirections(Pass):
-    """``chunks`` parts of the walkers are taken one after another."""
+    """Option: ``chunks``, parts of the walkers that are processed one after another."""
 
     chunks: int = 1
 
@@ -45,5 +45,5 @@ class SparsifyDirections(Pass):
         return self.rewrite(program, setting, Findings())
 
     def rewrite(self, program: Program, setting: Setting, findings: Findings) -> Result:
-        """The same; what is found out about the program's sums is looked up in ``findings``, and kept there."""
+        """``run`` with the analysis of the program's sums cached in ``findings``."""
         return rewrite_replays(program, self, Options(sparse=True), self.chunks, setting, findings)

@@ -1,20 +1,20 @@
-"""sum-before-contract: rows that are summed after a layer are summed before it, and contracted once.
+"""sum-before-contract: sum rows before a layer instead of after it, so that they are contracted once.
 
 rewrite:
     %y = dot_general %x, %w                           %y = dot_general %x, %w[own columns]
     %a = slice %y (own columns)             -->       %t = reduce add %x (over electrons)
     %b = reduce add (slice %y) (over electrons)       %b = dot_general %t, %w[other columns]
 
-The reverse pass of a layer that saw means over all electrons (contract-before-broadcast is for the layer itself): 512
-of 832 columns are contracted for each of ten electrons and then added up.
+The reverse pass of a layer that reads means over all electrons (contract-before-broadcast is for the layer itself): 512
+of 832 columns are contracted for each of ten electrons and then summed.
 
 requires: a layer (the last axis with one of a matrix) all of whose readers are slices of its columns, some of them read
     by one sum over rows alone; float32 or float64, and no explicit algorithm.
 exact: reassociates sums over rows and features.
 hopes: the FLOPs of the summed rows, the bytes of the wide result, and the kernels of the sums, for one sum and one
-    small contraction. Put hoist-loop-invariants behind it.
+    small contraction. Run hoist-loop-invariants after it.
 
-Option ``fewest``: summed columns, below which it is left alone.
+Option ``fewest``: the number of summed columns below which a layer is left alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SumBeforeContract(Pass):
     name: ClassVar[str] = "sum-before-contract"
 
     def run(self, program: Program, setting: Setting) -> Result:
-        """Rewrite every such layer, wherever it stands."""
+        """Rewrite every such layer, in any block."""
         return inline_in_blocks(
             program,
             self,
@@ -86,12 +86,12 @@ class _Sum:
 
     @property
     def width(self) -> int:
-        """How many columns."""
+        """The number of columns."""
         return int(self.slice.results[0].type.shape[-1])
 
 
 def _is_of_columns(node: Node) -> bool:
-    """Whether ``node`` is a slice that takes all rows."""
+    """True if ``node`` is a slice that takes all rows."""
     if node.op is not ops.SLICE:
         return False
     before, after = node.operands[0].type.shape, node.results[0].type.shape
@@ -121,7 +121,7 @@ def _only_reader(block: Block, value: Value) -> Node | None:
 
 
 def _adds(node: Node) -> bool:
-    """Whether ``node`` is a sum that starts from zero."""
+    """True if ``node`` is a sum that starts from zero."""
     if node.op is not ops.REDUCE or len(node.operands) != 2 or number_of(node.operands[1]) != 0:
         return False
     return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == [ops.ADD.name]

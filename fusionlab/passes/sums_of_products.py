@@ -1,4 +1,4 @@
-"""Which contractions of a block are added up, and how their axes meet: what one kernel of products can make.
+"""Sums of contractions of a block, with their axes aligned: the work of one kernel of products.
 
 dot_general, transpose ---- add ---- transpose          a sum of contractions, read by nobody on the way
 dot_general -----------'
@@ -20,7 +20,7 @@ from fusionlab.hlo.view import Node, Value
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64
-"""Of one kernel, and of what makes its result."""
+"""The limits of one kernel, and of the producers of its result."""
 
 _Kind = Literal["batch", "row", "column"]
 _OTHER: dict[_Kind, _Kind] = {"batch": "batch", "row": "column", "column": "row"}
@@ -28,8 +28,8 @@ _OTHER: dict[_Kind, _Kind] = {"batch": "batch", "row": "column", "column": "row"
 
 @dataclass(frozen=True)
 class ViewedDot:
-    """``node``, a dot_general, as a part of a value: what each axis of that value is in it, with the steps along it in
-    the arrays that the two operands are views of."""
+    """``node``, a dot_general, as a term of a value: the kind of each axis of that value in it, with its strides in the
+    arrays that the two operands are views of."""
 
     node: Node
     kinds: tuple[_Kind, ...]
@@ -38,7 +38,7 @@ class ViewedDot:
 
     @staticmethod
     def of(node: Node, order: Sequence[int]) -> ViewedDot:
-        """``order`` says which axis of the node's result each axis of the value is."""
+        """``order`` maps each axis of the value to an axis of the node's result."""
         axes = Axes.of(node)
         left, right = (StridedView.of(value) for value in node.operands)
         each: list[tuple[_Kind, tuple[int, int]]] = [
@@ -52,7 +52,7 @@ class ViewedDot:
         return ViewedDot(node, kinds, steps, product)
 
     def turned(self) -> ViewedDot:
-        """The same with the right operand on the left."""
+        """The same with operands exchanged."""
         of = self.product
         terms = tuple(Axis(axis.extent, axis.steps[::-1]) for axis in of.terms)
         product = Product(of.arrays[::-1], of.offsets[::-1], terms, of.precision)
@@ -60,8 +60,8 @@ class ViewedDot:
         return ViewedDot(self.node, kinds, tuple(s[::-1] for s in self.steps), product)
 
     def lies_for_the_library(self, out: Value) -> bool:
-        """Whether each kind of axis runs on in each array, and one of a matrix's two kinds is together: cuBLAS takes
-        that as it lies, and writes it where ``out`` is."""
+        """True if each kind of axis has one stride in each array, and one of a matrix's two kinds stride 1: then cuBLAS
+        takes operands in place, and writes to ``out`` directly."""
         where = row_major(out.type.shape)
         axes: dict[str, list[Axis]] = {"batch": [], "row": [], "column": []}
         for extent, kind, steps, at in zip(out.type.shape, self.kinds, self.steps, where, strict=True):
@@ -75,13 +75,13 @@ class ViewedDot:
 
 
 def _stride(axes: Sequence[Axis], array: int) -> int | None:
-    """The stride of ``axes`` as one in an array; None if they do not run on there."""
+    """The stride of ``axes`` merged into one in an array; None if they cannot be merged there."""
     one = run_on([Axis(axis.extent, (axis.steps[array],)) for axis in axes])
     return None if len(one) > 1 else one[0].steps[0] if one else 1
 
 
 def sums_with(node: Node, block: Block) -> Iterator[Value]:
-    """The values that are ``node``, a dot_general, transposed and added to other contractions: each further on."""
+    """The values that are ``node``, a dot_general, transposed and added to other contractions, inner ones first."""
     value = node.results[0]
     while True:
         yield value
@@ -92,7 +92,7 @@ def sums_with(node: Node, block: Block) -> Iterator[Value]:
 
 
 def parts_of(value: Value, block: Block) -> tuple[list[Node], list[ViewedDot]] | None:
-    """The ops that make ``value`` of contractions, in program order, and these; None where it is made of others too."""
+    """The ops that sum contractions to ``value``, in program order, and these; None where other ops contribute."""
     members: dict[Node, None] = {}
     found: list[ViewedDot] = []
 
@@ -119,7 +119,7 @@ def parts_of(value: Value, block: Block) -> tuple[list[Node], list[ViewedDot]] |
 def as_one(out: Value, contractions: Sequence[ViewedDot]) -> SumOfProducts | None:
     """The contractions that add up to ``out`` as one kernel's work; None where they have no rows or columns in common.
 
-    An axis that is one of rows in one of them and not in another is one of the batch for all.
+    An axis that is of rows in one of them and not in another is a batch axis of all.
     """
     first = contractions[0]
     aligned = [first, *(_aligned(other, first) for other in contractions[1:])]
@@ -135,7 +135,7 @@ def as_one(out: Value, contractions: Sequence[ViewedDot]) -> SumOfProducts | Non
 
 
 def _aligned(one: ViewedDot, first: ViewedDot) -> ViewedDot:
-    """``one``, turned if that gives its axes more of the kinds that they have in ``first``."""
+    """``one``, turned if more of its axes are then of the kinds that they have in ``first``."""
     turned = one.turned()
 
     def alike(other: ViewedDot) -> int:

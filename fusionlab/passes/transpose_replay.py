@@ -1,4 +1,4 @@
-"""transpose-replay: weight second-order sources by the adjoint in place of running the reverse chain per direction.
+"""transpose-replay: weight second-order sources by the adjoint instead of running the reverse chain per direction.
 
 rewrite:
     for k in range(3 N):                                 a_k  = f pushed forward from (x, eye): directions only
@@ -11,7 +11,7 @@ The cotangents of the replay's reverse chain are the tangents of its forward cha
 
 requires: what collapse-replay requires; walkers on an axis of their own in every non-linear value.
 exact: reassociates (another algorithm for the same derivatives).
-hopes: 3N reverse passes, for one; no Laplacian has to be carried, but the adjoint needs every layer's source.
+hopes: one reverse pass instead of 3N; no Laplacian has to be carried, but the adjoint needs every layer's source.
 """
 
 from __future__ import annotations

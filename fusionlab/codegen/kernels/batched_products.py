@@ -1,10 +1,10 @@
-"""Batched contractions of small matrices, added up, as one Pallas kernel for Triton that reads where everything lies.
+"""Sums of batched contractions of small matrices as one Pallas kernel for Triton that reads operands in place.
 
     result[b, i, j] = sum_p sum_k left_p[b, i, k] right_p[b, j, k]
 
-Each letter stands for any number of axes, in any places of the arrays that the operands are views of, and of the array
-that the result is written to: an element's place is a sum of indices times strides. Every program instance makes a
-block of i by a block of j of one b, a block of k at a time, padded to powers of two as Triton wants them.
+Each letter stands for any number of axes, at any positions in the arrays that the operands are views of, and in the
+array that the result is written to: an element's offset is a sum of indices times strides. Every program instance makes
+a block of i by a block of j of one b, a block of k at a time, padded to powers of two as Triton requires.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from fusionlab.hlo.view import Value
 
 _TILE = 64
 _TERMS = 32
-"""The most of i and of j, and of k, in a block."""
+"""The largest extents of i and j, and of k, in a block."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """One contraction: the arrays that its operands are views of, where these begin, and the axes of its terms, with
-    steps in both arrays."""
+    """One contraction: the arrays that its operands are views of, the offsets of these, and the axes of its terms, with
+    strides in both arrays."""
 
     arrays: tuple[Value, Value]
     offsets: tuple[int, int]
@@ -46,8 +46,8 @@ class Product:
 class SumOfProducts:
     """The sum of ``products``, all ``batch`` by ``rows`` by ``columns``, written to ``out``.
 
-    The steps of axes are in the arrays of each product in turn, and then in ``out``. Arrays and result are float32 (or
-    float64, where no kernel is made), of less than 2^31 elements: places are counted in 32 bits.
+    The strides of axes are in the arrays of each product in turn, and then in ``out``. Arrays and result are float32
+    (or float64, for which no kernel is made), of less than 2^31 elements: offsets are 32-bit integers.
     """
 
     products: tuple[Product, ...]
@@ -58,17 +58,17 @@ class SumOfProducts:
 
     @property
     def arrays(self) -> list[Value]:
-        """What is read, each once, in order of first use."""
+        """The arrays that are read, each once, in order of first use."""
         return list(dict.fromkeys(array for product in self.products for array in product.arrays))
 
     @property
     def fits_triton(self) -> bool:
-        """Whether all numbers are float32: Triton has no matrix product of others that is as precise."""
+        """True if all values are float32: Triton has no matrix product of other types that is as precise."""
         return all(value.type.dtype == "f32" for value in (*self.arrays, self.out))
 
     @property
     def flops(self) -> int:
-        """Two per term."""
+        """Floating-point operations, two per term."""
         each = math.prod(count(axes) for axes in (self.batch, self.rows, self.columns))
         return sum(2 * each * count(product.terms) for product in self.products)
 
@@ -111,21 +111,21 @@ def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:
         other = _Operand(theirs, product.offsets[1] + batch[right] + columns[right][None, :], has_column)
         total = _added(total, product, some, other)
     there = has_row & has_column
-    # Pallas' interpreter writes what was there to masked places: these must not be another element's.
+    # Pallas' interpreter writes masked places back unchanged: these must not be another element's.
     at = jnp.where(there, batch[-1] + rows[-1][:, None] + columns[-1][None, :], math.prod(work.out.type.shape))
     triton.store(refs[-1].at[at], total, mask=there)
 
 
 @dataclass(frozen=True)
 class _Operand:
-    """One operand of a product in a block: where its rows (or columns) start in ``ref``, and which there are."""
+    """One operand of a product in a block: the offsets of its rows (or columns) in ``ref``, and their mask."""
 
     ref: Any
     starts: Any
     there: Any
 
     def load(self, terms: Any, there: Any) -> Any:
-        """Its elements at ``terms`` from the starts; zeros where there is nothing."""
+        """Its elements at ``terms`` from the starts; zeros where masked."""
         return triton.load(self.ref.at[self.starts + terms], mask=self.there & there, other=0.0)
 
 

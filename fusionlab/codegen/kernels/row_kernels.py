@@ -1,7 +1,7 @@
-"""A row program as one Pallas kernel for Triton: every program instance does a block of rows.
+"""A row program as one Pallas kernel for Triton: every program instance computes a block of rows.
 
-The blocks are held in registers, padded to powers of two as Triton wants them; what is padded is masked where it would
-count. Layer inputs that are read from memory are read and contracted a few columns at a time.
+The blocks are held in registers, padded to powers of two as Triton requires; padding is masked where it matters. Layer
+inputs that are read from memory are read and contracted a few columns at a time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from fusionlab.hlo.strided import StridedView
 from fusionlab.hlo.view import Node, Value
 
 _ELEMENTS = 4096
-"""Of the widest value of a block: with 128 threads, 32 registers each."""
+"""Elements of the widest value of a block: with 128 threads, 32 registers each."""
 _WARPS = 8
 _COLUMNS = 16
-"""Of a layer's input that are contracted at a time."""
+"""Columns of a layer's input that are contracted at a time."""
 
 
 def row_kernel(program: RowProgram, *, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
@@ -89,7 +89,7 @@ class _Body:
         triton.store(ref.at[at], self.held[value], mask=self._there(columns))
 
     def _read(self, value: Value, columns: _Columns, made: dict[Value, Any]) -> Any:
-        """``columns`` of ``value``; what is computed or loaded for that is kept in ``made``."""
+        """``columns`` of ``value``; intermediate results are kept in ``made``."""
         if value not in made:
             if value in self.program.numbers:
                 made[value] = jnp.full((self.block, columns.count), self.program.numbers[value], jnp.float32)
@@ -101,7 +101,7 @@ class _Body:
         return made[value]
 
     def _layer(self, node: Node, layer: Layer) -> Any:
-        """The sum of what the parts of the input give, ``[block, outputs]``."""
+        """The sum of the contractions of the input's parts, ``[block, outputs]``."""
         total = jnp.zeros((self.block, padded(layer.outputs)), jnp.float32)
         for part, first in layer.parts:
             width = features(part)
@@ -123,13 +123,13 @@ class _Body:
 
     def _product(self, node: Node, columns: _Columns, part: Value, first: int, made: dict[Value, Any]) -> Any:
         values = self._read(part, columns, made)
-        if part not in self.program.loads:  # what is loaded has zeros behind its last column
+        if part not in self.program.loads:  # loaded values have zeros after their last column
             values = jnp.where((columns.indices < columns.width)[None, :], values, 0.0)
         weights = _weights(self.refs, self.program.layers[node], first, columns)
         return triton.dot(values, weights, precision=strictest_precision(node))
 
     def _load(self, view: StridedView, columns: _Columns) -> Any:
-        """``columns`` of the rows of ``view``; zeros where there is nothing."""
+        """``columns`` of the rows of ``view``; zeros where masked."""
         (at_row,) = places(view.rows, self.rows, 1)
         at = at_row[:, None] + (columns.indices * view.strides[-1])[None, :] + view.offset
         return triton.load(self.refs[view.base].at[at], mask=self._there(columns), other=0.0)
@@ -161,7 +161,7 @@ def _applied(node: Node, operands: list[Any]) -> Any:
 
 
 def _weights(refs: Mapping[Value, Any], layer: Layer, first: int, columns: _Columns) -> Any:
-    """The rows of the matrix that ``columns`` of a part meet, where the part starts at row ``first``; then zeros."""
+    """The rows of the matrix for ``columns`` of a part that starts at row ``first``, padded with zeros."""
     view = layer.weights
     outs = jnp.arange(padded(layer.outputs), dtype=jnp.int32)
     ins = columns.indices

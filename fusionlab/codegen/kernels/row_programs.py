@@ -1,8 +1,8 @@
 """A row program: layers and elementwise ops that treat every row alike, so that one kernel can do a block of rows.
 
 A value ``[..., features]`` has as many rows as its leading axes have elements. A layer contracts the features with a
-matrix; elementwise ops keep rows and features; nothing mixes rows. What a row program reads from outside are views of
-arrays (``fusionlab.hlo.strided``), matrices, and numbers.
+matrix; elementwise ops keep rows and features; nothing mixes rows. Inputs of a row program are views of arrays
+(``fusionlab.hlo.strided``), matrices, and scalars.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Layer:
 
 @dataclass(eq=False)
 class RowProgram:
-    """What a kernel does with a block of ``rows``.
+    """The work of a kernel on a block of ``rows``.
 
-    ``steps`` are in program order and made once, for all features; ``outputs`` are made by them. ``absorbed`` ops need
-    nothing of the steps: they are made of what is loaded, where it is read and for the columns that are read.
+    ``steps`` are in program order and computed once, for all features; ``outputs`` are among their results.
+    ``absorbed`` ops do not depend on the steps: they are computed from loads, at each use, for the columns it reads.
     """
 
     rows: int
@@ -48,23 +48,23 @@ class RowProgram:
 
     @property
     def arrays(self) -> list[Value]:
-        """What the program reads, each once, in order of first use."""
+        """The arrays that the program reads, each once, in order of first use."""
         views = [*self.loads.values(), *(layer.weights for layer in self.layers.values())]
         return list(dict.fromkeys(view.base for view in views))
 
     @property
     def widest(self) -> int:
-        """The most features that are held whole."""
+        """The largest number of features of a value that is held whole."""
         return max(features(step.results[0]) for step in self.steps)
 
     @property
     def fits_triton(self) -> bool:
-        """Whether all numbers are float32: Triton has no matrix product of others that is as precise."""
+        """True if all values are float32: Triton has no matrix product of other types that is as precise."""
         return all(value.type.dtype == "f32" for value in (*self.arrays, *self.outputs))
 
     @property
     def is_addressable(self) -> bool:
-        """Whether there are elements in every array, and numbers of 32 bits, as the kernel counts with, reach them."""
+        """True if no array is empty and the kernel's 32-bit indices reach every element."""
         return all(0 < math.prod(value.type.shape) < 1 << 31 for value in (*self.arrays, *self.outputs))
 
     @property
@@ -84,7 +84,7 @@ def features(value: Value) -> int:
 
 
 def rows(value: Value) -> int:
-    """How many rows a value has."""
+    """The number of rows of a value."""
     return math.prod(value.type.shape[:-1])
 
 
@@ -115,7 +115,7 @@ def layer_of(node: Node, widest: int) -> Layer | None:
 
 
 def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
-    """What is put side by side to make ``value``, with where it starts."""
+    """The parts concatenated to ``value``, each with its first column."""
     node = value.producer
     last = len(value.type.shape) - 1
     if node is None or node.op is not ops.CONCATENATE or int(node.attributes["dimension"]) != last:
@@ -127,7 +127,7 @@ def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
 
 
 def is_elementwise(node: Node, count: int) -> bool:
-    """Whether ``node`` keeps the rows, of which there are ``count``: elementwise, or a reshape of rows alone."""
+    """True if ``node`` keeps the ``count`` rows: elementwise, or a reshape of rows alone."""
     (*_, result) = node.results or (None,)
     if result is None or not (node.op.triton or node.op is ops.RESHAPE):
         return False
@@ -144,10 +144,10 @@ def plan(
     users: Mapping[Value, Sequence[Node]],
     widest: int,
 ) -> RowProgram:
-    """The program that runs ``members``, in program order, for ``outputs``; what they read is loaded, or computed too.
+    """The program that runs ``members``, in program order, for ``outputs``; their inputs are loaded or absorbed.
 
-    Computed too is an elementwise op that only the program reads, or one that costs next to nothing. ``count`` is the
-    number of rows.
+    Absorbed are elementwise ops that only the program reads, or that cost next to nothing. ``count`` is the number of
+    rows.
     """
     program = RowProgram(count, outputs)
     absorbed = _absorbed(members, users, count)
@@ -178,7 +178,7 @@ def plan(
 
 
 def _absorbed(members: Collection[Node], users: Mapping[Value, Sequence[Node]], count: int) -> set[Node]:
-    """Elementwise ops in front of ``members`` that the kernel computes itself."""
+    """Elementwise producers of ``members`` that the kernel computes itself."""
     inside = set(members)
     absorbed: set[Node] = set()
     waiting = [value for member in members for value in _inputs(member)]
@@ -203,6 +203,6 @@ def _inputs(node: Node) -> list[Value]:
 
 
 def _is_cheap(node: Node) -> bool:
-    """Whether to compute it again reads no more than to load it."""
+    """True if recomputing ``node`` reads no more than loading its result."""
     read = {StridedView.of(value).base for value in node.operands if number_of(value) is None}
     return len(read) <= 1

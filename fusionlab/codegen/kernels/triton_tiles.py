@@ -1,4 +1,4 @@
-"""Blocks in Triton: their extents, powers of two, and where the elements of arrays that they hold stand."""
+"""Blocks in Triton: their extents, powers of two, and the offsets of the elements that they hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jax import lax
 from fusionlab.hlo.strided import Axis
 
 FEWEST = 16
-"""Its matrix products have no shorter axis."""
+"""The shortest axis of Triton's matrix products."""
 
 
 def padded(extent: int) -> int:
@@ -20,7 +20,7 @@ def padded(extent: int) -> int:
 
 
 def places(axes: Sequence[Axis], index: Any, arrays: int) -> list[Any]:
-    """How far elements number ``index`` along ``axes`` are from the start of each array; past the last, anywhere."""
+    """The offsets in each array of elements number ``index`` along ``axes``; past the last, arbitrary."""
     found = [jnp.zeros_like(index)] * arrays
     for position, axis in enumerate(reversed(axes)):
         outermost = position == len(axes) - 1

@@ -1,6 +1,6 @@
 """The Laplacian of a function as the sum of its second-order sources, each weighted by the adjoint of its value.
 
-lap F = sum over values v of <dF/dv, q_v>,    q_v = sum_k H_v[a_k, a_k], a_k the derivatives of what v is made of
+lap F = sum over values v of <dF/dv, q_v>,    q_v = sum_k H_v[a_k, a_k], a_k the derivatives of the operands of v
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def weighted_sources(
 ) -> Any:
     """[*walkers], by one reverse pass of ``output`` through all nodes of ``cone``, which ``state`` has run.
 
-    Derivatives through ``stop_gradient`` cancel; ``axes`` are those of values that count walkers.
+    Derivatives through ``stop_gradient`` cancel; ``axes`` are the axes of values that count walkers.
     NotImplementedError where there is no adjoint, or walkers are merged with another axis.
     """
     sources, nodes = state.sources, set(cone)

@@ -1,8 +1,8 @@
 """Deferred jets: a chain of elementwise ops of one variable is differentiated as one function, by JAX.
 
-Maxima and minima have derivatives of their own. JAX's compare the operands with the result; XLA may compute an operand
-again where it is compared, rounded in another way (a fused multiply-add), and then no operand is the largest and the
-slope is 0. Here operands are compared with each other.
+Maxima and minima have their own derivatives. JAX's compare the operands with the result; XLA may recompute an operand
+for the comparison with another rounding (a fused multiply-add), and then no operand is the largest and the slope is 0.
+Here operands are compared with each other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _roots(state: State, value: Value) -> set[Value]:
 
 
 def jet_of(state: State, value: Value) -> Jet:
-    """The jet of ``value``, made now if it was deferred."""
+    """The jet of ``value``, computed now if it was deferred."""
     if value not in state.jets:
         root = state.deferred[value]
         state.chains[value] = root, _chain(state, root, value)
@@ -54,12 +54,12 @@ def jet_of(state: State, value: Value) -> Jet:
 
 
 def jets_of(state: State, node: Node) -> list[Jet]:
-    """The jets of what ``node`` is differentiated by."""
+    """The jets of the arguments of ``node``."""
     return [jet_of(state, value) for value in state.varying(node)]
 
 
 class Environment(dict[Value, Any]):
-    """Arrays by value; that of a deferred value is computed when it is asked for."""
+    """Arrays by value; that of a deferred value is computed on demand."""
 
     def __init__(self, state: State, known: Mapping[Value, Any]) -> None:
         super().__init__(known)
@@ -126,9 +126,9 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
 def _dense(jet: Jet, value: Any, slope: Any, source: list[Any], low_memory: bool, cheap: bool) -> Jet:
     """The jet with ``value``, Laplacian ``slope lap + source`` and rows ``slope`` times those of a dense jet.
 
-    The small arrays are made first, by one kernel; those that are ``cheap`` where they are read, but for the Laplacian.
-    ``low_memory``: the rest is elementwise, so that XLA can write it over the stack that it is made from; else the
-    first rows are put in their place, which is less work.
+    The small arrays are computed first, by one kernel; ``cheap`` ones at their uses, but for the Laplacian.
+    ``low_memory``: the rest is elementwise, so that XLA can update the stack in place; else the first rows are
+    replaced, which is less work.
     """
     stack = jet.stacked(has_laplacian=bool(source))
     terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source

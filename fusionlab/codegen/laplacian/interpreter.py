@@ -1,6 +1,6 @@
 """Walk over the nodes between coordinates and some values, and return the jets of these values.
 
-Every rule of differentiation is JAX's own, applied to the raised ops; what the rules here say is which parts of a jet
+Every rule of differentiation is JAX's own, applied to the raised ops; the rules here determine which parts of a jet
 pass through an op together, so that one GEMM or reduction serves the value, its Laplacian and all directions.
 """
 
@@ -33,7 +33,7 @@ _WITHOUT_DERIVATIVE = frozenset(f"stablehlo.{name}" for name in (
     "round_nearest_afz", "round_nearest_even", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
     "xor",
 ))  # fmt: skip
-"""Ops whose derivative is zero wherever they have one, or whose results have none."""
+"""Ops whose derivative is zero wherever it exists, or whose results have none."""
 _DIFFERENTIABLE = (*FLOATS, "complex")
 
 
@@ -62,7 +62,7 @@ def _with_branches(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def _run_fixed(state: State, nodes: Sequence[Node]) -> set[Node]:
-    """Run what does not depend on the coordinates, so that indices and masks are known from here on."""
+    """Run the nodes that do not depend on the coordinates, so that indices and masks are known from here on."""
     varying, fixed = {state.x}, set()
     for node in nodes:
         if varying.isdisjoint(read(node)):
@@ -96,7 +96,7 @@ def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> se
 
 
 def _is_whole(state: State, found: Composite, varying: Collection[Value]) -> bool:
-    """True if the coordinates reach the result of ``found`` by its arguments alone, and not on the way from them."""
+    """True if the coordinates reach the result of ``found`` through its arguments alone."""
     within = {value for step in found.steps for values in (step.operands, step.results) for value in values}
     inner = within.difference(found.arguments)
     return not inner.intersection((state.x, *state.stop_gradient)) and any(v in varying for v in found.arguments)

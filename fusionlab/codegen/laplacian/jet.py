@@ -78,7 +78,7 @@ class Jet:
 
     @property
     def derivatives(self) -> Any:
-        """[laplacian (if any), jacobian]: what a linear op maps by its own Jacobian."""
+        """[laplacian (if any), jacobian]: the parts that a linear op maps by its own Jacobian."""
         if self.stack is not None:
             return lax.slice_in_dim(self.stack, 1, self.stack.shape[0])
         if self.laplacian is None:
@@ -104,7 +104,7 @@ class Jet:
         return Jet.of_stack(with_first(self.stacked(), value), self.laplacian is not None, None)
 
     def map_parts(self, function: Callable[[Any], Any], owners: tuple[Owner, ...] | None) -> Jet:
-        """Apply a ``function`` that is linear and only moves elements to every part, without joining parts for it."""
+        """Apply a linear ``function`` that only moves elements to every part, without stacking the parts."""
         if self.stack is not None:
             return Jet.of_stack(jax.vmap(function)(self.stack), self.laplacian is not None, owners)
         laplacian = None if self.laplacian is None else function(self.laplacian)
@@ -127,14 +127,14 @@ def identity_jet(x: Any, coordinates: Coordinates, walker_axes: int) -> Jet:
 
 
 def constant_jet(array: Any) -> Jet:
-    """The jet of what does not depend on the coordinates."""
+    """The jet of a constant."""
     return Jet(array, None, jnp.zeros((0, *np.shape(array)), np.result_type(array)), ())
 
 
 def densify(jet: Jet, coordinates: Coordinates) -> Jet:
     """The same jet with one row per coordinate: those of each block where its owner is the row's electron, else zero.
 
-    NotImplementedError where the owners do not fit the jet: an axis of another kind was taken for the walkers'.
+    NotImplementedError where the owners do not fit the jet: another axis was taken for the walkers'.
     """
     if jet.owners is None:
         return jet
@@ -158,7 +158,7 @@ def densify(jet: Jet, coordinates: Coordinates) -> Jet:
 
 
 def distinct(jet: Jet, coordinates: Coordinates) -> Jet:
-    """The same jet with the rows of blocks that have the same owners added up, and without blocks of no electron."""
+    """The same jet with the rows of blocks of the same owners added, and without blocks of no electron."""
     kept: list[Owner] = []
     blocks: list[Any] = []
     for number, owner in enumerate(jet.owners or ()):

@@ -1,6 +1,6 @@
 """Owners: the electron that each element of a value depends on, known at compile time and the same for all walkers.
 
-An op that moves elements moves their owners in the same way: it runs here on integers, one walker wide.
+An op that moves elements moves their owners in the same way: it runs here on integers, for one walker.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def same_owner(first: Owner, second: Owner) -> bool:
 
 
 def meeting(first: Sequence[Owner], second: Sequence[Owner]) -> Iterator[tuple[int, int, Owner]]:
-    """The pairs of blocks with elements that depend on one electron in both, and which elements these are."""
+    """The pairs of blocks with elements that depend on one electron in both, and the mask of these elements."""
     for s, left in enumerate(first):
         for t, right in enumerate(second):
             both = (left == right) & (left != NO_ELECTRON)
@@ -62,7 +62,7 @@ def moved_owner(
 ) -> Owner | None:
     """The owner of the result of ``node``, a move; floats not in ``given`` depend on no electron.
 
-    ``one`` raises with one walker. None when the indices that the node moves by are not known at compile time.
+    ``one`` raises with one walker. None when the indices of the move are not known at compile time.
     """
     operands: list[Any] = []
     for value in node.operands:
@@ -92,7 +92,7 @@ def _known_indices(node: Node, array: Any, value: Value, one: raising.Raising) -
 
 
 def _finds_walker(node: Node, one: raising.Raising) -> Any:
-    """For each component of a gather's indices, whether it finds the walker itself."""
+    """For each component of a gather's indices, True if it is the walker's own index."""
     if node.name != "stablehlo.gather":
         return np.False_
     source = node.operands[0]
@@ -102,7 +102,7 @@ def _finds_walker(node: Node, one: raising.Raising) -> Any:
 
 
 def _moved(node: Node, operands: Sequence[Any], one: raising.Raising) -> Any:
-    """The result of a move: by NumPy where that says it, since JAX compiles every op of a new shape."""
+    """The result of a move: by NumPy where possible, since JAX compiles every op of a new shape."""
     shape = one.shape(node.results[0])
     match node.name:
         case "stablehlo.reshape":

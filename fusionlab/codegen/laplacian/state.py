@@ -1,4 +1,4 @@
-"""The state of a forward Laplacian: what it starts from, and the arrays and jets that its rules have made."""
+"""The state of a forward Laplacian: its inputs, and the arrays and jets that its rules have computed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Options:
     ``for_cpu``: products of two values' directions are summed inside the contraction, which pays where batched
     contractions are slow (Psiformer: 1.18 to 1.02 of sparse folx's time) and costs copies on a GPU; and value and
     Laplacian of a product are written over rows instead of a selection, of which XLA:CPU computes both sides.
-    ``low_memory``: fewer bytes at the peak for some more work: what a layer makes is written over what it was made
-    from, and a wide part of a concatenation is contracted where it stands. The defaults are best on a GPU.
+    ``low_memory``: fewer bytes at the peak for some more work: results of a layer are written over its inputs, and a
+    wide part of a concatenation is contracted in place. The defaults are best on a GPU.
     """
 
     sparse: bool = True
@@ -36,14 +36,14 @@ class Options:
 class State:
     """One run: the coordinates ``x``, how nodes are raised (``one``: with one walker), and arrays and jets by value.
 
-    Values of ``stop_gradient`` are taken not to depend on ``x``. ``ties`` says of elementwise maxima and minima which
-    operand's slope they have where both are equal; those left out have half of each.
+    Values of ``stop_gradient`` are taken not to depend on ``x``. ``ties`` maps elementwise maxima and minima to the
+    operand whose slope they have where both are equal; those left out have half of each.
 
-    ``environment`` holds arrays for what the nodes read from outside, ``x`` included; it is filled in as nodes run.
-    ``deferred`` values are elementwise functions of the value that they are mapped to, whose jets are made on demand;
-    ``chains`` are those that were, with the value and the nodes between. ``materialised`` are values whose jets are
-    one array in memory. ``sources`` are the Laplacians that ``Options.adjoint`` keeps.
-    ``composites`` are nodes that are differentiated as one function of values further back.
+    ``environment`` holds arrays for the values that the nodes capture, ``x`` included; it is filled in as nodes run.
+    ``deferred`` values are elementwise functions of the value that they are mapped to, whose jets are computed on
+    demand; ``chains`` are those that were, with the value and the nodes between. ``materialised`` are values whose
+    jets are one array in memory. ``sources`` are the Laplacians that ``Options.adjoint`` keeps. ``composites`` are
+    nodes that are differentiated as one function of earlier values.
     """
 
     x: Value
@@ -77,11 +77,11 @@ class State:
         return read(node) if found is None else found.arguments
 
     def varying(self, node: Node) -> list[Value]:
-        """Those of the arguments of ``node`` that depend on ``x``, each once."""
+        """The arguments of ``node`` that depend on ``x``, each once."""
         return [value for value in dict.fromkeys(self.arguments(node)) if self.depends_on_x(value)]
 
     def set(self, value: Value, jet: Jet) -> None:
-        """Note the jet of ``value``, and its array."""
+        """Record the jet of ``value``, and its array."""
         if self.options.adjoint and jet.laplacian is not None:
             self.sources[value] = jet.laplacian
             jet = Jet(jet.value, None, jet.jacobian, jet.owners)
@@ -100,6 +100,6 @@ Rule = Callable[[State, Node], Sequence[Jet | None]]
 
 
 def read(node: Node) -> Sequence[Value]:
-    """The values that ``node`` reads; of a ``case`` whose branch is known those that the branch returns."""
+    """The values that ``node`` reads; of a ``case`` with a known branch, those that the branch returns."""
     region = taken_branch(node)
     return reads(node) if region is None else region.returns

@@ -43,14 +43,14 @@ _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "co
 
 @dataclass(frozen=True)
 class Raising:
-    """How a region is raised. ``widen`` computes float32 and narrower in float64 (complex64 in complex128), ``single``
-    all floats in float32 (complex128 in complex64).
+    """The options of raising a region. ``widen`` computes float32 and narrower in float64 (complex64 in complex128),
+    ``single`` all floats in float32 (complex128 in complex64).
 
     ``shapes`` gives some values other shapes than the program's (the same program at another number of walkers).
-    ``fold`` computes small arrays that follow from constants alone, once and for all.
+    ``fold`` computes small arrays that follow from constants alone at raising time.
 
-    With ``marks`` given, every op is traced under a mark ``@<id>@`` and its node noted there, so that ``splice`` can
-    give lowered operations the scope and source line of the node they came from.
+    With ``marks``, every op is traced under a mark ``@<id>@`` and its node recorded there, so that ``splice`` can set
+    the scope and source line of lowered operations to those of their nodes.
     """
 
     widen: bool = False
@@ -64,7 +64,7 @@ class Raising:
         return self.shapes.get(value, value.type.shape) if self.shapes else value.type.shape
 
     def resized(self, value: Value, extents: Sequence[int]) -> tuple[int, ...]:
-        """``extents`` along the axes of ``value`` (sizes of a slice): what is whole stays whole at another shape."""
+        """``extents`` along the axes of ``value`` (sizes of a slice): full extents stay full at another shape."""
         pairs = zip(extents, value.type.shape, self.shape(value), strict=True)
         return tuple(now if extent == whole else extent for extent, whole, now in pairs)
 
@@ -93,7 +93,7 @@ class Raising:
             return list(rule(node, [environment[value] for value in node.operands], self, environment))
 
     def scope(self, node: Node) -> AbstractContextManager[None]:
-        """Mark what is traced inside as coming from ``node``; ``splice`` gives it the node's scope and source line."""
+        """Mark ops traced inside as those of ``node``; ``splice`` gives them the node's scope and source line."""
         if self.marks is None:
             return nullcontext()
         self.marks[node.id] = node
@@ -101,14 +101,14 @@ class Raising:
         return marked
 
     def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
-        """A callable of the region's arguments; values it captures are taken from ``environment`` now."""
+        """A callable of the region's arguments; captured values are taken from ``environment`` now."""
         captured = {value: environment[value] for value in free_values(region)}
 
         def call(*arguments: Any) -> tuple[Any, ...]:
             inner = {**captured, **dict(zip(region.arguments, arguments, strict=True))}
             try:
                 self.run(region.nodes, inner)
-            except (TypeError, ValueError) as error:  # not to be taken for JAX's, which calls this
+            except (TypeError, ValueError) as error:  # not to be mistaken for one of JAX, which calls this
                 raise RaisingFault(f"{type(error).__name__}: {error}") from error
             return tuple(inner[value] for value in region.returns)
 
@@ -129,8 +129,8 @@ def raise_nodes(
 ) -> Callable[..., tuple[Any, ...]]:
     """A JAX callable from arrays for ``inputs`` to a tuple of arrays for ``outputs``, running only what they need.
 
-    ``inputs`` may be any values: what produces them is not run. RaiseError if an output needs a value that is
-    neither an input nor produced by ``nodes``.
+    ``inputs`` may be any values: their producers are not run. RaiseError if an output needs a value that is neither
+    an input nor produced by ``nodes``.
     """
     needed = live_nodes(nodes, inputs, outputs)
     raising = raising or Raising()
@@ -144,7 +144,7 @@ def raise_nodes(
 
 
 def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> list[Node]:
-    """Those of ``nodes`` (in order) that ``outputs`` need when ``inputs`` are given."""
+    """The ``nodes`` (in order) that ``outputs`` need when ``inputs`` are given."""
     available = set(inputs)
     wanted = {value for value in outputs if value not in available}
     kept: list[Node] = []
@@ -166,19 +166,19 @@ def raise_program(program: Program | FunctionView, raising: Raising | None = Non
 
 
 def unsupported_nodes(region: Region) -> list[Node]:
-    """Nodes of ``region`` (nested ones too) for which there is no raising rule."""
+    """Nodes of ``region`` (nested ones too) without a raising rule."""
     return [n for n in region.walk() if n.op is not ops.CONSTANT and not _supported(n)]
 
 
 def require_known_calls(program: Program) -> None:
-    """RaiseError naming the first custom call of any function of ``program`` that no rule knows, or what waits for a
-    host on the other side."""
+    """RaiseError naming the first custom call of any function of ``program`` without a rule, or the first op that waits
+    for a host or another device."""
     module = program.parse()
     found: list[str] = []
     waiting: list[str] = []
 
     def look(operation: Any) -> Any:
-        if ops.op_of(operation.name).waits:  # until a limit of time
+        if ops.op_of(operation.name).waits:  # until a timeout
             waiting.append(operation.name)
         if operation.name == ops.CUSTOM_CALL.name:
             found.append(str(operation.attributes["call_target_name"].value))

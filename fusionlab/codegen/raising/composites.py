@@ -1,10 +1,10 @@
-"""Functions whose derivatives JAX defines by hand, recognised in what it lowers them to.
+"""Functions with custom derivatives in JAX, recognised in their lowered form.
 
     select(x - y != x - y, x + y, max(x, y) + log1p(exp(-|x - y|)))      -->      logaddexp(x, y)
 
-Differentiated op by op the text on the left has slopes that depend on what the ops make of a tie: half of max and the
-sign of 0, whose curvature is 0. ``jnp.logaddexp`` (and with it softplus, log_sigmoid and mish) has at x = y the slopes
-and curvatures that it has around. Its rule, and those of the other functions of ``_PATTERNS``, are JAX's own
+Differentiated op by op, the expression on the left has slopes that depend on each op's rule at a tie: half of max and
+the sign of 0, whose curvature is 0. ``jnp.logaddexp`` (and with it softplus, log_sigmoid and mish) has continuous
+slopes and curvatures at x = y. Its rule, and those of the other functions of ``_PATTERNS``, are JAX's own
 (``jax/_src/lax/other.py``, ``jax/_src/numpy/ufuncs.py``); the quotient 1 / (1 + exp(-x)) is the logistic function,
 whose derivative y (1 - y) is finite where exp(-x) is not.
 """
@@ -26,7 +26,7 @@ from fusionlab.hlo.view import Node, Value, direction_of
 
 @dataclass(frozen=True)
 class Composite:
-    """What ``steps`` compute from ``arguments``, as one op: ``function`` of the arguments and ``numbers``."""
+    """``steps`` as one op of ``arguments``: ``function`` of the arguments and ``numbers``."""
 
     op: str
     arguments: tuple[Value, ...]
@@ -46,7 +46,7 @@ class _Pattern:
 
 
 def _sinc(x: Any, pi: float) -> Any:
-    """sin(pi x) / (pi x) with pi as precise as the program has it."""
+    """sin(pi x) / (pi x) with pi at the program's precision."""
     scale = np.asarray(pi / np.pi, np.result_type(x))
     return jnp.sinc(x if scale == 1 else x * scale)
 
@@ -80,7 +80,7 @@ _PATTERNS = (
 
 
 def find_composite(node: Node) -> Composite | None:
-    """The function that ``node`` is the last op of, if it is one of ``_PATTERNS``."""
+    """The function of ``_PATTERNS`` of which ``node`` is the last op, or None."""
     for pattern in _PATTERNS:
         if node.op.mnemonic != pattern.text.name or (found := match(pattern.text, node.results[0])) is None:
             continue
@@ -94,7 +94,7 @@ def find_composite(node: Node) -> Composite | None:
 
 
 def _steps(node: Node, arguments: Sequence[Value]) -> tuple[Node, ...]:
-    """The nodes between ``arguments`` and the result of ``node``, in order, constants left out."""
+    """The nodes between ``arguments`` and the result of ``node``, in order, without constants."""
     found: set[Node] = set()
     pending = [node]
     while pending:

@@ -1,12 +1,12 @@
-"""Take out the NaNs that JAX's lowering of LU selects where the library reports an illegal argument.
+"""Remove the NaNs that JAX's lowering of LU selects where the library reports an illegal argument.
 
     %lu, %pivots, %info = custom_call @getrf(%a)
     %ok = compare GE %info, 0        --->    readers of %checked read %lu
     %checked = select %ok, %lu, NaN
 
 ``info`` is negative when argument ``-info`` of the call is illegal (LAPACK Users' Guide, 3rd ed., section on INFO; the
-same in cuSOLVER), and the call was written by JAX. A singular matrix gives a positive one, and passes. Between the
-factorisation and the triangular solves the selection is a kernel of its own.
+same in cuSOLVER), and the call was written by JAX. For a singular matrix it is positive, and passes. Between the
+factorisation and the triangular solves the selection is a separate kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GETRF = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", "lapack_sgetrf_ffi", "lap
 
 
 def drop_factorisation_checks(module: ir.Module) -> int:
-    """Let the readers of checked LU factors in ``module`` read the factors; how many there were."""
+    """Let the readers of checked LU factors in ``module`` read the factors; returns the number of checks."""
     found = [
         operation
         for operation in inner_operations(module.operation)
@@ -36,7 +36,7 @@ def drop_factorisation_checks(module: ir.Module) -> int:
 
 
 def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
-    """Whether ``select(chosen, factors, other)`` is that of LU factors where ``info`` is not negative, else NaN."""
+    """True if ``select(chosen, factors, other)`` selects LU factors where ``info`` is not negative, else NaN."""
     lu = factors.owner
     if not _is(lu, ops.CUSTOM_CALL) or factors != lu.results[0]:
         return False
@@ -55,14 +55,14 @@ def _is(operation: Any, op: ops.OpDef) -> bool:
 
 
 def _source(value: Any) -> Any:
-    """What ``value`` is broadcast from."""
+    """The value that ``value`` is broadcast from."""
     while _is(value.owner, ops.BROADCAST_IN_DIM):
         value = value.owner.operands[0]
     return value
 
 
 def _splat(value: Any) -> float | None:
-    """The one number of a constant, broadcast or not; None for anything else."""
+    """The number of a splat constant, broadcast or not; None for anything else."""
     constant = _source(value).owner
     if not _is(constant, ops.CONSTANT) or not ir.DenseElementsAttr(constant.attributes["value"]).is_splat:
         return None

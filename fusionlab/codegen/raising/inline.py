@@ -1,9 +1,9 @@
-"""Put the operations of a lowered JAX callable in the place of one operation (or several), in their block.
+"""Replace one operation (or several) by the operations of a lowered JAX callable, in their block.
 
     %r = stablehlo.dot_general %a, %b   -->   %0 = stablehlo.multiply ... ; %r = stablehlo.reduce ...
 
-``splice`` puts a call of a private function there; this is for rewrites of a few operations, which read better where
-they stand and which analyses of one function then see.
+``splice`` puts a call of a private function there; this is for rewrites of a few operations, which read better inline
+and are then seen by analyses of one function.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from fusionlab.hlo.program import TensorType
 def inline(
     operations: Sequence[Any], function: Callable[..., Sequence[Any]], operands: Sequence[Any], *, platform: str
 ) -> None:
-    """Replace ``operations`` by those of ``function(*operands)``, which stand where the first of them stood.
+    """Replace ``operations`` by those of ``function(*operands)``, inserted at the first of them.
 
-    The function gives the results of all of them, in order. ``operands`` are MLIR values that dominate the first.
-    What is put in takes the first one's location; the replaced operations are erased. ValueError if the function gives
-    other types, or if its lowering calls functions (it is to be made of ``lax`` operations).
+    The function returns the results of all of them, in order. ``operands`` are MLIR values that dominate the first.
+    Inserted operations take the first one's location; the replaced ones are erased. ValueError if the function returns
+    other types, or if its lowering calls functions (it must consist of ``lax`` operations).
     """
     first = operations[0]
     with _module_of(first).context:
@@ -55,7 +55,7 @@ def inline(
 
 
 def drop_dead(values: Sequence[Any]) -> None:
-    """Erase what makes ``values`` and is read by nothing, and then what only that read; arguments and effects stay."""
+    """Erase producers of ``values`` that are dead, and then those that become dead; arguments and effects stay."""
     waiting = _makers(values)
     functions = _functions_around(waiting[0]) if waiting else {}
     while waiting:
@@ -68,7 +68,7 @@ def drop_dead(values: Sequence[Any]) -> None:
 
 
 def _makers(values: Sequence[Any]) -> list[Any]:
-    """The operations that make ``values``, each once; arguments have none."""
+    """The operations that produce ``values``, each once; arguments have none."""
     owners = [value.owner for value in values]
     return list(dict.fromkeys(getattr(o, "operation", o) for o in owners if not isinstance(o, ir.Block)))
 

@@ -1,9 +1,9 @@
-"""Put a kernel in the place of some operations of a block, with the operations themselves as its twin.
+"""Replace some operations of a block by a kernel, with the operations themselves as its twin.
 
     %y = dot_general %x, %w; %z = tanh %y   -->   %z = call @kernel(%x, %w)      @kernel { twin = @kernel_twin }
 
-``@kernel`` holds the kernel; ``@kernel_twin`` the operations that it replaces, as they were. Whoever wants to know what
-the program computes reads the twin (``fusionlab.hlo.view``): analyses, the equivalence check, other passes.
+``@kernel`` holds the kernel; ``@kernel_twin`` the operations that it replaces, unchanged. Whatever needs the program's
+semantics reads the twin (``fusionlab.hlo.view``): analyses, the equivalence check, other passes.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def outline(
     platform: str,
     flops: int,
 ) -> str:
-    """Replace ``members`` (convex, in program order) by a call of ``kernel(*inputs) -> outputs``; gives its symbol.
+    """Replace ``members`` (convex, in program order) by a call of ``kernel(*inputs) -> outputs``; returns its symbol.
 
-    Members whose results are read by others stay, for these. ``flops`` of the kernel go with its call, where
-    ``hlo.optimised.kernel_cost`` finds them. Without a ``kernel`` the function holds the plain operations too.
+    Members whose results have other readers stay for these. ``flops`` of the kernel are an attribute of its call, which
+    ``hlo.optimised.kernel_cost`` reads. Without a ``kernel`` the function holds the plain operations too.
     """
     module = members[0].module
     last = block.place[members[-1]]
@@ -71,7 +71,7 @@ def _after(operation: Any) -> ir.InsertionPoint:
 
 
 def _move_behind(block: Block, members: Sequence[Node], last: int, call: Any) -> None:
-    """Everything between the members that reads them goes behind ``call``, in its order."""
+    """Move the readers of members that stand between them after ``call``, in order."""
     inside = set(members)
     first = block.place[members[0]]
     behind = call

@@ -1,4 +1,4 @@
-"""Put a lowered JAX callable in the place of a program's whole body.
+"""Replace a program's whole body by a lowered JAX callable.
 
     func @main(%args) { ... }   -->   func @main(%args) { %r = call @name(%args); return %r }
 
@@ -22,10 +22,10 @@ from fusionlab.hlo.view import Node
 def rebuild(
     module: ir.Module, function: Callable[..., Sequence[Any]], *, name: str, platform: str, origins: Mapping[int, Node]
 ) -> str:
-    """Make the entry of ``module`` compute ``function(*arguments)``, lowered for ``platform``; gives its symbol.
+    """Make the entry of ``module`` compute ``function(*arguments)``, lowered for ``platform``; returns its symbol.
 
-    ``origins`` as for ``splice``. Ops that are computed twice are merged and dead ones removed, and what JAX's
-    lowering asks of its own LU calls is not asked (``factorisation_checks``).
+    ``origins`` as for ``splice``. Common subexpressions and dead code are eliminated, and so are the checks that JAX's
+    lowering adds to its own LU calls (``factorisation_checks``).
     """
     entry = public_function(module)
     block = entry.body.blocks[0]

@@ -1,9 +1,9 @@
-"""Put a lowered JAX callable in the place of an operation.
+"""Replace an operation by a lowered JAX callable.
 
     %r = stablehlo.while(%a, %b) ...   -->   %r = func.call @name(%a, %b)
 
 where ``@name`` is the private function that JAX lowers the callable to. Lowered operations get the scope and source
-line of the node that they were marked with while they were traced (see ``Raising.marks``).
+line of the node that they were marked with at tracing (see ``Raising.marks``).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def splice(
     origins: Mapping[int, Node] | None = None,
     callers: Sequence[str] = (),
 ) -> str:
-    """Replace ``operation`` by a call of ``function(*operands)`` lowered for ``platform``; gives the symbol's name.
+    """Replace ``operation`` by a call of ``function(*operands)`` lowered for ``platform``; returns the symbol's name.
 
     ``operands`` are MLIR values that dominate the operation (its own operands by default); ``function`` takes one
     array per operand and returns one per result, of the same shapes and element types (ValueError otherwise).
-    ``origins`` are the nodes that marks name; ``callers``, the scopes of the calls around ``operation``, are taken off
-    the front of their scopes because they are added again where the function is called.
+    ``origins`` are the nodes that marks name; ``callers``, the scopes of the calls around ``operation``, are removed
+    from the front of their scopes because the call adds them again.
     """
     module = _enclosing_module(operation)
     operands = list(operation.operands if operands is None else operands)
@@ -68,9 +68,9 @@ def import_lowered(
     origins: Mapping[int, Node],
     callers: Sequence[str] = (),
 ) -> str:
-    """Add ``function``, lowered for ``platform`` from ``operands`` to ``results``, to ``module``; gives its symbol.
+    """Add ``function``, lowered for ``platform`` from ``operands`` to ``results``, to ``module``; returns its symbol.
 
-    To be called in the module's context. ValueError if it gives other types than ``results``.
+    To be called in the module's context. ValueError if it returns other types than ``results``.
     """
     lowered = lower_callable(function, [TensorType.of(type_) for type_ in operands], platform)
     entry, copies = _import(getattr(module, "operation", module), ir.Module.parse(lowered), name)
@@ -84,7 +84,7 @@ def import_lowered(
 
 
 def drop_dead_functions(module: ir.Module) -> None:
-    """Remove private functions that nothing calls any more."""
+    """Remove private functions without callers."""
     with module.context:
         passmanager.PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
 
@@ -102,7 +102,7 @@ def lower_callable(function: Callable[..., Sequence[Any]], types: Sequence[Tenso
 
 
 def _import(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:
-    """Copy the functions of ``source`` into ``target`` as private ones under fresh names; gives the entry and all."""
+    """Copy the functions of ``source`` into ``target`` as private ones, renamed; returns the entry and all of them."""
     block = target.regions[0].blocks[0]
     taken = {ir.StringAttr(op.operation.attributes["sym_name"]).value for op in block.operations if _is_function(op)}
     entry_name = ""
@@ -114,7 +114,7 @@ def _import(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:
         ir.SymbolTable.replace_all_symbol_uses(old, fresh, source.operation)
         ir.SymbolTable.set_symbol_name(function, fresh)
         ir.SymbolTable.set_visibility(function, "private")
-        # Argument and result names describe the callable, not the program that it is put into.
+        # Argument and result names describe the callable, not the program it is inserted into.
         for attribute in ("arg_attrs", "res_attrs"):
             if attribute in function.operation.attributes:
                 del function.operation.attributes[attribute]
@@ -171,13 +171,13 @@ def _enclosing_module(operation: Any) -> Any:
 
 
 def _sink_constants(function: Any) -> None:
-    """Let every ``stablehlo.while`` below ``function`` make its constants itself, outer ones first.
+    """Sink loop-carried constants into the body of every ``stablehlo.while`` below ``function``, outer ones first.
 
         %c = constant; while(%a = %x, %k = %c) { f(%a, %k) } --> while(%a = %x, %k = %c) { %c = constant; f(%a, %c) }
 
-    JAX lowers an array that a loop's body closes over to a value that the loop carries. XLA takes constants back into
-    the loop that it meets beside it, but not those that come by way of a call: each is filled by a kernel, and read
-    from memory in every trip.
+    JAX lowers an array that a loop's body closes over to a value that the loop carries. XLA sinks constants of the same
+    computation back into the loop, but not those that pass through a call: each is filled by a kernel, and read from
+    memory in every trip.
     """
     for loop in _loops(function):
         for at, operand in enumerate(loop.operands):
@@ -207,16 +207,16 @@ def _loops(operation: Any) -> Iterator[Any]:
 
 
 def _maker(value: Any) -> Any:
-    """The operation that makes ``value``; None for an argument."""
+    """The operation that produces ``value``; None for an argument."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) else getattr(owner, "operation", owner)
 
 
 def _is_number(operation: Any) -> bool:
-    """Whether ``operation`` makes one number everywhere: a fusion makes it for nothing."""
+    """True if ``operation`` is a splat constant, which costs nothing in a fusion."""
     if operation.name != ops.CONSTANT.name:
         return False
     if isinstance(ir.ShapedType(operation.results[0].type).element_type, ir.ComplexType):
-        return False  # the bindings cannot hand over complex elements
+        return False  # the bindings cannot return complex elements
     numbers = operation.attributes["value"]
     return isinstance(numbers, ir.DenseElementsAttr) and bool(numbers.is_splat)

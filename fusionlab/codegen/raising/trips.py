@@ -18,7 +18,7 @@ from fusionlab.hlo.view import Value, free_values
 
 @dataclass(frozen=True)
 class Trips:
-    """``outputs(trip, *invariants)`` gives what one trip contributes: the terms of every sum, then stacked updates.
+    """``outputs(trip, *invariants)`` returns what one trip contributes: the terms of every sum, then stacked updates.
 
     ``trip`` is an i32 scalar; ``invariants`` are the loop's invariant carried values in order, then ``captured``.
     """
@@ -30,7 +30,7 @@ class Trips:
 
 
 def raise_trips(loop: Loop, captured: Sequence[Value], raising: Raising) -> Trips:
-    """Raise the body of ``loop``, whose roles must all be known (no recurrent value); RaiseError if it cannot be."""
+    """Raise the body of ``loop``, whose roles must all be known (no recurrent value); RaiseError if that fails."""
     body = loop.body
     invariants = [body.arguments[i] for i in loop.indices(Invariant)]
     counters = [body.arguments[i] for i in loop.indices(Counter)]
@@ -85,7 +85,7 @@ def at_once(loop: Loop, raising: Raising, environment: Mapping[Value, Any]) -> S
 
 
 def _count(counter: Counter, trip: Any) -> Any:
-    """The counter's value in ``trip`` (an i32 scalar), in the counter's own wrapping arithmetic."""
+    """The counter's value in ``trip`` (an i32 scalar), in the wrapping arithmetic of its type."""
     start, step = (jnp.asarray(wrapped(number, counter.dtype)[0]) for number in (counter.start, counter.step))
     return start + step * lax.convert_element_type(trip, counter.dtype)
 
@@ -111,7 +111,7 @@ def _accumulate(loop: Loop, trip_numbers: Any, outputs: Sequence[Any], carried: 
 
 
 def _place(role: Stacked, trip_numbers: Any, updates: Any, array: Any) -> Any:
-    """Write ``updates`` (trips in front) into their slots of ``array``."""
+    """Write ``updates`` (trips on the leading axis) into their slots of ``array``."""
     rows = jnp.moveaxis(jnp.squeeze(updates, role.axis + 1), 0, role.axis)
     if rows.shape == array.shape and role.slots == tuple(range(array.shape[role.axis])):
         return rows

@@ -1,4 +1,4 @@
-"""Targets: what a program is compiled for. The specs of absent GPUs lie in this folder, one file each."""
+"""Targets: the devices that programs are compiled for. Specs of absent GPUs are in this folder, one file each."""
 
 from fusionlab.codegen.targets.target import Peaks, Target, load_target, target_names, target_of_clock, target_of_device
 

@@ -1,7 +1,7 @@
 """Target: the device that a program is compiled for, attached or not, and the loader of specs.
 
-A spec is the text of a ``stream_executor.GpuTargetConfigProto``, which is what XLA needs to compile for a GPU that is
-not there. Specs here are minimal, because XLA rejects fields that it does not know.
+A spec is the text of a ``stream_executor.GpuTargetConfigProto``, which XLA needs to compile ahead of time for an absent
+GPU. Specs here are minimal, because XLA rejects unknown fields.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Peaks:
 class Target:
     """A device to compile for. ``kind`` is ``cuda`` or ``cpu``, the platform that programs must be lowered for.
 
-    ``attached`` says that programs compiled for it can be run here; ``spec`` is the GpuTargetConfigProto text of an
-    absent GPU, and of an attached one that is one of ours by its name ("" for the CPU and other cards); ``sm`` is the
-    compute capability, e.g. ``"8.6"`` ("" when not known).
+    ``attached``: programs compiled for it can run here; ``spec`` is the GpuTargetConfigProto text of an absent GPU, and
+    of an attached one whose name matches a spec of this folder ("" for the CPU and other GPUs); ``sm`` is the compute
+    capability, e.g. ``"8.6"`` ("" when not known).
     """
 
     name: str
@@ -78,7 +78,7 @@ class Target:
         )
 
     def has_clock(self, clock_ghz: float) -> bool:
-        """Whether its spec has that clock, to a part in a thousand; False without a spec."""
+        """True if its spec has that clock, within a part in a thousand; False without a spec."""
         return self.peaks is not None and abs(clock_ghz / self.peaks.clock_ghz - 1) < 1e-3
 
 
@@ -94,7 +94,7 @@ def target_of_clock(clock_ghz: float) -> str | None:
 
 
 def target_of_device(device_kind: str) -> Target | None:
-    """The absent target whose spec is that of a GPU that calls itself ``device_kind`` (``NVIDIA H200``), or None."""
+    """The absent target with the spec of the GPU whose device kind is ``device_kind`` (``NVIDIA H200``), or None."""
     words = re.split(r"[^a-z0-9]+", device_kind.lower())
     name = next((name for name in target_names() if name not in ("cpu", "gpu") and name in words), None)
     return load_target(name) if name else None

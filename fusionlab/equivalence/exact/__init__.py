@@ -2,7 +2,7 @@
 
     original(x)  mod p   ==   rewritten(x)  mod p      at random x, for random functions exp, tanh, ... and orders
 
-A rewriting here is algebra: chain rule, product rule, transposition, reassociation. Sums, products, quotients and moves
+A rewrite here is algebra: chain rule, product rule, transposition, reassociation. Sums, products, quotients and moves
 are exact in a field; transcendental functions are uninterpreted (a table of random residues, the same for both
 programs); predicates are random too, the same for both, so that every branch is visited. Two different expressions
 of degree d agree at a random point with probability at most d/p (Schwartz and Zippel).

@@ -34,11 +34,11 @@ Rule = Union["Computed", Callable[[Node, "Evaluator", Sequence[Held], Environmen
 
 
 class Evaluator:
-    """Runs nodes by ``rules``, one per op; what a node's attributes say is read at its first run.
+    """Runs nodes by ``rules``, one per op; attributes of a node are read at its first run.
 
-    An op without a rule is an uninterpreted function of its whole operands: two programs that call it alike agree.
-    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results. ``formulas`` are those
-    that other evaluators of the same programs have read.
+    An op without a rule is an uninterpreted function of its whole operands: two programs with equal calls of it agree.
+    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results. ``formulas`` are shared
+    with other evaluators of the same programs.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Evaluator:
                 del environment[value]
 
     def captured(self, region: Region) -> list[Value]:
-        """The values that ``region`` reads and does not define."""
+        """The free values of ``region``."""
         if region not in self._free:
             self._free[region] = free_values(region)
         return self._free[region]
@@ -132,10 +132,10 @@ class Computed:
     """The rule of an op that is a formula of its operands' arrays, which ``read`` takes from the node once.
 
     It is evaluated over the evaluator's arithmetic where the first operand is a float; in the program's own types for
-    integers and booleans and, where the op ``folds``, for constants: as fusionlab computes them where it rewrites.
-    A ``ring`` operation of constants that rounds is evaluated over the arithmetic after all. The result carries what
-    the operands ``carrying`` (a range) do: by the same formula, arguments of logarithms by the method ``of_arguments``
-    if there is one.
+    integers and booleans and, where the op ``folds``, for constants: as constant folding in rewrites does.
+    A ``ring`` operation of constants that rounds is evaluated over the arithmetic after all. The result carries the
+    parts of the operands ``carrying`` (a range): by the same formula, arguments of logarithms by the method
+    ``of_arguments`` if there is one.
     """
 
     read: Callable[[Node], Formula]
@@ -207,7 +207,7 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
 
 
 def same_draws(arrays: Sequence[Array]) -> list[Array]:
-    """``arrays`` with as many draws each: what is the same in all draws is repeated."""
+    """``arrays`` with as many draws each: those of one draw are repeated."""
     draws = max(map(len, arrays), default=1)
     return [array if len(array) == draws else np.broadcast_to(array, (draws, *array.shape[1:])) for array in arrays]
 

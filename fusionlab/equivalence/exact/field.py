@@ -1,10 +1,10 @@
-"""The arithmetic of a prime field, with random functions in place of the transcendental ones and a random order.
+"""The arithmetic of a prime field, with random functions instead of the transcendental ones and a random order.
 
 Residues are float64 integers between -(p-1)/2 and (p-1)/2. The primes lie below 2**21, so that products and
 contractions of up to 8,192 terms are exact in float64, and any power of a residue is in a table.
 
 Every array has an axis for the draws first: draws of one prime are evaluated together, each with its own inputs, its
-own random functions and its own order. What is the same in all draws (constants) has extent 1 there.
+own random functions and its own order. Constants, equal in all draws, have extent 1 there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 BITS = 21
 MOST_TERMS = 2 ** (53 - 2 * (BITS - 1))
-"""Products of two residues whose sum is exact in float64."""
+"""The number of products of two residues whose sum is exact in float64."""
 
 
 def _is_prime(n: int) -> bool:
@@ -60,7 +60,7 @@ def _powers(p: int) -> Array:
 
 @functools.lru_cache(32)
 def _of_powers(p: int, name: str) -> Array:
-    """[p]: a table of 1/x (``inverse``), of whether x is a square (1 or -1) or of x**c (``rational C``, in hex).
+    """[p]: a table of 1/x (``inverse``), the quadratic character (``square``, 1 or -1) or x**c (``rational C``, hex).
 
     No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r.
     """
@@ -196,7 +196,7 @@ class PrimeField:
         found = np.asarray(wide % wide.dtype.type(self.p)).astype(np.float64)
         return np.asarray(np.where(found > self.half, found - self.p, found))
 
-    # Functions: random ones, one per draw, and those that are bound by an identity.
+    # Functions: random ones, one per draw, and those bound by an identity.
 
     def function(self, name: str, x: Array) -> Array:
         """The value of the function ``name`` (of an op, without its dialect) at x."""
@@ -239,7 +239,7 @@ class PrimeField:
         return self._of_powers(f"rational {float(exponent).hex()}", x)
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
-        """Integers of ``integer_range`` in place of the integral parts of residues."""
+        """Integers of ``integer_range`` instead of the integral parts of residues."""
         found = np.nan_to_num(self.function(f"integral part as {np.dtype(dtype).name}", x))
         ranges = (integer_range(draw, np.dtype(dtype)) for draw in range(len(found)))
         return np.stack([low + part % (high - low) for part, (low, high) in zip(found, ranges, strict=True)]).astype(
@@ -251,7 +251,7 @@ class PrimeField:
         return self._looked_up(lambda at: table.take(at, mode="wrap").astype(np.float64), x)
 
     def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
-        """The residues that ``table`` has for the residues x, as integers."""
+        """The entries of ``table`` for the residues x, as integers."""
         return table(x.astype(np.int64))
 
     def _random(self, name: str, x: Array) -> Array:
@@ -268,7 +268,7 @@ class PrimeField:
     # transitive.
 
     def sign(self, x: Array) -> Array:
-        """-1, 0 or 1: whether x is a square, but for the outcomes that ``steered`` prescribes; x / |x| if complex."""
+        """-1, 0 or 1: the quadratic character of x, but for outcomes prescribed by ``steered``; x / |x| if complex."""
         if np.iscomplexobj(x):
             return self.divide(x, self.absolute(x))
         found = self._looked_up(self._ordered, x)
@@ -281,7 +281,7 @@ class PrimeField:
         return np.asarray(self._order.take(at) * senses)
 
     def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
-        """The first draws under another order: in each, ``d > 0`` is as its ``wishes`` say for their differences d > 0.
+        """The first draws under another order: in each, its ``wishes`` map differences d to the outcome of d > 0.
 
         Any antisymmetric function of differences is an order that is invariant under translations.
         """
@@ -322,7 +322,7 @@ class PrimeField:
     def minimum(self, x: Array, y: Array) -> Array:
         return np.where(self.compare("LE", x, y), x, y)
 
-    # Tests for NaN and infinity, which no residue is but those of the constants.
+    # Tests for NaN and infinity: only residues of these constants pass.
 
     def is_finite(self, x: Array) -> Array:
         if np.iscomplexobj(x):
@@ -336,12 +336,12 @@ class PrimeField:
         return np.asarray(np.abs(x) == self.infinity)
 
     def key(self, x: Array) -> Array:
-        """What a sort orders by: a total order, random but for infinities."""
+        """The keys of a sort: a total order, random but for infinities."""
         keys = self.function("sort key", x)
         return np.where(np.abs(x) == self.infinity, np.sign(x) * self.p, keys)
 
     def pivot_size(self, x: Array) -> Array:
-        """What an LU factorisation chooses its pivots by: random, the same for x and -x, least for 0."""
+        """The keys by which an LU factorisation chooses pivots: random, equal for x and -x, least for 0."""
         size = (
             self.function_of_two("pivot", x.real, x.imag) if np.iscomplexobj(x) else self.function("pivot", np.abs(x))
         )

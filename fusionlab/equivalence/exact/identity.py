@@ -25,10 +25,10 @@ each op has its own."""
 POINTS = 6
 """Draws per prime, each with its own arguments; the first of them are evaluated under a steered order, too."""
 MOST_REPEATS, ELEMENTS = 12, 2**21
-"""A small program is drawn as often again as its values have fewer than ``ELEMENTS`` elements in all, up to so often:
-with few elements, a branch behind several predicates is rarely taken at one of them."""
+"""Draws of a small program are repeated until its values have ``ELEMENTS`` elements in all, up to a maximum: with few
+elements, a branch guarded by several predicates is rarely taken at one of them."""
 ROUNDS = 2
-"""Evaluations under a steered order; the second is steered by predicates of what the first one chose, too."""
+"""Evaluations under a steered order; the second is steered by predicates of the first one's branches, too."""
 DEGREE = 2**11
 """The degree up to which two different outputs may agree by chance in ``error_probability``; see docs/exact.md."""
 
@@ -39,11 +39,11 @@ class Identity:
 
     ``identical``: all outputs are equal in all ``draws``, distinct points of all arguments over ``primes`` primes; two
     outputs that differ by a polynomial of degree up to ``DEGREE`` pass with at most ``error_probability``.
-    ``not-identical``: they differ, which ``reason`` counts, the first time in what ``first_difference`` names; no proof
-    that the programs differ as functions of real numbers, because an identity of functions may be missing.
+    ``not-identical``: they differ, in as many elements as ``reason`` says, first in the op ``first_difference``; no
+    proof that the programs differ as functions of real numbers, because an identity of functions may be missing.
     ``not-covered``: something in them has no exact meaning (``reason``). ``walkers`` is the number of walkers at
-    which the programs were compared, None where that was their own shapes. ``at_ties`` tells, of identical programs,
-    how they differ where inputs are exactly tied and the original is defined; empty where they do not.
+    which the programs were compared, None for their own shapes. ``at_ties`` is the difference of identical programs
+    where inputs are exactly tied and the original is defined; empty if there is none.
     """
 
     result: Literal["identical", "not-identical", "not-covered"]
@@ -83,7 +83,7 @@ def compare_exactly(original: Program, rewritten: Program) -> Identity:
 
 
 def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identity:
-    """The same of two views."""
+    """``compare_exactly`` of two views."""
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Identity("not-identical", 0, 0, 1.0, unlike)
     draws = used = 0
@@ -169,10 +169,10 @@ def _difference(expected: Sequence[Array], found: Sequence[Array]) -> str | None
 
 
 def first_difference(original: FunctionView, rewritten: FunctionView, field: PrimeField) -> str:
-    """The first op of ``rewritten`` that is computed from values of the original and is none, with its source line.
+    """The first op of ``rewritten`` that computes, from values of the original, none of them, with its source line.
 
-    Values are the same here where they have the same elements, in whatever order and number: a rewriting moves and
-    repeats. Where no op of the rewritten program is known to be the first, the op of the output that differs.
+    Values are equal here if they have the same set of elements, in any order and number: a rewrite moves and repeats
+    them. If no op of the rewritten program is known to be the first, the op of the output that differs.
     """
     seen: set[bytes] = set()
 

@@ -1,5 +1,5 @@
-"""Compare two programs exactly in a process of its own, under a time and a memory limit: whatever happens to it, there
-is a verdict."""
+"""Compare two programs exactly in a separate process, with limits of time and memory: it may crash, there always is a
+verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fusionlab.subprocesses import ProcessFailed, call
 def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
     """The verdict on two programs; ``not-covered`` when it exceeds a limit or fails.
 
-    Programs that treat all walkers alike are compared at few of them, others at their own shapes.
+    Programs that treat all walkers alike are compared at a few walkers, others at their own shapes.
     """
     try:
         found = call(compare, astuple(original), astuple(rewritten), limit_s=time_limit_s, memory_limited=True)
@@ -26,7 +26,7 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
         else:
             reason = f"a fault of the check, not of the programs (exit {error.exit_code}): {str(error)[:200]}"
         return Identity("not-covered", 0, 0, 1.0, reason)
-    except OSError as error:  # no room for the files, or no process
+    except OSError as error:  # no space for the files, or no process
         return Identity("not-covered", 0, 0, 1.0, f"a fault of the check, not of the programs: {error}")
     return Identity.from_json(found)
 

@@ -1,6 +1,6 @@
 """The arithmetic of NumPy: integers, booleans and constants in the program's own types. Arrays have an axis of draws.
 
-Divisions by zero and shifts beyond the bits are those of StableHLO's interpreter and XLA:CPU.
+Divisions by zero and shifts beyond the width are those of StableHLO's interpreter and XLA:CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ METHODS = {
 }
 """The methods of an arithmetic by the names of ops."""
 COMMUTATIVE = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
-"""Those that a reduction or a scatter may combine by."""
+"""The methods that may be combiners of a reduction or a scatter."""
 _COMPARISONS: dict[str, Callable[[Array, Array], Any]] = {
     "EQ": np.equal,
     "NE": np.not_equal,
@@ -41,7 +41,7 @@ class Machine:
     bitwise_and, bitwise_or, bitwise_xor, bitwise_not = np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.bitwise_not
 
     def divide(self, x: Array, y: Array) -> Array:
-        """Integers divided towards zero."""
+        """Integer division, rounded towards zero."""
         divisor = np.where(y == 0, 1, y)
         quotient = np.abs(x) // np.abs(divisor) * np.sign(x) * np.sign(divisor) if x.dtype.kind == "i" else x // divisor
         return np.where(y == 0, -1 if x.dtype.kind == "i" else np.iinfo(x.dtype).max, quotient)
@@ -54,11 +54,11 @@ class Machine:
         return np.asarray(x.sum(axes, dtype=x.dtype))
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """[..., m, k] @ [..., k, n] in 64 bits, of which the result's type keeps what it has."""
+        """[..., m, k] @ [..., k, n] in 64 bits, truncated to the result's type."""
         return np.asarray(x.astype(np.int64) @ y.astype(np.int64))
 
     def key(self, x: Array) -> Array:
-        """What a sort orders by."""
+        """The keys of a sort."""
         return x
 
     def function(self, name: str, x: Array) -> Array:
@@ -71,7 +71,7 @@ class Machine:
         return np.asarray(8 * x.dtype.itemsize - bits)  # count_leading_zeros
 
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
-        """The same of two arguments."""
+        """``function`` of two arguments."""
         if name == "remainder":
             return np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
         bits = 8 * x.dtype.itemsize

@@ -1,15 +1,15 @@
-"""Outcomes of comparisons with which conjunctions of many come true, found by tracking one evaluation.
+"""Outcomes of comparisons under which conjunctions of many are true, found by tracking one evaluation.
 
-    all(y > c), 72 comparisons:   under random outcomes true once in 2**72 points, under those noted here at every point
+    all(y > c), 72 comparisons:   under random outcomes true once in 2**72 points, under steered ones at every point
 
-The order of the field is free: ``x > y`` may be any antisymmetric function of x - y. An evaluation is tracked for
-values that are made of predicates alone, element by element: the difference that decides it, and the value for either
-outcome. Where two of them meet (and, product, count), or one decides between something and zero, the outcome that makes
-it non-zero is noted, with a probability that differs between draws. Under these outcomes every conjunction, disjunction
-and count of predicates is visited at both of its values.
+The order of the field is free: ``x > y`` may be any antisymmetric function of x - y. An evaluation tracks values that
+follow from predicates alone, element by element: the difference that decides it, and the value for either outcome.
+Where two of them combine (and, product, count), or one selects between something and zero, the outcome that makes it
+non-zero is recorded, with a probability that differs between draws. Under these outcomes every conjunction, disjunction
+and count of predicates takes both of its values.
 
 Such a value carries three parts: ``difference`` > 0 decides an element, which is ``no`` where the difference is not
-positive and ``yes`` where it is; of a difference of 0 nothing decides it, of MIXED several do.
+positive and ``yes`` where it is; for a difference of 0 nothing decides it, for MIXED several predicates do.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.view import Node, Value, direction_of
 
 MIXED = np.inf
-"""In place of a difference: several predicates decide."""
+"""Instead of a difference: several predicates decide."""
 _ALL, _NONE = 1 / 3, 2 / 3
-"""Of the reductions of a draw so many are to be all true, so many (the rest up to this) none; others as many as they
-are compared with, or a share."""
+"""A reduction's random number below the first: all true; below the second: all false; else as many as the number
+that it is compared with, or a random share."""
 _COUNTS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64")
 _SAME = ("stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
 ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (*METHODS, "clamp", "compare", "convert", "power", "select"))
@@ -41,8 +41,8 @@ ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (*METHODS, "clamp", "com
 class Tracker(Evaluator):
     """An evaluation that collects ``wishes``: for each of the first draws, by difference, whether it is to be positive.
 
-    ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero; NaN: for each op
-    of its own 0 or 1, so that a term is seen that is behind one conjunction and not behind another.
+    ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero; NaN: 0 or 1 for
+    each op, so that a term is evaluated that is guarded by one conjunction and not by another.
     """
 
     arithmetic: PrimeField
@@ -63,7 +63,7 @@ class Tracker(Evaluator):
     def run(
         self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]] | None = None
     ) -> None:
-        """The same, and note beforehand which numbers what a node computes is compared with."""
+        """The same, after recording the numbers with which the results of nodes are compared."""
         for node in nodes:
             if node.name == "stablehlo.compare" and node not in self._steps:
                 for value, other in (node.operands, node.operands[::-1]):
@@ -97,7 +97,7 @@ class Tracker(Evaluator):
         return step
 
     def _predicate(self, x: Array, result: Array, if_positive: bool) -> Held:
-        """A comparison whose ``result`` is ``if_positive`` for x > 0, and not for x < 0."""
+        """A comparison whose ``result`` is ``if_positive`` for x > 0, and the opposite for x < 0."""
         positive = (x > 0) == if_positive
         difference = np.where(np.abs(x) == self.arithmetic.infinity, 0.0, np.abs(x))
         no, yes = (np.where(difference == 0, result, side) for side in (~positive, positive))
@@ -127,7 +127,7 @@ class Tracker(Evaluator):
         random, chance, some = (np.asarray(self._random.random(each)) for each in (held.array.shape, shape, shape))
         # Each is all true in one of three steered draws, and none in another.
         chance = (chance[:1] + np.arange(len(chance)).reshape(-1, *(1,) * (chance.ndim - 1)) / 3) % 1
-        if node in self._compared and random.size:  # so many are to be true as they are compared with
+        if node in self._compared and random.size:  # as many are to be true as the number they are compared with
             ranked = np.sort(random.transpose(order).reshape(*(random.shape[axis] for axis in order[:rank]), -1))
             at = int(np.clip(self._compared[node], 0, ranked.shape[-1]))
             some = np.append(ranked, np.ones((*ranked.shape[:-1], 1)), -1)[..., at].reshape(shape)
@@ -137,7 +137,7 @@ class Tracker(Evaluator):
         return Drawn(found.array, {"difference": mixed, "no": found.array, "yes": found.array})
 
     def wish(self, held: Held, where: Array | None = None, hopes: Array | None = None) -> None:
-        """Note for the elements of ``held``, or those ``where``, the outcomes with which they are not zero."""
+        """Record for the elements of ``held``, or those ``where``, the outcomes under which they are not zero."""
         if not _is_tracked(held):
             return
         where = np.ones(held.array.shape, bool) if where is None else where
@@ -161,7 +161,7 @@ class Tracker(Evaluator):
         return self._random.random((len(share), *shape[1:])) < share
 
     def _look_at_branches(self, node: Node, operands: Sequence[Held]) -> None:
-        """A branch of a selection that is zero is to be the other one."""
+        """Wish that a selection take the other branch where one is zero."""
         predicate, on_true, on_false = operands
         if _is_tracked(predicate) and _is_zero(on_true) != _is_zero(on_false):
             parts = dict(predicate.parts)
@@ -170,12 +170,12 @@ class Tracker(Evaluator):
             self.wish(Drawn(predicate.array, parts))
 
     def _look_at_factors(self, node: Node, operands: Sequence[Held]) -> None:
-        """An indicator times something is not to be zero; nor is an update that is scattered."""
+        """Wish that an indicator times something, or a scattered update, be non-zero."""
         for operand in operands:
             self.wish(operand)
 
     def _look_at_signs(self, node: Node, operands: Sequence[Held]) -> None:
-        """Of max(x, 0), min(x, 0) and sign(x), x is to be what decides."""
+        """Wish that max(x, 0) and min(x, 0) be x, and for the sign of x in sign(x)."""
         drawn = [operand.array for operand in operands if not _is_zero(operand)]
         zeros = node.name != "stablehlo.sign"
         if len(drawn) == 1 and len(operands) == 1 + zeros and is_float(dtype_of(node.operands[0])):
@@ -184,7 +184,7 @@ class Tracker(Evaluator):
             self.note(x != 0, np.abs(x), hopes == (x > 0))
 
     def _look_at_extremes(self, node: Node, operands: Sequence[Held]) -> None:
-        """Of the largest (smallest) element of an array a random one is to be it, or the initial value."""
+        """Wish that a random element of an array, or the initial value, be the largest (smallest)."""
         name = combiner(node.regions[0]) if len(operands) == 2 else ""
         known = isinstance(operands[0], Known) or not operands[0].array.size
         if known or name not in ("maximum", "minimum") or not is_float(dtype_of(node.operands[0])):

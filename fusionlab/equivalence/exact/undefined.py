@@ -1,7 +1,7 @@
 """Prime fields with NaN: one in which random values pass for NaN and infinity, and one in which 1 / 0 is NaN.
 
-No residue is NaN: what a program selects where a value is not finite is never seen in ``PrimeField``. And at exactly
-tied inputs programs divide by zero, and select what they return instead; elsewhere a residue of zero is a coincidence,
+No residue is NaN: the branch that a program selects where a value is not finite is never taken in ``PrimeField``. And
+at exactly tied inputs programs divide by zero, and select another value; elsewhere a residue of zero is a coincidence,
 and the field's 1 / 0 = 0 as good as any number.
 """
 
@@ -60,11 +60,11 @@ class FieldWithUndefined(PrimeField):
 
 
 TIES = ("small integers", "zeros among them", "equal halves", "every other argument zero")
-"""What is tied in the arguments of each draw."""
+"""The kind of tie in the arguments of each draw."""
 
 
 def tied(number: int, array: Array) -> Array:
-    """The argument ``number`` [draws, ...], tied in a way of its own in each of the draws ``TIES``."""
+    """The argument ``number`` [draws, ...], tied in another way in each of the draws ``TIES``."""
     if array.dtype.kind not in "fc":
         return array
     array = array.copy()

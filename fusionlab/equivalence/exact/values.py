@@ -1,4 +1,4 @@
-"""What a value is during an evaluation: known from the program's text alone, or drawn."""
+"""Values of an evaluation: known from the program alone, or drawn."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ class Drawn:
 Held = Known | Drawn
 Environment = Mapping[Value, Held]
 Step = Callable[[Sequence[Held], Environment], list[Held]]
-"""One node, ready to be evaluated: what its attributes say was read once."""
+"""One node, ready to be evaluated, its attributes read once."""
 _NEUTRAL = {"logarithm": 0.0, "argument": 1.0, "difference": 0.0}
 
 
 def part(held: Held, name: str) -> Array:
-    """The part ``name`` of a value; of one that has none, what it would be where nothing is known or decided."""
+    """The part ``name`` of a value; without one, its default where nothing is known or decided."""
     if name in held.parts:
         return held.parts[name]
     return np.broadcast_to(np.float64(_NEUTRAL[name]), held.array.shape) if name in _NEUTRAL else held.array
 
 
 def carried(operands: Sequence[Held]) -> set[str]:
-    """The names of the parts of a combination: those of predicates only where all that is drawn is made of them."""
+    """The names of the parts of a combination: those of predicates only if all drawn operands have them."""
     if not any(operand.parts for operand in operands):
         return set()
     names = {name for operand in operands for name in operand.parts}

@@ -1,4 +1,4 @@
-"""From programs to the hunks of their difference: pair the ops, put together what hangs together, name and show it."""
+"""From programs to the hunks of their difference: pair ops, group connected changes, name and print them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ComparedPrograms:
 
 
 def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
-    """What changed from each of ``programs`` to the next; values keep their names through all of them."""
+    """The changes from each of ``programs`` to the next; values keep their names through all of them."""
     return compare_programs(programs).diffs if programs else ()
 
 
 def compare_programs(programs: Sequence[Program]) -> ComparedPrograms:
-    """What changed from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
+    """The changes from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
     modules = [program.parse() for program in programs]
     before = Digests(view_of(modules[0]))
     names = Names(before.flat)
@@ -94,7 +94,7 @@ class _Diff:
                 self._root[later] = earlier
 
     def _connect(self) -> None:
-        """Changes hang together along what they read, from what was replaced to what replaces it, and in a loop."""
+        """Connect changes along operands, from a replaced op to its replacement, and within a loop."""
         places: dict[tuple[Node | None, Node | None], Node] = {}
         for node in list(self._root):
             other = self._match.ops.get(node)
@@ -154,7 +154,7 @@ class _Diff:
 
 
 def common_scope(scopes: Sequence[str]) -> str:
-    """The parts of name stacks that all of ``scopes`` begin with; not the last part, which names the op."""
+    """The longest common prefix of ``scopes``, in parts of name stacks, without the last part, which names the op."""
     paths = [scope.split("/")[:-1] for scope in scopes if "/" in scope]
     common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return "/".join(parts[0] for parts in common)

@@ -1,4 +1,4 @@
-"""Ops as lines: the names of values, attributes in short, and what a reader need not see."""
+"""Ops as lines of text: names of values, abbreviated attributes, default attributes left out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLAIN: dict[str, str] = {
     "mhlo.backend_config": ".*",
     "broadcast_dimensions": r"\[\]",
 }
-"""Attributes that are not shown where their value is the plain one."""
+"""Attributes that are left out where they have their default value."""
 
 
 class Names:
@@ -55,7 +55,7 @@ class Names:
         self._next = itertools.count(highest + 1)
 
     def adopt(self, pairs: dict[Value, Value], after: FunctionView) -> None:
-        """Values of ``after`` get the names of those that they are paired with, the others new ones."""
+        """Name the values of ``after`` like those that they are paired with, the others anew."""
         for value, other in pairs.items():
             self._names[other] = self._names[value]
         for node in after.walk():
@@ -64,7 +64,7 @@ class Names:
                     self._names[value] = f"%{next(self._next)}"
 
     def name(self, value: Value) -> str:
-        """The name of ``value``, also where it is a number that is written as such."""
+        """The name of ``value``, or its number if it is a literal."""
         return self._names[value]
 
     def __getitem__(self, value: Value) -> str:
@@ -72,7 +72,7 @@ class Names:
 
 
 def line_of(node: Node, names: Names, origin: Callable[[Value], Value], loop: str) -> OpLine:
-    """``node`` as it is shown; ``loop`` is the label of the loop around it."""
+    """``node`` as a line; ``loop`` is the label of the loop around it."""
     inside = [inner for region in node.regions for inner in region.walk() if not is_literal(inner)]
     attributes = tuple(sorted((name, shortened(text, name)) for name, text in computing_attributes(node).items()))
     applied = () if node.op.control_flow else tuple(inner.op.mnemonic for inner in inside)
@@ -89,14 +89,14 @@ def line_of(node: Node, names: Names, origin: Callable[[Value], Value], loop: st
 
 
 def loop_label(node: Node, names: Names) -> str:
-    """``while %120 (30 trips)``: a loop by its first result."""
+    """``while %120 (30 trips)``: a loop named by its first result."""
     first = names[node.results[0]] if node.results else ""
     trips = analyse(node).trips if node.op is ops.WHILE else None
     return f"{node.op.mnemonic} {first}" + (f" ({trips} trips)" if trips is not None else "")
 
 
 def shortened(text: str, name: str = "") -> str:
-    """An attribute without MLIR's wrapping, cut where it is long."""
+    """An attribute without MLIR's wrapping, truncated if it is long."""
     text = re.sub(r"#stablehlo<\w+ (\w+)>", r"\1", text)
     if text.startswith("#stablehlo.dot<"):
         return _contraction(text)

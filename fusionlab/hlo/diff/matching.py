@@ -1,10 +1,9 @@
-"""Which op of one program is which op of another: the pairs that a diff leaves out.
+"""The correspondence between the ops of two programs: the pairs that a diff leaves out.
 
-Ops of the same digest are the same. What reads something that was replaced has another digest although it is the same
-op; it is found from both ends: from what a region returns towards its arguments, while ops do the same, and from paired
-operands on. A loop whose body changed is the loop of the same place; its carried values are paired by what they start
-from, and its regions are compared in turn. At last, ops that are left in one region and have turned up in another have
-moved.
+Ops of equal digest are the same. An op that reads a replaced value has another digest although it is the same op; it is
+found from both ends: from the results of a region towards its arguments, while ops are equal, and from paired operands
+onwards. A loop whose body changed is the loop of the same place; its carried values are paired by their initial values,
+and its regions are compared in turn. Last, ops left over in one region that occur in another have moved.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _MOST_ROUNDS = 8
 class Matching:
     """``ops`` and ``values`` pair the first program's with the second's; ``moved`` are those ops in other regions now.
 
-    ``replaced`` says for a value of the first program which value of the second stands in its place, where another op
+    ``replaced`` maps a value of the first program to the one of the second that replaces it, where another op
     computes it.
     """
 
@@ -41,7 +40,7 @@ class Matching:
         self._find_moved(before, after)
 
     def _compare(self, before: Region, after: Region, returned: Sequence[tuple[Value, Value]]) -> None:
-        """Pair the ops of two regions that stand for each other, and of the regions in them."""
+        """Pair the ops of two corresponding regions, and of the regions in them."""
         self._same_digest(before.nodes, after.nodes)
         for _ in range(_MOST_ROUNDS):
             known = len(self.ops)
@@ -56,7 +55,7 @@ class Matching:
                     self._compare(inner, other, self._returned(node, inner, other))
 
     def _returned(self, node: Node, region: Region, other: Region) -> list[tuple[Value, Value]]:
-        """What two regions return in the same places; of loops, the next values of paired carried values."""
+        """The results of two regions in pairs; of loops, the next values of paired carried values."""
         if node.op is not ops.WHILE or region is not node.regions[1]:
             return list(zip(region.returns, other.returns, strict=False))
         pairs = ((value, self.values.get(value)) for value in region.arguments)
@@ -74,7 +73,7 @@ class Matching:
         self.values.update({node.results[i]: other.results[j] for i, j in pairs})
 
     def _pair_arguments(self, region: Region, other: Region) -> None:
-        """By what they start from; what is left, by type and order."""
+        """Pair arguments by their initial values, the others by type and order."""
         left = list(other.arguments)
         unpaired = []
         for value in region.arguments:
@@ -111,7 +110,7 @@ class Matching:
         return paired
 
     def _from_returns(self, pairs: Iterable[tuple[Value, Value]], before: Region, after: Region) -> None:
-        """Go from values that stand for each other to their producers, as long as these do the same."""
+        """Go from corresponding values to their producers, as long as these are equal but for their operands."""
         here, there = set(before.nodes), set(after.nodes)
         waiting = deque(pairs)
         seen: set[tuple[Value, Value]] = set()
@@ -137,7 +136,7 @@ class Matching:
         return self._signatures[node] == self._signatures[other] and len(node.operands) == len(other.operands)
 
     def _from_operands(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
-        """Pair ops that do the same to values that stand for each other, in program order."""
+        """Pair equal ops of corresponding operands, in program order."""
         waiting: dict[tuple[str, tuple[Value, ...]], deque[Node]] = defaultdict(deque)
         loops: dict[str, deque[Node]] = defaultdict(deque)
         for other in filter(self._free, after):
@@ -160,24 +159,24 @@ class Matching:
         return paired
 
     def origin(self, value: Value) -> Value:
-        """``value``, or what a loop was given that carries it unchanged."""
+        """``value``, or the initial value of the loop that carries it unchanged."""
         return self._origins.get(value, value)
 
     def stands_for(self, value: Value) -> Value | None:
-        """The value of the second program that is, or stands in place of, ``value`` of the first."""
+        """The value of the second program that is, or replaces, ``value`` of the first."""
         value = self.origin(value)
         found = self.values.get(value, self.replaced.get(value))
         return None if found is None else self.origin(found)
 
     def same(self, value: Value, other: Value) -> bool:
-        """Whether ``value`` of the first program is ``other`` of the second; equal constants are the same."""
+        """True if ``value`` of the first program is ``other`` of the second; equal constants are the same."""
         if literal(value) and literal(value) == literal(other):
             return True
         found = self.values.get(self.origin(value))
         return found is not None and self.origin(found) is self.origin(other)
 
     def _same_place(self, before: Sequence[Node], after: Sequence[Node]) -> bool:
-        """Pair ops of one scope that do the same and share an operand. Whether any was paired."""
+        """Pair equal ops of one scope that share an operand; True if any was paired."""
         waiting: dict[tuple[str, str], list[Node]] = defaultdict(list)
         for other in filter(self._free, after):
             waiting[self._signatures[other], other.scope].append(other)
@@ -196,7 +195,7 @@ class Matching:
         return any(self.stands_for(value) is self.origin(read) for value, read in pairs)
 
     def _find_moved(self, before: FunctionView, after: FunctionView) -> None:
-        """Pair what is left anywhere: what was computed here is now computed there."""
+        """Pair the ops that are left across regions: they have moved."""
         old = [node for node in ops_of(before) if self._may_move(node)]
         new = [node for node in ops_of(after) if self._may_move(node)]
         self.moved.update(self._same_digest(old, new))
@@ -207,7 +206,7 @@ class Matching:
 
 
 def ops_of(region: Region) -> Iterator[Node]:
-    """Every op of ``region`` and of the loops and branches in it, not what a reduction applies."""
+    """Every op of ``region`` and of the loops and branches in it, without combiners of reductions."""
     for node in region.nodes:
         yield node
         if node.op.control_flow:

@@ -1,9 +1,8 @@
-"""One digest for what computes the same, in whatever program it stands: names, attributes, operands, not the order.
+"""Digests of values and ops that are equal across programs: by op names, attributes and operands, not by order.
 
-An op of one program and an op of another have the same digest when they do the same to the same values, whatever
-function they stand in and however their values are called. What a loop carries unchanged has, inside it, the digest of
-what it was given, so that an op which was hoisted keeps its own. Any other carried value is known by what it starts
-from. Locations do not count.
+Ops of two programs have the same digest when they are equal and read equal values, whatever function holds them and
+whatever their values are called. A value that a loop carries unchanged has, inside it, the digest of its initial value,
+so that a hoisted op keeps its own. Any other carried value is identified by its initial value. Locations do not count.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ _NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmen
 
 
 def computing_attributes(node: Node) -> dict[str, str]:
-    """The attributes that say what ``node`` computes, as text."""
+    """The attributes that determine the computation of ``node``, as text."""
     return {name: str(value) for name, value in node.attributes.items() if name not in _NOT_COMPUTED}
 
 
 class Digests:
-    """Of every value and op below one view; ``signatures`` say what an op does apart from its operands.
+    """Digests of every value and op below one view; ``signatures`` identify an op apart from its operands.
 
-    The regions of a loop or branch are not in its signature; what a reduction applies is. ``origins`` lead from what a
-    loop carries unchanged to what it was given.
+    The regions of a loop or branch are not in its signature; the combiner of a reduction is. ``origins`` map a value
+    that a loop carries unchanged to its initial value.
     """
 
     def __init__(self, flat: FunctionView) -> None:
@@ -40,7 +39,7 @@ class Digests:
         self.signatures: dict[Node, str] = {}
         self.origins: dict[Value, Value] = {}
         self._effects = itertools.count()
-        self._depths: Counter[bool] = Counter()  # of loops, and of what reductions and branches run
+        self._depths: Counter[bool] = Counter()  # of loops, and of regions of reductions and branches
         self._arguments(flat, "function")
         self._walk(flat)
 
@@ -61,7 +60,7 @@ class Digests:
                 self.values[value] = _digest(digest, str(value.index))
 
     def _region(self, node: Node, region: Region) -> list[str]:
-        """Digests all in ``region``; what identifies it: what it returns, and what it does beside that."""
+        """Digest all of ``region``; return what identifies it: its results and its effects."""
         is_loop = node.op is ops.WHILE
         self._depths[is_loop] += 1
         if is_loop:
@@ -91,9 +90,9 @@ class Digests:
 
 
 def content_digest(program: Program) -> str:
-    """SHA-256 of what ``program`` computes: the same for modules that differ in order, names and locations only.
+    """SHA-256 of the computation of ``program``: equal for modules that differ in order, names and locations only.
 
-    Ops whose results nothing reads count only if they have an effect.
+    Dead ops count only if they have an effect.
     """
     flat = view_of(program.parse())
     digests = Digests(flat)
@@ -103,7 +102,7 @@ def content_digest(program: Program) -> str:
 
 
 def literal(value: Value) -> str:
-    """The number that all elements of a constant are; "" for other values."""
+    """The number that all elements of a constant equal, as text; "" for other values."""
     node = value.producer
     if node is None or node.op is not ops.CONSTANT:
         return ""
@@ -116,7 +115,7 @@ def literal(value: Value) -> str:
 
 
 def is_literal(node: Node) -> bool:
-    """Whether ``node`` is shown as a number where it is read, and not as an op."""
+    """True if ``node`` is printed as a number where it is read, and not as an op."""
     return node.op is ops.CONSTANT and bool(literal(node.results[0]))
 
 

@@ -1,8 +1,8 @@
-"""What changed between two programs, as data: hunks of ops that were removed, added, moved, or read another value.
+"""The difference of two programs as data: hunks of ops that were removed, added, moved, or read another value.
 
 Values have one name through all programs of a pipeline: ``%arg3`` is an argument, ``%57`` value 57 of the first
-program's view (the number that events of passes say), and what passes make is numbered on from there. Constants of one
-number are written as that number, and are not counted as ops.
+program's view (the number in events of passes), and values that passes create are numbered on from there. Splat
+constants are written as their number, and are not counted as ops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TELL_THEMSELVES = ("dot_dimension_numbers", "value")
 class OpLine:
     """One op. ``scope`` is its JAX name stack; ``loop`` is the innermost loop around it, with its trips ("" if none).
 
-    ``applies`` are the ops that a reduction applies, ``types`` those of the results (``1024x64xf32``).
+    ``applies`` are the ops of a reduction's combiner, ``types`` those of the results (``1024x64xf32``).
     """
 
     results: tuple[str, ...]
@@ -47,13 +47,13 @@ class OpLine:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What is the same for two ops that do the same to other values."""
+        """Equal for ops that differ in their values alone."""
         return self.op, self.attributes, self.applies, self.types
 
 
 @dataclass(frozen=True)
 class Moved:
-    """An op that is now computed elsewhere: in loop ``to`` ("" for no loop)."""
+    """An op that has moved to the loop ``to`` ("" for no loop)."""
 
     op: OpLine
     to: str
@@ -61,7 +61,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Rewired:
-    """An op that does the same to another value; ``now`` are its operands in the second program."""
+    """The same op of other values; ``now`` are its operands in the second program."""
 
     op: OpLine
     now: tuple[str, ...]
@@ -77,7 +77,7 @@ class Rewired:
 
 @dataclass(frozen=True)
 class Hunk:
-    """Changes that hang together. ``reads`` are unchanged ops whose results the removed and added ones read."""
+    """Connected changes. ``reads`` are unchanged ops whose results the removed and added ones read."""
 
     scope: str
     loop: str
@@ -89,7 +89,7 @@ class Hunk:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What is the same for two hunks that make the same change in other places."""
+        """Equal for hunks that make the same change in other places."""
         return (
             bool(self.loop),
             *(tuple(line.kind for line in lines) for lines in (self.removed, self.added)),
@@ -105,14 +105,14 @@ class ModuleDiff:
     unchanged: int
 
     def count(self, what: str) -> int:
-        """How many ops were ``removed``, ``added``, ``moved`` or ``rewired``."""
+        """The number of ops that were ``removed``, ``added``, ``moved`` or ``rewired``."""
         return sum(len(getattr(hunk, what)) for hunk in self.hunks)
 
     def by_op(self, what: str) -> Counter[str]:
-        """Names of the ``removed`` or ``added`` ops, with how many of each."""
+        """The number of ``removed`` or ``added`` ops by name."""
         return Counter(line.op for hunk in self.hunks for line in getattr(hunk, what))
 
     def to_json(self) -> dict[str, Any]:
-        """The whole of it, with the counts, ready for ``json.dumps``."""
+        """All fields and the counts, ready for ``json.dumps``."""
         counts = {what: self.count(what) for what in ("removed", "added", "moved", "rewired")}
         return {**counts, "unchanged": self.unchanged, "hunks": [dataclasses.asdict(hunk) for hunk in self.hunks]}

@@ -1,4 +1,4 @@
-"""Attributes of an HLO instruction: ``, name=value`` lists, split when asked for; values stay text."""
+"""Attributes of an HLO instruction: ``, name=value`` lists, split on demand; values stay text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The device that optimised HLO text was compiled for, as far as the text says, and XLA's estimates of time on it.
+"""The device that optimised HLO text was compiled for, as far as the text tells, and XLA's estimates of time on it.
 
 XLA names neither platform nor clock. The platform shows in the library calls and in the keys that XLA:GPU writes into
 ``backend_config``; the clock in the estimates there (``reification_cost``), which state every fusion's time both in
@@ -50,9 +50,9 @@ def _instructions(module: HloModule) -> Iterator[Instruction]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """One run without its launch, by XLA's cost model called ``model`` ("" where the text names none).
+    """The time of one run without its launch, by XLA's cost model ``model`` ("" where the text names none).
 
-    ``cycles`` are those of the device; None where the text gives none.
+    ``cycles`` are those of the device; None where the text has none.
     """
 
     model: str
@@ -61,7 +61,7 @@ class Estimate:
 
 
 def estimates(instruction: Instruction) -> tuple[Estimate, ...]:
-    """The estimates of ``instruction`` in the order of the text; what gives no possible time is left out."""
+    """The estimates of ``instruction`` in the order of the text, without impossible times."""
     if "reification_cost" not in instruction.attribute_text:
         return ()
     given = instruction.backend_config.get("reification_cost")
@@ -74,7 +74,7 @@ def estimates(instruction: Instruction) -> tuple[Estimate, ...]:
 
 
 def _quantity(value: Any) -> float | None:
-    """A finite number that is not negative; None for anything else (numbers may be written as text)."""
+    """A finite non-negative number; None for anything else (numbers may be written as text)."""
     try:
         number = float(value)
     except (TypeError, ValueError):

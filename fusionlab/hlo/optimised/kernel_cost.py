@@ -1,8 +1,8 @@
-"""FLOPs of instructions of the optimised HLO by rule: what one kernel computes.
+"""FLOPs of instructions of the optimised HLO by rule: the work of one kernel.
 
 The conventions are those of ``fusionlab.hlo.cost``; a fusion is the sum of its members, each counted once (a member
-that XLA evaluates again for every reader is still counted once: this is work asked for, not work done). A library call
-is what it stands for: a cuBLAS matrix product 2 M N K per batch entry (bias and activation in its epilogue are not
+that XLA recomputes for every reader is still counted once: this is work asked for, not work done). A library call
+counts as its operation: a cuBLAS matrix product 2 M N K per batch entry (bias and activation in its epilogue are not
 counted), a triangular solve n^2 per right-hand side, LU n^2 (m - n/3).
 
 An instruction without a rule is *unmodelled*: its name is kept, and it counts no FLOPs.
@@ -20,7 +20,7 @@ from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.optimised.shapes import Shape
 
 STATED_FLOPS = "fusionlab_flops"
-"""Frontend attribute of a call of a kernel that fusionlab made: its FLOPs, which nothing else knows."""
+"""Frontend attribute of a call of a kernel that fusionlab made: its FLOPs, which nothing else records."""
 
 _FREE_FAMILIES = ("layout", "constant", "sort", "gather-scatter", "rng", "control")
 _FLOAT = re.compile(r"f\d|bf16")
@@ -29,7 +29,7 @@ _COMPLEX = re.compile(r"c\d")
 
 @dataclass(frozen=True)
 class Work:
-    """FLOPs of one run, and what of it has no rule (opcodes and custom-call targets)."""
+    """FLOPs of one run, and its opcodes and custom-call targets without a rule."""
 
     flops: int = 0
     unmodelled: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Work:
 
 
 def work_of(module: HloModule, computation: Computation, instruction: Instruction) -> Work:
-    """The work of one run of ``instruction``, which stands in ``computation`` (loops are not kernels: no rule)."""
+    """The work of one run of ``instruction`` of ``computation`` (loops are not kernels: no rule)."""
     one = instruction
     if one.opcode in ("fusion", "call", "async-start"):
         inside = [module.computations[name] for name in one.called]
@@ -50,7 +50,7 @@ def work_of(module: HloModule, computation: Computation, instruction: Instructio
         try:
             is_call = one.opcode == "custom-call"
             return _of_call(computation, one) if is_call else Work(_RULES[one.opcode](module, computation, one))
-        except (IndexError, KeyError, TypeError, ValueError):  # axes, operands or numbers that it does not have
+        except (IndexError, KeyError, TypeError, ValueError):  # missing axes, operands or numbers
             return Work(unmodelled=(one.opcode,))
     if family_of_kernel(one.name, one.opcode) == "elementwise" and one.opcode != "map":
         shapes = [one.shape, *(shape for shape in _operands(computation, one))]
@@ -117,7 +117,7 @@ def _scatter(module: HloModule, computation: Computation, one: Instruction) -> i
 
 
 def _combiner_flops(module: HloModule, one: Instruction) -> int:
-    """FLOPs of one application of the computation that a reduction applies (1 for a sum of floats)."""
+    """FLOPs of one application of a reduction's combiner (1 for a sum of floats)."""
     combiner = module.computations[one.attributes["to_apply"].strip().lstrip("%")]
     return sum(work_of(module, combiner, member).flops for member in combiner.instructions)
 

@@ -29,7 +29,7 @@ class HloSyntaxError(ValueError):
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: names without ``%``; shape, operands and attributes are taken apart when asked for."""
+    """One instruction: names without ``%``; shape, operands and attributes are parsed on demand."""
 
     name: str
     shape_text: str
@@ -55,17 +55,17 @@ class Instruction:
 
     @cached_property
     def metadata(self) -> Mapping[str, str]:
-        """Fields of ``metadata={...}``: ``op_name`` and, depending on the version, where it comes from."""
+        """Fields of ``metadata={...}``: ``op_name`` and, depending on the version, the source location."""
         return parse_metadata(self.attributes.get("metadata", ""))
 
     @property
     def op_name(self) -> str:
-        """The scopes and primitive that JAX gave, e.g. ``jit(f)/while/body/tanh``; "" when there is none."""
+        """JAX's scopes and primitive, e.g. ``jit(f)/while/body/tanh``; "" when there are none."""
         return self.metadata.get("op_name", "")
 
     @cached_property
     def backend_config(self) -> Mapping[str, Any]:
-        """``backend_config={...}`` as JSON; empty when there is none or it is another text."""
+        """``backend_config={...}`` as JSON; empty when it is absent or not JSON."""
         return parse_json(self.attributes.get("backend_config", ""))
 
     @cached_property
@@ -75,7 +75,7 @@ class Instruction:
 
     @property
     def known_trip_count(self) -> int | None:
-        """Trips of a ``while`` that XLA knows; None when it does not. ValueError for what is no number of trips."""
+        """Trips of a ``while``; None when XLA does not know them. ValueError for what is no number of trips."""
         count = self.backend_config.get("known_trip_count")
         if not isinstance(count, dict) or "n" not in count:
             return None
@@ -90,7 +90,7 @@ class Instruction:
 
     @property
     def fusion_kind(self) -> str:
-        """``kLoop``, ``kInput``, ``kCustom``, ...; "" when it is no fusion."""
+        """``kLoop``, ``kInput``, ``kCustom``, ...; "" for other opcodes."""
         return self.attributes.get("kind", "") if self.opcode == "fusion" else ""
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ class HloModule:
 
 
 def parse_optimized(text: str) -> HloModule:
-    """Read HLO text as XLA prints it after optimisation. HloSyntaxError says where it is not that.
+    """Parse HLO text as XLA prints it after optimisation. HloSyntaxError has the position of what is not that.
 
     A byte order mark and lines of ``//`` comments are skipped; the record does not keep them.
     """

@@ -30,7 +30,7 @@ class Shape:
 
     @property
     def is_tuple(self) -> bool:
-        """Whether it is a tuple, of any number of elements."""
+        """True if it is a tuple, of any number of elements."""
         return self.dtype == "tuple"
 
     @property
@@ -66,7 +66,7 @@ _ARRAY = re.compile(r"\s*([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?\s*")
 
 @functools.lru_cache(maxsize=16384)
 def parse_shape(text: str) -> Shape:
-    """The shape that ``text`` spells, e.g. ``(f32[2,3]{1,0}, /*index=1*/s32[])``. ValueError when it is none."""
+    """The shape that ``text`` spells, e.g. ``(f32[2,3]{1,0}, /*index=1*/s32[])``; ValueError for other text."""
     stripped = _COMMENT.sub("", text)
     shape, end = _parse(stripped, 0)
     if stripped[end:].strip():

@@ -1,6 +1,6 @@
-"""Which optimised HLO can be studied: whole, every name defined, every part readable, calls that end.
+"""Validation of optimised HLO: complete, every name defined, every part readable, no recursive calls.
 
-Shapes and attributes are read on demand, so a damaged text is found here and not in the middle of a table.
+Shapes and attributes are read on demand, so a damaged text is rejected here and not in the middle of a table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CALLS_ONE = {
 
 
 def why_hlo_refused(module: HloModule) -> str | None:
-    """What is wrong with ``module`` and where, in one line; None for one that can be studied."""
+    """The reason why ``module`` is refused, with the place, in one line; None for a valid one."""
     if not any(computation.is_entry for computation in module.computations.values()):
         return "there is no ENTRY computation: the text is not complete"
     for computation in module.computations.values():
@@ -36,7 +36,7 @@ def why_hlo_refused(module: HloModule) -> str | None:
             try:
                 if (cause := _why_refused(module, computation, instruction)) is not None:
                     return f"{where} {cause}"
-            except ValueError as error:  # shapes and attributes say what they are not
+            except ValueError as error:  # from shapes and attributes
                 return f"{where}: {error}"
         if sorted(_number(one) for one in computation.parameters) != list(range(len(computation.parameters))):
             return f"the parameters of %{computation.name} are not numbered from 0"
@@ -50,7 +50,7 @@ def why_hlo_refused(module: HloModule) -> str | None:
 
 
 def _why_refused(module: HloModule, computation: Computation, one: Instruction) -> str | None:
-    """What is wrong with one instruction; ValueError for a part of it that cannot be read."""
+    """The fault of one instruction, or None; ValueError for a part of it that cannot be read."""
     opened = one.shape_text.count("(")
     if opened > _MOST_NESTED and max(accumulate((c == "(") - (c == ")") for c in one.shape_text)) > _MOST_NESTED:
         return f"has a shape that nests deeper than {_MOST_NESTED}"
@@ -78,7 +78,7 @@ def _why_refused(module: HloModule, computation: Computation, one: Instruction) 
 
 
 def _number(parameter: Instruction) -> int:
-    """Which parameter of its computation this is; ValueError when the text does not say."""
+    """The number of a parameter of a computation; ValueError when the text does not say."""
     number = parameter.operand_text.strip("() ")
     if not (number.isascii() and number.isdigit()) or len(number) > 9:
         raise ValueError(f"parameter{parameter.operand_text[:40]} has no number")

@@ -1,4 +1,4 @@
-"""Foreign modules, read in a process of their own (``worker``): it may die or hang, this one does not."""
+"""Parse foreign modules in a separate process (``worker``), which may crash or hang."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Foreign", "Unreadable", "read_apart"]
 
 TIME_LIMIT_S = 10.0
 TIME_LIMIT_S_PER_MB = 2.0
-"""A good file takes a twentieth of it or less."""
+"""A valid file takes a twentieth of it or less."""
 _START_LIMIT_S = 60.0
 _KEPT_BYTES = 1_000_000
-"""The process is kept for the next file unless it has read a larger one, whose memory it would go on holding."""
+"""The process is reused unless it has read a larger file, whose memory it would keep."""
 
 _kept: list[subprocess.Popen[bytes]] = []
 
@@ -28,8 +28,8 @@ _kept: list[subprocess.Popen[bytes]] = []
 def read_apart(content: bytes) -> bytes:
     """The bytecode that MLIR writes after reading ``content`` (StableHLO text, bytecode, a portable artifact).
 
-    Unreadable says what is wrong with it, also when the process that read it died or took too long; Foreign, what a
-    valid module has in it that is not studied.
+    Unreadable has the cause, also when the process that read it crashed or timed out; Foreign names the part of a
+    valid module that is not studied.
     """
     process, start_s = (_kept.pop(), 0.0) if _kept else (_start(), _START_LIMIT_S)
     limit_s = TIME_LIMIT_S + TIME_LIMIT_S_PER_MB * len(content) / 1e6
@@ -60,10 +60,10 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _ask(process: subprocess.Popen[bytes], content: bytes, deadline: float) -> tuple[int, bytes]:
-    """What the answer is, and the answer; TimeoutError, or EOFError or BrokenPipeError when the process died."""
+    """The kind of the answer, and the answer; TimeoutError, or EOFError or BrokenPipeError when the process died."""
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(HEADER.pack(MODULE, len(content)) + content)  # it reads all of it before it does anything
+    process.stdin.write(HEADER.pack(MODULE, len(content)) + content)  # the worker reads all of it before it answers
     process.stdin.flush()
     what, size = HEADER.unpack(_received(process.stdout.fileno(), HEADER.size, deadline))
     return what, _received(process.stdout.fileno(), size, deadline)

@@ -1,7 +1,7 @@
-"""Which text MLIR's parser may see, and which modules can be studied.
+"""Validation of text before MLIR parses it, and of modules before they are studied.
 
-The parser ends the process on what is nested too deeply. A module has one block to a region, operations that JAX emits,
-and calls that end: XLA crashes on some of what is refused here, so nothing is compiled before it is validated.
+The parser crashes on text that is nested too deeply. A module has one block per region, operations that JAX emits, and
+no recursive calls: XLA crashes on some of what is refused here, so nothing is compiled before it is validated.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from jaxlib.mlir import ir
 from fusionlab.hlo import ops
 
 MOST_NESTED = 256
-"""Brackets within brackets. What JAX lowers nests about twenty deep."""
+"""Depth of brackets. Modules lowered by JAX have about twenty."""
 
-# Possessive, so that a constant of 50 MB in one string costs no memory of alternatives to go back to.
+# Possessive, so that a constant of 50 MB in one string needs no memory for backtracking.
 _UNREAD = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*+')
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"([{<")] = 1
@@ -28,12 +28,12 @@ _STEPS[list(b")]}>")] = -1
 _PART = 1 << 20
 
 MOST_REGIONS = 64
-"""Regions within regions; beyond it XLA or Python end the process. What JAX lowers has under ten."""
+"""Depth of regions; beyond it XLA or Python crash. Modules lowered by JAX have under ten."""
 
 MOST_CALLS = 200
 MOST_OPERATIONS = 5_000_000
-"""Calls within calls, operations once calls are inlined: beyond these, XLA or Python end the process. What JAX lowers
-has under ten of the first."""
+"""Depth of calls, and operations once calls are inlined: beyond these, XLA or Python crash. Modules lowered by JAX have
+a depth under ten."""
 
 _DIALECTS = ("stablehlo", "chlo", "mhlo", "sdy")
 _OPERATIONS = ("builtin.module", "func.func", "func.call", "func.return")
@@ -41,7 +41,7 @@ _CALLERS = ("func.call", ops.COMPOSITE.name, ops.CUSTOM_CALL.name)
 
 
 def why_not_studied(module: ir.Module) -> tuple[str, str] | None:
-    """What there is in ``module`` that is not studied, in one line, and where; None where there is nothing such."""
+    """The part of ``module`` that is not studied, in one line, and its place; None if there is none."""
     for top in module.body.operations:
         name = f"@{top.name.value}" if top.operation.name == "func.func" else "the module"
         found: list[tuple[str, str]] = []
@@ -60,8 +60,8 @@ def why_not_studied(module: ir.Module) -> tuple[str, str] | None:
 
 
 def why_refused(module: ir.Module) -> str | None:
-    """What is wrong with ``module`` and where, in one line; None for one that can be studied, but for what
-    ``why_not_studied`` says."""
+    """The reason why ``module`` is refused, with the place, in one line; None for a valid one, which
+    ``why_not_studied`` may still exclude."""
     functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
     calls: dict[str, Counter[str]] = {}
     sizes: dict[str, int] = {}
@@ -92,7 +92,7 @@ def _why_not_studied(operation: Any) -> str | None:
 
 
 def _line(operation: Any) -> str:
-    """Where a text without locations of its own has ``operation``."""
+    """The line of ``operation`` in a text without locations of its own."""
     location = operation.location
     return f", line {location.start_line}" if getattr(location, "filename", None) == "-" else ""
 
@@ -106,7 +106,7 @@ def _callees(operation: Any) -> Iterator[str]:
 
 
 def _depth(operation: Any) -> int:
-    """How many regions are nested below ``operation``; stops counting beyond MOST_REGIONS."""
+    """The depth of regions below ``operation``; stops counting beyond MOST_REGIONS."""
     level, depth = [operation], 0
     while depth <= MOST_REGIONS:
         level = [op.operation for parent in level for region in parent.regions for block in region for op in block]
@@ -118,7 +118,7 @@ def _depth(operation: Any) -> int:
 
 
 def why_text_refused(content: bytes) -> str | None:
-    """What is wrong with ``content`` as MLIR text, in words; None where the parser may see it. Linear in its size."""
+    """The reason to refuse ``content`` as MLIR text; None where it is safe to parse. Linear in its size."""
     if (at := content.find(b"\0")) >= 0:
         return f"there is a NUL byte in line {content.count(bytes([10]), 0, at) + 1}: neither text nor MLIR bytecode"
     bare = _UNREAD.sub(b" ", content).replace(b"->", b"")
@@ -126,7 +126,7 @@ def why_text_refused(content: bytes) -> str | None:
     for start in range(0, len(bare), _PART):
         steps = np.cumsum(_STEPS[np.frombuffer(bare[start : start + _PART], np.uint8)], dtype=np.int64)
         depths = depth + steps
-        depths -= np.minimum.accumulate(np.minimum(depths, 0))  # closing what was never opened opens nothing
+        depths -= np.minimum.accumulate(np.minimum(depths, 0))  # an unmatched closing bracket opens nothing
         if int(depths.max()) > MOST_NESTED:
             return f"brackets nest deeper than {MOST_NESTED}"
         depth = int(depths[-1])
@@ -134,7 +134,7 @@ def why_text_refused(content: bytes) -> str | None:
 
 
 def cyclic(calls: Mapping[str, Mapping[str, int]]) -> str | None:
-    """A function that reaches itself by ``calls``, from each function how often it calls which."""
+    """A function that reaches itself by ``calls``: from each function its callees and their number of calls."""
     try:
         TopologicalSorter(calls).prepare()
     except CycleError as error:
@@ -143,8 +143,8 @@ def cyclic(calls: Mapping[str, Mapping[str, int]]) -> str | None:
 
 
 def too_much(sizes: Mapping[str, int], calls: Mapping[str, Mapping[str, int]]) -> str | None:
-    """Where calls nest too deeply, or are too many operations once inlined (each of forty functions calling the next
-    one twice makes 2^40), in words; ``sizes`` are operations of each function, and ``calls`` have no cycle."""
+    """The function where calls nest too deeply, or are too many operations once inlined (forty functions that each call
+    the next one twice make 2^40), in words; ``sizes`` are operations of each function, and ``calls`` have no cycle."""
     inlined: dict[str, int] = {}
     depths: dict[str, int] = {}
     for name in TopologicalSorter(calls).static_order():

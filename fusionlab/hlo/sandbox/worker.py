@@ -1,9 +1,9 @@
-"""The process in which MLIR reads what others bring: its parsers end the process, or never return, on some damage.
+"""The process in which MLIR parses foreign modules: its parsers crash, or never return, on some damaged ones.
 
     python -m fusionlab.hlo.sandbox.worker
 
-answers each module on stdin with its bytecode, as MLIR writes it after reading and verifying, or with what is wrong
-with it. ``client`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
+answers each module on stdin with its bytecode, as MLIR writes it after parsing and verifying, or with the error.
+``client`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from fusionlab.hlo.sandbox.validation import why_not_studied, why_refused, why_t
 from fusionlab.subprocesses import limit_memory
 
 HEADER = struct.Struct("<BQ")
-"""Before what is sent in either direction: what it is, one of the three below, and how many bytes it has."""
+"""The header of a message in either direction: its kind, one of the three below, and its number of bytes."""
 
 WORDS, MODULE, FOREIGN = range(3)
-"""What is wrong with a file; a module; what there is in a valid module that is not studied and, in a line of its own,
-where."""
+"""The error of a file; a module; the part of a valid module that is not studied and, on a line of its own, its
+place."""
 
 _MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
@@ -37,11 +37,11 @@ _STATIC_SHAPES = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-can
 
 
 class Unreadable(Exception):
-    """What is no module that can be studied; the message is the cause in one line."""
+    """Not a valid module; the message is the cause in one line."""
 
 
 class Foreign(Exception):
-    """A valid module in which there is something that is not studied: ``what``, in one line, and ``where``."""
+    """A valid module with a part that is not studied: ``what``, in one line, and ``where``."""
 
     def __init__(self, what: str, where: str) -> None:
         super().__init__(what)
@@ -74,7 +74,7 @@ def read(content: bytes) -> bytes:
     bytecode = written.getvalue()
     with _context():
         try:
-            ir.Module.parse(bytecode)  # of damaged modules a few cannot be read back: the caller must not be the first
+            ir.Module.parse(bytecode)  # a few damaged modules cannot be read back: fail here, not in the caller
         except ir.MLIRError as error:
             raise Unreadable(f"not a valid StableHLO module: {_first_line(error)}") from None
     return bytecode
@@ -90,8 +90,8 @@ def _parsed(content: bytes, context: ir.Context) -> ir.Module:
 
 
 def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
-    """What of an unknown dialect there is in a module, and where, if it is valid otherwise: MLIR holds such operations
-    where they are written in their general form, as in bytecode. None for what is no module even so."""
+    """The unknown dialect of a module that is valid otherwise, and its place: MLIR accepts such operations in their
+    generic form, as in bytecode. None for what is no module even so."""
     with _context() as context:
         context.allow_unregistered_dialects = True
         try:
@@ -105,7 +105,7 @@ def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
 
 
 def _looks_dynamic(module: ir.Module) -> bool:
-    """Whether a shape is computed in it or unknown, which may follow from static ones."""
+    """True if ``module`` has a computed or unknown shape, which may follow from static ones."""
     found = []
 
     def look(operation: Any) -> Any:
@@ -123,7 +123,7 @@ def _looks_dynamic(module: ir.Module) -> bool:
 
 def _with_static_shapes(content: bytes, context: ir.Context) -> ir.Module | None:
     """The module with shapes that follow from its arguments' written out; None where StableHLO cannot do that."""
-    module = _parsed(content, context)  # afresh: a pass that fails leaves half of its work
+    module = _parsed(content, context)  # anew: a pass that fails leaves half of its work
     stablehlo.register_stablehlo_passes()
     try:
         passmanager.PassManager.parse(_STATIC_SHAPES, context).run(module.operation)
@@ -134,7 +134,7 @@ def _with_static_shapes(content: bytes, context: ir.Context) -> ir.Module | None
 
 
 def _read_names(module: ir.Module) -> None:
-    """Read what will be read of names: the bindings end the process where one is no UTF-8, so let it be this one."""
+    """Read the names that the caller will read: the bindings crash on invalid UTF-8, so let it be in this process."""
 
     def look(operation: Any) -> Any:
         _ = getattr(operation.location, "name_str", None)
@@ -147,7 +147,7 @@ def _read_names(module: ir.Module) -> None:
 
 
 def _context() -> ir.Context:
-    """A context with the dialects of JAX's own, of one thread."""
+    """A single-threaded context with JAX's dialects."""
     context = ir.Context()
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
@@ -184,7 +184,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Serve on stdin and stdout, with what the libraries may print to stdout sent elsewhere, and no core dumps."""
+    """Serve on stdin and stdout, with the libraries' own output redirected, and no core dumps."""
     limit_memory()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "wb")

@@ -29,8 +29,8 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
 def find_laplacian(candidate: TraceCandidate) -> Laplacian:
     """The Laplacian that ``candidate`` computes; NotALaplacian if it is that of no value of the program.
 
-    F is searched among what stands before the loop, then among what follows it and does not need it: a loop that
-    computes the function anew in every trip may be written before the function itself is called.
+    F is searched among the values before the loop, then among those after it that do not need it: a loop that
+    recomputes the function in every trip may be written before the call of the function itself.
     """
     numbers = ValueNumbers(candidate.flat, through_reshapes=True)
     deadline = time.monotonic() + identify.MOST_SECONDS
@@ -70,17 +70,17 @@ def _identified(
     try:
         return trial.run()
     except RaiseError:
-        # Where walkers are as many as something else is, axes are mistaken for one another.
+        # Where another extent equals the number of walkers, axes may be mistaken for one another.
         if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
             raise
         return Identification(candidate, numbers, x, outputs, deadline, resize=False).run()
 
 
 def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, list[Value]]]:
-    """Values that may be the positions, with the candidates for what is differentiated by them.
+    """Values that may be the positions, with the candidates for the function that is differentiated by them.
 
-    They are those that most of what is read beside the directions depends on, and through which alone it does, if
-    there are such: the last two of them, and the first.
+    They are those on which most of the values read beside the directions depend, and through which alone they depend
+    on the arguments, if there are any: the last two of them, and the first.
     """
     target, found = candidate.targets[0], []
     walkers, dtype = target.type.shape, target.type.dtype
@@ -104,7 +104,7 @@ def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, list[Value]]]
 
 
 def _numbers(value: Value, walkers: tuple[int, ...]) -> int:
-    """The numbers of ``value`` per walker; 0 where it has no axes besides those of the walkers, or not these."""
+    """The elements of ``value`` per walker; 0 if it has no axes besides those of the walkers, or lacks these."""
     shape, axes = value.type.shape, len(walkers)
     return math.prod(shape[axes:]) if shape[:axes] == walkers and len(shape) > axes else 0
 
@@ -112,7 +112,7 @@ def _numbers(value: Value, walkers: tuple[int, ...]) -> int:
 def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[Value]) -> bool:
     """True if the sum needs none of the arguments in ``positions`` that ``value`` is computed from: it is all of them.
 
-    Walkers that were sampled before stand for those that the sampling began with, whatever else both depend on.
+    Walkers after sampling stand for those before it, whatever else both depend on.
     """
     flat = candidate.flat
     above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}

@@ -10,8 +10,8 @@ The candidates are rewritten and, where the study has a target, compiled for it;
 target's roofline is taken, and all are printed with their figures. With ``memory_budget``, candidates beyond it
 (temp bytes by XLA's buffer assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4,
 8, ... parts.
-``chunk`` means batch-replay with that many directions at a time. In front of a forward Laplacian, loops of constants
-alone are run once and for all (fold-constant-loops).
+``chunk`` means batch-replay with that many directions at a time. Before a forward Laplacian, loops of constants
+alone are evaluated at compile time (fold-constant-loops).
 
 requires: what its passes require; a loop that is not a replay of that form is left alone with the reason.
 exact: reassociates.
@@ -136,7 +136,7 @@ def _results(program: Program, setting: Setting, findings: Findings, first: Resu
 
 
 def _told(best: _Candidate, tried: list[_Candidate], budget: ByteSize) -> Result:
-    """The best candidate's result, its first event saying what it was chosen from."""
+    """The best candidate's result, with the candidates in its first event."""
     within = f" within {budget}" if budget else ""
     reason = f"chosen{within} from " + "; ".join(map(str, tried))
     first = next(event for event in best.result.events if isinstance(event, Applied))
@@ -145,10 +145,10 @@ def _told(best: _Candidate, tried: list[_Candidate], budget: ByteSize) -> Result
 
 
 def _batched(program: Program, setting: Setting, batch: BatchReplay) -> Result:
-    """Hoist, then batch. Nothing is hoisted out of a loop unless a loop is then batched."""
+    """Hoist, then batch. Nothing is hoisted unless a loop is then batched."""
     hoisted = HoistLoopInvariants().run(program, setting)
     batched = batch.run(hoisted.program, setting)
     if not batched.applied:
-        # What hoisting makes may hide what batching needs; the reasons given are those of the program as it is.
+        # Hoisting may hide what batching needs; the reasons reported are those of the original program.
         return batch.run(program, setting)
     return Result(batched.program, (*hoisted.applied, *batched.events))

@@ -45,7 +45,7 @@ class RewrittenEntry:
         self.of_offset = [] if self.offset is None else live_nodes(flat.nodes, known, [self.offset])
         if candidate.replay is not None and self.producer in self.of_offset:
             raise NotALaplacian("what it starts from depends on it")
-        self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # what the cone reads of it is known then
+        self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # the cone's inputs are known then
         done = {*self.first, *(self.cone if chunks == 1 else ())}
         self.rest = [node for node in rest if node not in done]
 
@@ -66,7 +66,7 @@ class RewrittenEntry:
                 scaled = scaled + (squares * factor if found.squares != 1 else squares)
             for value in found.gradients:
                 environment[value] = jnp.moveaxis(jacobian, 0, -1).reshape(value.type.shape)
-            if self.offset is not None:  # it may be made of the gradient
+            if self.offset is not None:  # it may depend on the gradient
                 raising.run(_missing(self.of_offset, environment), environment)
                 scaled = environment[self.offset] + scaled
             environment[found.target] = scaled
@@ -97,7 +97,7 @@ class RewrittenEntry:
         shared = {value: array for value, array in shared.items() if value not in shapes}
         left = _missing(self.cone, shared)
         known = {found.x, *shared, *(value for node in left for value in node.results)}
-        # What was taken to differ between walkers is read by what does not, or is an argument beside the positions.
+        # A value taken to differ between walkers has a reader that does not, or is an argument beside the positions.
         if whole := [value for node in left for value in reads(node) if value not in known]:
             raise RaiseError(
                 f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
@@ -126,5 +126,5 @@ class RewrittenEntry:
 
 
 def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:
-    """Those of ``nodes`` whose results are not all known."""
+    """The ``nodes`` with results that are not known."""
     return [node for node in nodes if not all(value in environment for value in node.results)]

@@ -1,8 +1,8 @@
 """Properties of a program's text that no exact evaluation at a few walkers shows: reasons not to take the Laplacian of
 one value for a sum over directions.
 
-Each function returns the reason in words, or None. ``own`` are nodes that compute the sum and have no like among those
-of the value.
+Each function returns the reason in words, or None. ``own`` are nodes that compute the sum and have no counterpart among
+those of the value.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _is_integer(value: Value) -> bool:
 def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> str | None:
     """The sum alone compares parameters for equality, or reads integer arguments.
 
-    Equality of what depends on the positions holds on a surface at most; of parameters it may hold everywhere.
+    Equality of functions of the positions holds on a surface at most; of parameters it may hold everywhere.
     """
     read = {value for node in cone for value in reads(node)}
     arguments = set(flat.arguments) - {x}
@@ -124,7 +124,7 @@ def _is_equality_of_floats(node: Node) -> bool:
 
 
 def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
-    """A constant or index of ``nodes`` computes for one walker what it does not for the next: a few are not all then.
+    """A constant or index of ``nodes`` tells walkers apart: a few of them do not represent all.
 
     ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
     Indices of gathers and scatters may differ.

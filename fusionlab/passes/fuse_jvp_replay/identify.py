@@ -60,21 +60,21 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
 )
 
 FEW_ENOUGH = 64
-"""Walkers that can all be evaluated."""
+"""The largest number of walkers of which all are evaluated."""
 _FEWEST_WALKERS, _MOST_WALKERS = 2, 16
 _FLOPS = 1e8
-"""Walkers that are evaluated: as many as have together about so many FLOPs in the program, within these limits."""
+"""The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
 MOST_SECONDS = 600.0
-"""For the identification of one sum."""
+"""The limit for the identification of one sum."""
 AT_ONCE, MOST_ELEMENTS = 2**27, 2**28
-"""Residues that draws evaluated together hold, if they are several, and those of one draw at most."""
+"""The most residues of draws that are evaluated together, if several, and of one draw."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
 
 Those of odd seeds have values that pass for NaN or infinity."""
 _DENOMINATORS = (1, 2, 4, 8, 16)
 _MOST_NUMERATOR = 64
-"""Of a constant factor that is a fraction."""
+"""The denominators and the largest numerator of a constant factor."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Identification:
         return None
 
     def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
-        """What is identical without derivatives through ``stopped``, where these are no part of the gradient either."""
+        """The matches without derivatives through ``stopped``, where these are no part of the gradient either."""
         matches = self._identical(self.lowered(stopped))
         return [m for m in matches if not stopped or m.gradients or self._has_derivatives(stopped, m.output)]
 
@@ -223,7 +223,7 @@ class Identification:
         return not _differ(*(results.rows[at] for results in both))
 
     def _lower(self, stopped: tuple[Value, ...]) -> FunctionView:
-        """The results are those of ``_Results``, one after another; no derivatives go through ``stopped``."""
+        """A view whose results are those of ``_Results`` in order, without derivatives through ``stopped``."""
 
         def results(*arrays: Any) -> _Results:
             given = dict(zip(self.inputs, arrays, strict=True))
@@ -333,7 +333,7 @@ class Identification:
     def _at_equal_inputs(
         self, lowered: FunctionView, match: Laplacian, gradients: Sequence[Value]
     ) -> tuple[Value, ...]:
-        """Those of ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is none there."""
+        """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is no Laplacian there."""
         [p] = primes(1)
         which, at = self.targets.index(match.target), self.outputs.index(match.output)
         of, whole = self.coordinates, FieldWithUndefined(p, range(equal_inputs.DRAWS))
@@ -360,7 +360,7 @@ class Identification:
         return tuple(gradients)
 
     def _guarded(self, match: Laplacian, cone: Collection[Node]) -> list[Value]:
-        """The gradients of ``match`` without what no exact evaluation shows; NotALaplacian if its sum has that.
+        """The gradients of ``match`` that pass the guards; NotALaplacian if its sum does not.
 
         ``cone`` are the nodes that compute the output, with those of their regions. See ``guards``.
         """
@@ -381,7 +381,7 @@ class Identification:
 
 
 def elements_at_once(function: FunctionView) -> int:
-    """The largest number of elements of values of ``function`` that are alive together, without what its loops hold."""
+    """The peak number of elements of live values of ``function``, without those inside its loops."""
     last = {value: node for node in function.nodes for value in (*node.results, *reads(node))}
     dying: dict[Node, list[Value]] = {}
     for value in last.keys() - function.returns:
@@ -410,5 +410,5 @@ def _factors(total: Array, lap: Array, squares: Array, p: int) -> tuple[int, int
 
 
 def _differ(gradient: Array, rows: Array) -> bool:
-    """True if a value is not the derivatives [draws, *walkers, coordinates], in whatever shape."""
+    """True if a value differs from the derivatives [draws, *walkers, coordinates], in any shape."""
     return gradient.size != rows.size or bool((gradient.reshape(rows.shape) != rows).any())

@@ -26,11 +26,11 @@ class NotALaplacian(Exception):
 
 
 class UncoveredMatch(NotALaplacian):
-    """It equals a Laplacian in all draws, but has what draws do not cover."""
+    """The sum equals a Laplacian in all draws, but has properties that draws do not cover."""
 
 
 class LimitReached(NotALaplacian):
-    """It cannot be evaluated within the limits of time and memory."""
+    """The sum cannot be evaluated within the limits of time and memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class TraceCandidate:
     """One of ``targets``, the likeliest first, may be a sum over ``directions`` unit vectors.
 
     ``before`` are the nodes of ``flat`` that do not need the directions, ``read`` the values that are read beside
-    them, ``initial`` what the sum starts from (None: zero). ``replay`` is None where there is no loop.
+    them, ``initial`` is the initial value of the sum (None: zero). ``replay`` is None where there is no loop.
     """
 
     flat: FunctionView
@@ -56,7 +56,7 @@ class TraceCandidate:
         return "the loop" if self.replay else "the sum over directions"
 
     def with_what_follows(self) -> TraceCandidate | None:
-        """The same, what follows its loop and does not need it being ``before``, too; None where nothing does."""
+        """The same with the nodes after its loop that do not need it in ``before``, too; None if there are none."""
         if self.replay is None:
             return None
         needing = reached(self.flat, self.producer.results)

@@ -1,6 +1,6 @@
 """Rebuild a program with its replays replaced by a Laplacian that is computed in another way.
 
-What the passes collapse-replay, sparsify-directions and transpose-replay share: the walk over replays, and the entry
+Shared by the passes collapse-replay, sparsify-directions and transpose-replay: the walk over replays, and the entry
 as a JAX callable in which the replay's sum and the gradient come from jets.
 """
 
@@ -30,7 +30,7 @@ from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, 
 from fusionlab.passes.rewriting import Refusal
 
 _MOST_FLOPS = 0.8
-"""Where there is no loop to be rid of, the rewritten program needs at most this part of the FLOPs."""
+"""Without a loop to remove, the rewritten program may need at most this part of the FLOPs."""
 
 
 class SumSite:
@@ -44,7 +44,7 @@ class SumSite:
         self._known: tuple[TraceCandidate, Laplacian] | NotALaplacian | RaiseError | None = None
 
     def identified(self) -> tuple[TraceCandidate, Laplacian]:
-        """The sum and its Laplacian; NotALaplacian or RaiseError with the reason if that is not known."""
+        """The sum and its Laplacian; NotALaplacian or RaiseError with the reason if there is none."""
         if self._known is None:
             try:
                 self._known = self._identified()
@@ -79,7 +79,7 @@ class View:
 
 
 class Findings(dict[str, View]):
-    """Views of programs by digest, for passes that are tried on one program: what is found out stays there."""
+    """Views of programs by digest: a cache of analyses for several passes tried on one program."""
 
     def of(self, program: Program) -> View:
         """The one view of ``program``."""
@@ -95,7 +95,7 @@ def rewrite_replays(
     platform = setting.platform if program.platform == "any" else program.platform
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
     events: dict[Event, None] = {}
-    left_alone: Counter[Hashable] = Counter()  # by what they look like, in programs that change
+    left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
     applied: tuple[Program, Applied] | Declined | None = None
     while True:
         places = {event.location for event in events if isinstance(event, Applied)}
@@ -121,7 +121,7 @@ def rewrite_replays(
 def _rewritten(
     program: Program, view: View, site: SumSite, by: Pass, options: Options, chunks: int, platform: str
 ) -> tuple[Program, Applied] | Declined | None:
-    """The program without the sum, or why not; None for an identity without a Laplacian."""
+    """The program without the sum, or the reason why not; None for an identity without a Laplacian."""
     try:
         candidate, found = site.identified()
         raising = Raising(marks={}, fold=True)
@@ -142,7 +142,7 @@ def _rewritten(
 
 
 def _rebuilt(program: Program, view: View, entry: RewrittenEntry, name: str, platform: str) -> Program:
-    """``program`` with ``entry``; where that is a region of it, as it stands but for that region."""
+    """``program`` with ``entry``; if that is a region of it, only the region is rebuilt."""
     flat, marks, function = view.flat, entry.raising.marks, entry.__call__
     assert marks is not None
     if entry.flat is not flat:

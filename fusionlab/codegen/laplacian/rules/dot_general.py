@@ -28,7 +28,7 @@ _Kind = tuple[Any, tuple[int, ...]] | None
 """Shared by parts of a concatenation that are contracted together: owners (None: dense), and axes along which they
 repeat; None for parts that do not depend on the coordinates."""
 _Part = tuple[Value, Any, int]
-"""A part of a concatenation, what it is contracted with, and how wide it is."""
+"""A part of a concatenation, the operand it is contracted with, and its width."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     if owners is None:
         left, right = densify(left, coordinates), densify(right, coordinates)
     u, v = (contraction.leading(side, jet.stacked(True)) for side, jet in enumerate((left, right)))
-    u, v = lax.optimization_barrier((u, v))  # from here on nothing reads what they were transposed from
+    u, v = lax.optimization_barrier((u, v))  # from here on nothing reads the untransposed operands
     count = len(contraction.batch[0])
     u0, v0 = (lax.index_in_dim(part, 0, count, keepdims=False) for part in (u, v))
     u, v, u0, v0 = lax.optimization_barrier((u, v, u0, v0))
@@ -186,7 +186,7 @@ def _with_fixed(state: State, jet: Jet, fixed: Any, contraction: Contraction, si
 
 
 def _materialised(state: State, value: Value) -> Jet:
-    """The jet of ``value``, in memory as one stack from here on: a GEMM reads it, and so may everything after."""
+    """The jet of ``value``, in memory as one stack from here on, for a GEMM and all later readers."""
     jet = jet_of(state, value)
     if state.options.low_memory and jet.dense and value not in state.materialised:
         state.materialised.add(value)
@@ -204,7 +204,7 @@ def _kind(state: State, value: Value, free: Sequence[int]) -> _Kind:
 
 
 def _repeated_axes(state: State, value: Value, free: Sequence[int]) -> tuple[int, ...]:
-    """Those of the axes ``free`` along which the moves that made ``value`` only repeat elements."""
+    """The axes of ``free`` along which the moves that made ``value`` only repeat elements."""
     path: list[Node] = []
     source = value
     while (node := source.producer) is not None and node.name in _REPEATS and state.depends_on_x(node.operands[0]):
@@ -234,7 +234,7 @@ def _before_broadcast(jet: Jet, axes: Sequence[int]) -> Jet:
 
 
 def _split(state: State, source: Value, fixed: Any, contraction: Contraction, side: int) -> Jet | None:
-    """[a, b] . W = a . W_a + b . W_b: each part keeps its sparsity, and what was repeated is contracted once.
+    """[a, b] . W = a . W_a + b . W_b: each part keeps its sparsity, and repeated parts are contracted once.
 
     None unless ``source`` is concatenated along the one axis that is summed over, of parts of several kinds.
     """
@@ -269,7 +269,7 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
             repeated.append(jet)
         else:
             total = jet if total is None else _sum(state, total, jet)
-    if total is not None and repeated:  # else XLA repeats in memory what it has a GEMM add to
+    if total is not None and repeated:  # else XLA materialises the repeated addend of a GEMM
         total = Jet.of_stack(lax.optimization_barrier(total.stacked()), total.laplacian is not None, total.owners)
     for jet in repeated:
         total = jet if total is None else _sum(state, total, jet)

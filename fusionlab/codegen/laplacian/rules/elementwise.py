@@ -1,4 +1,4 @@
-"""Elementwise ops of several values that are not functions of one: chains of one variable are deferred before."""
+"""Elementwise ops of several values; functions of one value are deferred before."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _of_extreme(state: State, node: Node) -> Sequence[Scale]:
 
 
 def _either(first: Any) -> Sequence[Scale]:
-    """The scales of two jets of which one is taken, the first where ``first``."""
+    """The scales of two jets of which one is selected, the first where ``first``."""
     return [
         lambda part: jnp.where(first, part, np.zeros((), part.dtype)),
         lambda part: jnp.where(first, np.zeros((), part.dtype), part),
@@ -85,7 +85,7 @@ def _times(factor: Any) -> Scale:
 
 
 def _front(state: State) -> Callable[..., Any]:
-    """``front(stack, *rows)``: how value and Laplacian come in front of a stack."""
+    """``front(stack, *rows)``, which puts value and Laplacian first in a stack."""
     return with_first if state.options.for_cpu else select_first
 
 
@@ -96,7 +96,7 @@ def product(state: State, value: Any, left: Jet, right: Jet) -> Jet:
     extra = None if cross is None else cross + cross
     if not (left.dense or right.dense):
         return combine(value, [(left, _times(right.value)), (right, _times(left.value))], coordinates, extra)
-    # One expression for all rows, which XLA keeps in one kernel, the front aside: u V + U v in every row but the first,
+    # One expression for all rows but the front, which XLA keeps in one kernel: u V + U v in every row but the first,
     # which is u v; the cross terms belong to the Laplacian in row 1.
     left, right = densify(left, coordinates), densify(right, coordinates)
     u, v = left.stacked(True), right.stacked(True)

@@ -30,7 +30,7 @@ def linear(state: State, node: Node) -> list[Jet | None]:
 
 
 def combined(state: State, node: Node) -> list[Jet | None]:
-    """An op that is linear if what it combines elements by is."""
+    """An op that is linear if its combiner is."""
     return _derived(state, node, combiner(node.regions[0]) in ("add", "second", "minimum", "maximum"))
 
 
@@ -73,7 +73,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
 
 
 def _varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
-    """Results of ``node`` that depend on ``varying``: of a loop not those that are carried along unchanged."""
+    """Results of ``node`` that depend on ``varying``; of a loop, not those that are carried unchanged."""
     if node.name != "stablehlo.while":
         return set(node.results)
     body = node.regions[1]

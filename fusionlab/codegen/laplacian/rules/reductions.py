@@ -20,7 +20,7 @@ from fusionlab.hlo.view import Node
 
 
 def reduce(state: State, node: Node) -> list[Jet | None]:
-    """A reduction of one array from a constant: of sums one for all parts of the jet."""
+    """A reduction of one array from a constant; a sum reduces all parts of the jet at once."""
     name = combiner(node.regions[0])
     if state.varying(node) != [node.operands[0]] or name not in ("add", "maximum", "minimum"):
         return second_order(state, node)
@@ -44,10 +44,10 @@ def reduce(state: State, node: Node) -> list[Jet | None]:
 
 
 def shares(array: Any, axes: tuple[int, ...], largest: bool) -> Any:
-    """The share that each element has in the maximum (or minimum) of ``array`` over ``axes``; they add up to 1.
+    """The share of each element in the maximum (or minimum) of ``array`` over ``axes``; shares add up to 1.
 
-    JAX's rule compares with the result, which XLA may compute again with another rounding: then no element is the
-    largest, and the share is 0/0. A barrier keeps what is compared here from being computed twice.
+    JAX's rule compares with the result, which XLA may recompute with another rounding: then no element is the
+    largest, and the share is 0/0. A barrier keeps the compared value from being recomputed.
     """
     array = lax.optimization_barrier(array)
     among = (array == (jnp.max if largest else jnp.min)(array, axes, keepdims=True)).astype(array.dtype)

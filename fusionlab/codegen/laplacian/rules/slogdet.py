@@ -1,4 +1,4 @@
-"""log|det A| by LU factorisation: recognised as a whole, because its derivatives need no derivative of the LU.
+"""log|det A| by LU factorisation, recognised as a whole because its derivatives need no derivative of the LU.
 
     LU = getrf(A);  y = sum_i log|LU_ii|     -->     y_k   = tr(A^-1 A_k)
                                                      lap y = tr(A^-1 lap A) - sum_k tr(A^-1 A_k A^-1 A_k)
@@ -30,7 +30,7 @@ from fusionlab.hlo.patterns import match, op
 from fusionlab.hlo.view import Node, Value
 
 _FOLLOWED = 24
-"""The largest matrix whose exchanges of rows are followed one by one: from 28 rows on each is a kernel of its own."""
+"""The largest matrix whose row exchanges are applied one by one: from 28 rows on each is a separate kernel."""
 _LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
 
@@ -85,7 +85,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def log_abs_det(state: State, node: Node) -> list[Jet | None]:
-    """The sum of the logarithms: the factors that give the value give the inverse."""
+    """The sum of the logarithms: the inverse is computed from the same factors as the value."""
     found = state.composites[node]
     value = state.run(node)
     factors, pivots, *_ = (state.environment[result] for result in found.steps[0].results)
@@ -118,9 +118,9 @@ def _inverse(factors: Any, pivots: Any) -> Any:
 
 
 def _permutation(pivots: Any, n: int) -> Any:
-    """P [..., n, n] of PA = LU: whether row j of A has become row i, from pivots [..., n] (1-based).
+    """P [..., n, n] of PA = LU: True where row j of A has become row i, from pivots [..., n] (1-based).
 
-    Few exchanges are followed in the program's own elementwise ops, which is a kernel less than JAX's routine.
+    A few exchanges are applied as elementwise ops, which is a kernel less than JAX's routine.
     """
     if n > _FOLLOWED:
         permutation = lax.linalg.lu_pivots_to_permutation(pivots - 1, n)

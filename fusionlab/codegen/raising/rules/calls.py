@@ -50,7 +50,7 @@ def _trsm(node: Node, operands: list[Any], raising: Any) -> list[Any]:
 
 
 def _annotation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
-    """The operand itself where a program is run; what is raised to be lowered again would lose the annotation."""
+    """The operand itself where a program is run; raising to lower again would lose the annotation."""
     if raising.marks is not None:
         raise RaiseError(f"{node.label} would lose the sharding that it says", node)
     return list(operands)

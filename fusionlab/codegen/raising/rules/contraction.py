@@ -31,16 +31,13 @@ def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any
 
 
 def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
-    """The precision that a contraction asks for, per operand; None where it leaves it to the library.
-
-    It does so without a ``precision_config``, and with an empty one.
-    """
+    """The precision of a contraction per operand; None (no or an empty ``precision_config``): the library's choice."""
     precision = node.attributes.get("precision_config") or ()
     return tuple(lax.Precision[keyword(entry)] for entry in precision) or None
 
 
 def strictest_precision(node: Node) -> lax.Precision:
-    """The one precision in which XLA computes a ``dot_general``: the higher of its operands' two."""
+    """The precision in which XLA computes a ``dot_general``: the higher of its operands' two."""
     return max(precision_of(node) or (lax.Precision.DEFAULT,), key=lambda precision: precision.value)
 
 

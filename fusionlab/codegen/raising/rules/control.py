@@ -24,7 +24,7 @@ def _while(node: Node, operands: list[Any], raising: Any, environment: Any) -> l
 
 
 def _case(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    """StableHLO takes the last branch for any index out of range; JAX's switch clamps, so takes the first below 0."""
+    """StableHLO takes the last branch for any index out of range; JAX's switch clamps: the first branch below 0."""
     if (region := taken_branch(node)) is not None:
         return list(raising.region(region, environment)())
     branches = [raising.region(region, environment) for region in node.regions]

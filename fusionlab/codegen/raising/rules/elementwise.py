@@ -63,7 +63,7 @@ def _reduce_precision(node: Node, operands: list[Any], raising: Any, environment
 
 
 def _power(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    """A power with a constant whole exponent keeps JAX's integer_pow rule, which is exact at zero and negatives."""
+    """A power with a constant integer exponent keeps JAX's integer_pow rule, which is exact at zero and negatives."""
     base, exponent = operands
     if (
         isinstance(exponent, np.ndarray)

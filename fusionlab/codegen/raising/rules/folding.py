@@ -1,7 +1,7 @@
-"""What is known while a program is raised stays known: small arrays that follow from constants alone.
+"""Constant folding while a program is raised: small arrays that follow from constants alone.
 
-Indices, masks and tables are computed once, here, and not on the device in every step; and what is done by indices
-that are known can be followed at compile time.
+Indices, masks and tables are computed once, here, and not on the device in every step; and moves by known indices can
+be analysed at compile time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WHOLE = frozenset(
         *(ops.REDUCE_WINDOW, ops.REVERSE, ops.SCATTER, ops.SIGN, ops.SLICE, ops.SORT, ops.TRANSPOSE, ops.WHILE),
     )
 )
-"""Ops that are run here when all that they read is known; others fold by NumPy or not at all."""
+"""Ops that are run here when all their operands are known; others fold by NumPy or not at all."""
 
 
 def folded(
     node: Node, environment: Mapping[Value, Any], rules: Mapping[str, Rule], raising: Any
 ) -> Sequence[Any] | None:
-    """The results of ``node`` as NumPy arrays if all that it reads is known and small; None otherwise."""
+    """The results of ``node`` as NumPy arrays if all its operands are known and small; None otherwise."""
     if not node.results or not all(isinstance(environment[value], np.ndarray) for value in reads(node)):
         return None
     for value in node.results:
@@ -54,7 +54,7 @@ def folded(
 
 
 def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:
-    """Whether a sum or product of floats is rounded: folded, it would be another constant than the program's."""
+    """True if a sum or product of floats is rounded: folded, it would differ from the program's constant."""
     combine = _RING.get(node.op)
     if combine is None or node.results[0].type.dtype not in FLOATS:
         return False

@@ -1,4 +1,4 @@
-"""A scatter to places that are known and differ from each other, as a gather and a selection, which XLA can fuse."""
+"""A scatter to known, distinct indices, as a gather and a selection, which XLA can fuse."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from fusionlab.hlo.view import Node
 
 
 def placed_updates(node: Node, combiner: str, numbers: Any, operands: Sequence[Any]) -> Any | None:
-    """``node``, ``scatter(operand, indices, updates)``, without a scatter; None where that takes more than moving
-    elements.
+    """``node``, ``scatter(operand, indices, updates)``, without a scatter; None where that takes more than moves.
 
-    The indices must be known, in range and all different, and name whole axes of ``operand``; what is not indexed is
-    written whole. ``combiner`` is ``add`` or ``second`` (overwrite); ``numbers`` are StableHLO's
-    ScatterDimensionNumbers. Every element is computed as the scatter computes it.
+    The indices must be known, in range and distinct, and windows must cover the axes that are not indexed.
+    ``combiner`` is ``add`` or ``second`` (overwrite); ``numbers`` are StableHLO's ScatterDimensionNumbers. Every
+    element is computed as the scatter computes it.
     """
     operand, indices, updates = operands
     axes = tuple(numbers.scattered_dims_to_operand_dims)

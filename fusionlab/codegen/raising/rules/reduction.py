@@ -97,10 +97,10 @@ _NOT_ASCENDING = "sort with a comparator that is not ascending order of its firs
 
 
 def ascending_keys(node: Node) -> int:
-    """How many leading operands the comparator orders by; RaiseError unless it is an ascending comparison of them.
+    """The number of leading operands that the comparator orders by; RaiseError unless it orders them ascending.
 
     Key 0 less, or key 0 equal and (key 1 less, or key 1 equal and ...), where each comparison is of the keys
-    themselves or, for floats, of what JAX makes of them (one zero, one NaN) in total order.
+    themselves or, for floats, of their canonical form in JAX (one zero, one NaN) in total order.
     """
     region = node.regions[0]
     value: Value | None = region.returns[0]
@@ -112,7 +112,7 @@ def ascending_keys(node: Node) -> int:
 
 
 def _beside(value: Value | None, name: str, direction: str, pair: tuple[Value, Value]) -> Value | None:
-    """Where ``value`` is the ``name`` of a comparison of ``pair`` and something else, that something."""
+    """The other operand where ``value`` is the ``name`` of a comparison of ``pair`` and that operand; else None."""
     node = value.producer if value is not None else None
     if node is None or node.op.mnemonic != name:
         return None
@@ -149,7 +149,7 @@ def _canonicalised(value: Value) -> Value | None:
 
 
 def _select(value: Value, direction: str) -> tuple[tuple[Value, ...], Value, Value] | None:
-    """The two values that a select's condition compares, and its two choices."""
+    """The two values that the condition of a select compares, and its two choices."""
     node = value.producer
     if node is None or node.op is not ops.SELECT:
         return None

@@ -1,4 +1,4 @@
-"""What a raising rule is: a function from one StableHLO node and its operands' arrays to its results' arrays."""
+"""Raising rules: functions from one StableHLO node and its operands' arrays to its results' arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Rule = Callable[[Node, list[Any], Any, Any], Sequence[Any]]
 
 
 class RaiseError(Exception):
-    """The region cannot be expressed in JAX; the message says which op and where it came from."""
+    """The region cannot be expressed in JAX; the message names the op and its source."""
 
     def __init__(self, reason: str, node: Node | None = None) -> None:
         self.reason = reason
@@ -21,18 +21,18 @@ class RaiseError(Exception):
 
 
 class JaxRefusal(RaiseError):
-    """JAX's counterpart of an op does not take what the op has: StableHLO allows more element types, and a region that
-    is raised at another number of walkers can have shapes that do not fit."""
+    """JAX's counterpart rejects the operands of an op: StableHLO allows more element types, and a region raised at
+    another number of walkers can have shapes that do not fit."""
 
 
 class RaisingFault(Exception):
-    """A raising rule failed by itself: a fault of ours, whatever the program is."""
+    """A raising rule failed by itself: a fault of fusionlab, whatever the program."""
 
 
 def in_jax(node: Node, function: Callable[..., Any], *given: Any, **parameters: Any) -> Any:
-    """``function(*given, **parameters)``, a function of JAX or NumPy; JaxRefusal where it does not take these.
+    """``function(*given, **parameters)``, a function of JAX or NumPy; JaxRefusal where it rejects these.
 
-    Rules call both through this alone, so that a TypeError or ValueError of the rule's own stays one.
+    Rules call both through this alone, so that a TypeError or ValueError of a rule itself stays one.
     """
     try:
         return function(*given, **parameters)

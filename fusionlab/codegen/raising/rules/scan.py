@@ -39,7 +39,7 @@ def _sums_from(initial: Any, array: Any, axis: int, reverse: bool) -> Any:
 
 
 def _adds(region: Region) -> bool:
-    """Whether what comes out, and is carried on, is the input plus what was carried."""
+    """True if the output, which is also the next carry, is the input plus the carry."""
     first, second = region.returns if len(region.returns) == 2 else (None, None)
     return first is second and combiner(Region(region.arguments, region.nodes, region.returns[:1])) == "add"
 

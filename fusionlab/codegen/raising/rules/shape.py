@@ -1,4 +1,4 @@
-"""Raising rules for ops that move or make values without computing: layout, iota, concatenation, padding."""
+"""Raising rules for ops that move or create values without arithmetic: layout, iota, concatenation, padding."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, 
 from fusionlab.hlo.view import Node
 
 _MOST_TRIPS = 4096
-"""Of a loop whose condition depends on the arguments: random predicates end it after a few."""
+"""The most trips of a loop whose condition depends on the arguments: random predicates end it after a few."""
 
 
 def _while(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -47,7 +47,7 @@ def _branches(node: Node, evaluator: Evaluator, operands: Sequence[Held], enviro
         found = [_chosen(index == number, new, old) for new, old in zip(results, found, strict=True)]
     if isinstance(operands[0], Known):
         return found
-    return [Drawn(held.array, held.parts) for held in found]  # an argument decides, whatever the branches are
+    return [Drawn(held.array, held.parts) for held in found]  # an argument decides, even between constants
 
 
 RULES: dict[str, Rule] = {

@@ -1,8 +1,8 @@
 """Evaluation rules for elementwise ops.
 
-An op that is not named here is an uninterpreted function of its elements. One identity is kept by what a value
-carries: exp(u + log v) = exp(u) v. log(1 + exp(x)) (softplus, logaddexp, log_sigmoid, log-sum-exp) is differentiated to
-exp(x - log(1 + exp(x))); a logarithm is therefore kept with its argument, through sums, differences and moves.
+An op that is not named here is an uninterpreted function of its elements. One identity is kept by the parts that a
+value carries: exp(u + log v) = exp(u) v. log(1 + exp(x)) (softplus, logaddexp, log_sigmoid, log-sum-exp) has the
+derivative exp(x - log(1 + exp(x))); a logarithm is therefore kept with its argument, through sums, differences, moves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _method(name: str, folds: bool = True, **carrying: Any) -> Rule:
 
 
 def _linear(name: str, of_arguments: str) -> Rule:
-    """Of sums and differences: what is added in logarithms is multiplied in their arguments."""
+    """The rule of sums and differences: logarithms are added, and their arguments multiplied."""
     return _method(name, carrying=(0, 2), of_arguments=of_arguments, ring=True)
 
 
@@ -85,7 +85,7 @@ def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
     if isinstance(held, Known):
         with np.errstate(all="ignore"):
             return [evaluator.known(held.constant != 0 if dtype == np.bool_ else held.constant.astype(dtype))]
-    if source and target:  # rounding is not seen
+    if source and target:  # rounding is ignored
         return [held if dtype.kind == "c" or not np.iscomplexobj(x) else Drawn(x.real)]
     if dtype == np.bool_:
         return [Drawn(x != 0)]

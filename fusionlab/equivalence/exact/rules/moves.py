@@ -1,4 +1,4 @@
-"""Evaluation rules for ops that move or make elements. Arrays have the axis of draws first, indices may have it too.
+"""Evaluation rules for ops that move or create elements. Arrays have a leading axis of draws, indices may have one.
 
 Out-of-range behaviour is StableHLO's: starts of slices and gathers are clamped, scattered updates dropped.
 """
@@ -101,8 +101,8 @@ def _places(
 ) -> tuple[Array, Array]:
     """Flat indices into an array of ``extents`` and whether they lie inside, [draws or 1, *batch, *window].
 
-    By axis: ``starts`` [draws or 1, *batch] of windows, extents of ``window``, and the axis of ``batch`` that an axis
-    is ``batching`` with.
+    By axis: ``starts`` [draws or 1, *batch] of windows, extents of ``window``, and, for ``batching`` axes, the axis of
+    ``batch``.
     """
     rank, kept = 1 + len(batch) + len(window), list(window)
     flat, inside = np.zeros((1,) * rank, np.int64), np.ones((1,) * rank, bool)

@@ -31,7 +31,7 @@ def _combined(arithmetic: Any, how: str, x: Array, initial: Array, rank: int) ->
 
 
 def reduced_last(node: Node) -> list[int]:
-    """The order of axes of [draws, *operand] in which those that are reduced are the last."""
+    """The permutation of the axes of [draws, *operand] that puts the reduced ones last."""
     axes = [axis + 1 for axis in integers(node.attributes["dimensions"])]
     return [axis for axis in range(len(node.operands[0].type.shape) + 1) if axis not in axes] + axes
 
