@@ -65,7 +65,8 @@ WARM_UP = 2
 def interleaved(runs: Mapping[str, Callable[[], None]], repeats: int, warm_up: int = WARM_UP) -> dict[str, list[float]]:
     """Microseconds of ``repeats`` runs of each, one run of each per round; ``warm_up`` rounds before are not kept.
 
-    Every call waits for the device. The round starts with another one each time, so that none always follows the same.
+    Every call waits for the device. Each round starts with a different program, so that none always follows the same
+    one.
     """
     names = list(runs)
     samples: dict[str, list[float]] = {name: [] for name in names}
