@@ -96,7 +96,7 @@ def _measured(
 
 
 def _require_reference(variants: Sequence[Variant], failures: Sequence[Failure], name: str = "") -> None:
-    """Raise unless the first variant is there: everything is compared with it."""
+    """InputError unless the first variant was made: everything is compared with it."""
     if not variants or (name and variants[0].name != name):
         reasons = "; ".join(f"{one.name}, {one.step}: {one.reason}" for one in failures[-1:])
         raise InputError(f"the source cannot be measured as it stands ({reasons})")

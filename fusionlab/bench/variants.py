@@ -210,8 +210,7 @@ def make_variants(
 
 
 def on_the_cpu() -> Any:
-    """Run checks and trials of passes on the CPU, also where a GPU is measured: it stays free, and truth is the
-    same."""
+    """Run checks and trials of passes on the CPU, even if a GPU is measured: it stays free, and truth is the same."""
     return jax.default_device(jax.devices("cpu")[0])
 
 

@@ -62,7 +62,7 @@ def command(
     read = read_records(records)
     other = None if what_if is None else parse_what_if(what_if)
     chosen, older = _chosen(read, every)
-    comparisons = [compare_record(record, clock, of) for record in chosen]  # everything is computed before anything is printed
+    comparisons = [compare_record(record, clock, of) for record in chosen]  # all computed before anything is printed
     shares = _shares(comparisons, columns) if columns else []
     calibrations = _calibrations(chosen, other) if calibrated or other else []
     if as_markdown:

@@ -1,5 +1,4 @@
-"""``fusionlab paper``: the characterisation reproduced: measure missing cells of its matrix, judge its claims, show
-both."""
+"""``fusionlab paper``: the characterisation reproduced: measure its missing cells, judge its claims, show both."""
 
 from __future__ import annotations
 
@@ -121,7 +120,7 @@ def _tables(figures: MatrixFigures) -> list[PaperTable]:
 
 
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
-    """InputError when records that were ``named`` do not exist, or are invalid."""
+    """Measured times by cell; InputError when records that were ``named`` do not exist, or are invalid."""
     from fusionlab.measure.records import read_records
     from fusionlab.paper.figures import measured_times
 

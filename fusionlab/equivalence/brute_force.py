@@ -22,8 +22,7 @@ from fusionlab.workload import Workload
 
 NAME = "brute force"
 RELATIVE = 1e-7
-"""Tolerance relative to the sum of the magnitudes of the energy's parts: codes regularise the Coulomb potential by up
-to 1e-12 bohr^2."""
+"""Of the sum of the magnitudes of the energy's parts: codes regularise the Coulomb potential by up to 1e-12 bohr^2."""
 _WALKERS = 4
 
 

@@ -64,9 +64,8 @@ def check_programs(
 
     In their own dtype both are run by XLA as they stand, and the original must agree with its raised form, or else
     truth is not its truth: then the verdict is ``not-checked``. Programs lowered for CUDA cannot be run by XLA here;
-    both are run raised, as the reason of the verdict states. With ``oracles``, the original is compared with
-    StableHLO's reference interpreter. A rewriting that contracts at a lower precision is different, whatever its
-    numbers are here.
+    both are run raised, as the verdict's reason states. With ``oracles``, the original is compared with StableHLO's
+    reference interpreter. A rewriting that contracts at a lower precision is different, whatever its numbers.
     """
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Verdict("different", reason=unlike)
@@ -103,8 +102,7 @@ def _other_signature(original: Program, rewritten: Program) -> str | None:
 
 
 Oracle = Callable[[Sample, list[np.ndarray], list[np.ndarray]], OracleAgreement]
-"""Given a sample, float64 truth and the original's results there, returns the agreement of an independent
-computation."""
+"""(sample, float64 truth, the original's results) to the agreement of an independent computation."""
 
 _RAISED = "lowered for CUDA: run through the raised program"
 
@@ -316,8 +314,7 @@ _CONTRACTIONS = (ops.DOT_GENERAL, ops.DOT, ops.CONVOLUTION)
 
 
 def why_less_precise(original: Program, rewritten: Program) -> str | None:
-    """The place where ``rewritten`` contracts at a lower precision than ``original`` anywhere, in words; None if there
-    is none.
+    """Where ``rewritten`` contracts at a lower precision than ``original`` does anywhere, in words; None if nowhere.
 
     A program without contractions counts as full precision.
     """

@@ -95,8 +95,7 @@ def _far_away(bohr: float) -> Edges:
 
 
 _ALL_PAIRS = 2
-"""The number of distances of ``NEAR_BOHR`` that occur with every pair of particles; the others occur with three of
-five."""
+"""How many distances of ``NEAR_BOHR`` occur with every pair of particles; the others occur with three of the five."""
 NEAR: Edges = (
     *(edge for bohr in NEAR_BOHR[:_ALL_PAIRS] for edge in _near(bohr)),
     *(_near(bohr)[which] for bohr in NEAR_BOHR[_ALL_PAIRS:] for which in (0, 1, 3)),

@@ -28,8 +28,7 @@ def equilibrated(workload: Workload, parameters: Sequence[np.ndarray], walkers: 
     leaves ``parameters``; the same for the same ``seed``.
 
     The width of the proposals is adapted after each transition, up to a bohr. A walker whose psi is zero or not finite
-    accepts only proposals where it is neither. Walkers that run away, or find no such place, keep their initial
-    position.
+    accepts only proposals where it is neither. Walkers that run away, or find no such place, stay put.
     """
     found = np.array(walkers)
     moved = found[:MOST_WALKERS]

@@ -126,8 +126,7 @@ def _not_along(attribute: str) -> Callable[[_Alike, Node], bool]:
 
 
 def _constant(alike: _Alike, node: Node) -> bool:
-    """True if the constant is the same for all walkers. A splat has no elements to cut; some types can only be read
-    whole."""
+    """True if it is the same for all walkers. A splat has no elements to cut; some types can only be read whole."""
     if node.results[0].type.dtype.startswith(("bf16", "complex")):
         return False
     array = constant_array(node)

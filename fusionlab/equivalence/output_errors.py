@@ -1,6 +1,6 @@
 """The errors of one output on one sample: against truth in two precisions, against the original in units and decades.
 
-Random parameters give ill-conditioned Slater matrices, where honest errors in float32 reach 0.1 hartree. Because that
+Random parameters lead to ill-conditioned Slater matrices, where honest float32 errors reach 0.1 hartree. Because that
 leaves room for a small mistake, the rewritten program is also computed in float64 (``tolerances``).
 """
 
@@ -36,7 +36,7 @@ class Columns:
     nearby: Pairs = ()
     """(truth, original) at inputs a rounding away."""
     narrowed: np.ndarray | None = None
-    """The original computed in float32, where it is a float64 program and this is asked for."""
+    """The original computed in float32, if it is a float64 program and this is requested."""
     spread_factor: float = SPREAD_FACTOR
     """The factor by which the rewritten program may be further from truth than the original, in their own dtype."""
 
@@ -107,8 +107,7 @@ def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, np.ndarray, np
 
 
 def needs_more_roundings(columns: Columns) -> bool:
-    """True if more evaluations of the original could excuse the rewritten program, which is off by more than one
-    allows.
+    """True if more evaluations of the original could excuse the rewritten program, for which one is not enough.
 
     One evaluation is a poor estimate of the original's loss at an ill-conditioned walker (two correct programs were
     seen to differ tenfold there), and none of the loss of a float64 original. Then ``nearby`` should be passed. Nothing
@@ -169,8 +168,7 @@ their mean is zero whatever the output's variance is."""
 
 
 def _mean_shift(columns: Columns) -> tuple[float, float, float] | None:
-    """(shift of the mean over walkers, its Monte-Carlo error, its tolerance) of outputs of one real number per
-    walker."""
+    """(shift of the mean over walkers, its Monte-Carlo error, its tolerance) of one real number per walker."""
     truth, original, rewritten = columns.truth, columns.original, columns.rewritten
     if truth.ndim != 1 or not np.issubdtype(truth.dtype, np.floating):
         return None

@@ -1,5 +1,4 @@
-"""The launches of a compiled program as units for ``clusters``, with the upper bound of the time that a cluster can
-save."""
+"""The launches of a compiled program as units for ``clusters``, with an upper bound of the time a cluster saves."""
 
 from __future__ import annotations
 

@@ -58,8 +58,7 @@ class ModelTime:
 
 @dataclass(frozen=True)
 class TimeModel:
-    """The choice of model: ``ceilings`` are None for a target without a spec; ``trust_xla`` if XLA's estimates
-    count."""
+    """The choice of model: ``ceilings`` (None for a target without a spec); ``trust_xla`` if XLA's estimates count."""
 
     ceilings: Ceilings | None
     trust_xla: bool

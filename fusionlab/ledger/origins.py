@@ -85,8 +85,7 @@ def origin_of_readers(module: HloModule, computation: Computation, instruction: 
 
 
 def _readers(computation: Computation, instruction: Instruction) -> Iterator[Instruction]:
-    """The instructions that compute with the result of ``instruction``, through views and copies; loops and the root
-    are no readers."""
+    """The instructions that compute with ``instruction``'s result, through views and copies; not loops or the root."""
     pending, seen = list(computation.users[instruction.name]), set[str]()
     while pending:
         user = pending.pop(0)

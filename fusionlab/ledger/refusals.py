@@ -215,8 +215,7 @@ def read_steps(dump: str) -> tuple[FusionStep, ...]:
 
 
 def xla_estimates(found: Sequence[FusionRefusal]) -> dict[str, Any]:
-    """XLA's own times over all trips, for the refusals that it weighed; ``us_lost`` is the time that fusing would
-    save."""
+    """XLA's own times over all trips, for the refusals that it weighed; ``us_lost`` is the time fusing would save."""
     weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
     unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
     fused = sum((one.us_fused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None

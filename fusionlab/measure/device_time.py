@@ -100,12 +100,10 @@ def union_us(events: Iterable[Event]) -> float:
 
 
 def join(rows: Sequence[LaunchRow], runs: Sequence[Sequence[Event]]) -> list[MeasuredKernel]:
-    """Ledger and trace by the name of the HLO instruction, the slowest first; entries found in only one of them are
-    kept too.
+    """Ledger and trace by the name of the HLO instruction, the slowest first; entries of only one are kept too.
 
     A kernel whose event does not name its instruction is found by its own name, which XLA derives from the
-    instruction's. Rows of one name (an instruction reached from two loops) share its time in proportion to their
-    launches.
+    instruction's. Rows of one name (an instruction reached from two loops) share its time by their launches.
     """
     spent, counted, containers = defaultdict[str, float](float), Counter[str](), set[str]()
     of_kernel = {re.sub(r"[.-]", "_", row.name): row.name for row in rows}

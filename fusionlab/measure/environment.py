@@ -23,8 +23,7 @@ _PACKAGES = ("folx", "deepqmc", "enzyme-ad", "numpy")
 
 
 def environment(target: Target, device: Any) -> dict[str, Any]:
-    """The circumstances that determine the figures besides the program: the fields ``device``, ``versions``, ``flags``,
-    ``commit``."""
+    """All that figures depend on besides the program: the fields ``device``, ``versions``, ``flags``, ``commit``."""
     return {"device": device_facts(target, device), **software()}
 
 

@@ -28,7 +28,7 @@ class DeviceState:
 
 
 class Nvml:
-    """The first GPU that JAX sees, asked through NVML. ``open_nvml`` makes one."""
+    """The first GPU that JAX sees, queried through NVML. ``open_nvml`` makes one."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library, self._handle = library, handle

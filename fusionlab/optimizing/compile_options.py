@@ -12,8 +12,7 @@ from fusionlab.codegen.compile import RIGHT_ON_CPU
 
 @functools.cache
 def options_of_calls() -> dict[str, str | int | bool]:
-    """The options under which an optimised function that is called by itself is compiled; only options known to this
-    XLA."""
+    """The compile options of an optimised function that is called by itself; this XLA knows them all."""
     try:
         jax.jit(lambda: 0, compiler_options=dict(RIGHT_ON_CPU)).lower().compile()
     except jax.errors.JaxRuntimeError:

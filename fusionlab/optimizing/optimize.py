@@ -57,7 +57,7 @@ def optimize(
     ``always`` on those of every call, ``never`` does not. Under another transformation (``jit``, ``vmap``,
     ``shard_map``) there are no values, and random ones are drawn. ``on_difference``: where the rewritten program is not
     shown equal, ``original`` runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError``
-    for a difference. ``cache``: a bool, or the folder that keeps rewritten programs between processes (default
+    for a difference. ``cache``: a bool, or the folder that keeps rewritten programs between processes (True: below
     ``$FUSIONLAB_CACHE``). ``exact_s``: seconds that the exact check (docs/exact.md) of a program may take, in a process
     beside the comparison; 0 skips it. Its verdict is reported (``report()``) and decides nothing.
 

@@ -21,7 +21,7 @@ from fusionlab.optimizing.report import Front
 from fusionlab.optimizing.rewriting import Call, Rewriter, told
 
 Dynamic = weakref.WeakKeyDictionary[Any, tuple[int, ...] | None]
-"""Of a jaxpr that was traced for a call by itself: its arguments as leaves of the call, None if unknown."""
+"""The arguments of a jaxpr traced for a call by itself, as leaves of the call; None if unknown."""
 
 
 class Optimized:

@@ -1,7 +1,7 @@
 """A JAX primitive that stands for a whole function and is rewritten when it is lowered. All uses of JAX's unstable
 interfaces are here.
 
-The primitive carries the function's jaxpr. Batching gives the primitive of the batched jaxpr and differentiation
+The primitive carries the function's jaxpr. Batching yields the primitive of the batched jaxpr and differentiation
 evaluates the jaxpr under ``jax.jvp``, both before anything is rewritten: what is rewritten is the program that will
 run, and a function that is only differentiated keeps its own rules.
 """

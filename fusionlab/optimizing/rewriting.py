@@ -63,8 +63,7 @@ class Call:
 
 @dataclass(frozen=True)
 class _OpenDecision:
-    """A decision to be checked again at arguments other than those of the digests ``seen``; its program is
-    rewritten."""
+    """A decision to be checked again at arguments of other digests than ``seen``; its program is rewritten."""
 
     decision: Decision
     seen: frozenset[str]
@@ -313,8 +312,7 @@ def _digest(arrays: Sequence[np.ndarray]) -> str:
 
 
 def _users_level() -> int:
-    """The number of frames from the caller up to the user's line: the first outside fusionlab, JAX and their
-    dependencies."""
+    """The number of frames up to the user's line: the first outside fusionlab, JAX and their dependencies."""
     between = tuple(f"{Path(file).parent}{os.sep}" for file in (jax.__file__, fusionlab.errors.__file__))
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((*between, contextlib.__file__)):
@@ -323,7 +321,7 @@ def _users_level() -> int:
 
 
 def told(error: Exception) -> str:
-    """An error in one line."""
+    """The error as one line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 

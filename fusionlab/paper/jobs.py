@@ -25,8 +25,7 @@ _MEMORY_OF_A_JOB = 4 * 2**30
 
 @dataclass(frozen=True)
 class CellJob:
-    """The settings of a cell's measurement: its circumstances, the time limit in seconds, the use of the compile
-    cache."""
+    """The settings of a cell's measurement: circumstances, time limit in seconds, use of the compile cache."""
 
     circumstances: MatrixSetup
     limit_s: float = 1800.0
@@ -105,7 +104,7 @@ class Progress(Protocol):
     """Receives every finished cell."""
 
     def start(self, total: int, known: int) -> None:
-        """``total`` cells are to be measured; ``known`` of those asked for are in the record already."""
+        """``total`` cells are to be measured; ``known`` of those requested are in the record already."""
 
     def done(self, cell: Cell, row: Row) -> None:
         """``cell`` is in the record now."""

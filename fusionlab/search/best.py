@@ -33,8 +33,7 @@ _LEAST_FOR_THE_FIRST_S = 600.0
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of a search: ``objective`` of OBJECTIVES, ``memory_budget`` on temp bytes (None: none), and its time
-    limit."""
+    """The goal of a search: ``objective`` of OBJECTIVES, ``memory_budget`` on temp bytes (None: none), time limit."""
 
     objective: str = "time"
     memory_budget: ByteSize | None = None

@@ -28,8 +28,7 @@ class Trial:
     """``pipeline`` as text ("" is the original program) and its outcome.
 
     ``measured``: it was compiled, and has ``costs``. ``same``: its program equals that of pipeline ``reason``, and has
-    its costs. ``nothing``: its last pass applied nothing. ``failed``: ``reason`` says why. ``unfinished``: the time was
-    up.
+    its costs. ``nothing``: its last pass applied nothing. ``failed``: ``reason`` says why. ``unfinished``: timed out.
     """
 
     pipeline: str

@@ -160,8 +160,7 @@ def _nested(node: Node) -> Iterator[Node]:
 
 
 def _split_ends(view: nx.DiGraph, side: dict[str, str]) -> None:
-    """Stage E operations after the network (they select the element and add it) go to the column of the reverse
-    pass."""
+    """Move stage E operations after the network (they select and add the element) to the column of the reverse pass."""
     after: set[str] = set()
     for node in sorted(side, key=lambda node: view.nodes[node]["order"]):
         if view.nodes[node]["stage"] != "E" or any(source in after for source in view.predecessors(node)):

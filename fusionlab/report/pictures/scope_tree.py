@@ -130,7 +130,7 @@ class _TreeBuilder:
         self._carried: dict[Value, Value] = {}
 
     def region(self, region: Region, inside: Steps, runs: int) -> None:
-        """Give every op of ``region`` its path; constants that of their first reader."""
+        """Assign every op of ``region`` its path; constants that of their first reader."""
         own = [node for node in region.nodes if not is_literal(node)]
         for node in own:
             self._runs[node] = runs

@@ -56,8 +56,7 @@ def named_scopes(op_name: str) -> Path:
 
 
 def adopt_constants(view: nx.DiGraph, *places: dict[str, Any]) -> None:
-    """Constants have no scope of their own: in every dict of ``places``, assign them the entry of their first
-    reader."""
+    """Constants have no scope of their own: in every dict of ``places``, they get the entry of their first reader."""
     for node in reversed(list(places[0])):
         readers = [reader for reader in view.successors(node) if reader in places[0]]
         if view.nodes[node]["family"] == "constant" and readers:
@@ -110,14 +109,13 @@ def find_repeats(scopes: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Repe
 
 
 Layers = Mapping[tuple[Path, str], Mapping[int, Repeat]]
-"""Scope and role to the repeats that it is or is in, by their depth in the path; scopes outside all layers are
-missing."""
+"""Scope and role to the repeats that it is or is in, by their depth in the path; no scopes outside all layers."""
 
 
 def drawn_once(view: nx.DiGraph, side: Mapping[str, str], paths: Mapping[str, Path]) -> tuple[dict[str, Path], Layers]:
     """``paths`` (operations of ``view`` to their scopes) with alike layers under one name, and these layers.
 
-    ``side`` gives each operation its role; only scopes of one role are compared. Constants keep their path. Layers
+    ``side`` maps each operation to its role; only scopes of one role are compared. Constants keep their path. Layers
     without scopes get some, and repeats inside a layer are found too.
     """
     in_order = {node: paths[node] for node in sorted(paths, key=lambda node: view.nodes[node]["order"])}

@@ -237,8 +237,7 @@ class _View:
 
 
 def _title(scope: Path) -> str:
-    """``B: interaction 1``, ``A: features``, ``potential``: the stage's letter, and the scopes or the stage's
-    meaning."""
+    """``B: interaction 1``, ``A: features``, ``potential``: the stage's letter, and the scopes or its meaning."""
     words = [name.replace("_", " ") for name in scope]
     stage = scope[0].removeprefix("stage_").upper() if scope and scope[0].startswith("stage_") else ""
     if stage not in STAGE_WORDS or not stage:
