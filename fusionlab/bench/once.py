@@ -2,7 +2,7 @@
 
     python -m fusionlab.bench.once PROGRAM.mlirbc INPUTS.npz gpu|cpu
 
-``counters_of`` is the caller's side. Kernels are launched one by one (no CUDA graphs); launches by compiling,
+``counters_of`` is the caller's side. Kernels are launched one by one (no CUDA graphs); launches of compilation,
 autotuning and the first run lie outside the two marks.
 """
 

@@ -92,7 +92,7 @@ def _ops_by_scope(program: Program | None) -> dict[str, str]:
 
 
 def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:
-    """The coverage of XLA's record by the list, and the number of refusals that name their op, scope and line."""
+    """The coverage of XLA's record, and the number of refusals that name their op, scope, line and stage."""
     return {
         **dataclasses.asdict(found.coverage),
         "with_stablehlo_op": sum(one.op_name in ops for one in found.found),

@@ -314,7 +314,7 @@ _CONTRACTIONS = (ops.DOT_GENERAL, ops.DOT, ops.CONVOLUTION)
 
 
 def why_less_precise(original: Program, rewritten: Program) -> str | None:
-    """Where ``rewritten`` contracts at a lower precision than ``original`` does anywhere, in words; None if nowhere.
+    """The contraction of ``rewritten`` below the lowest precision in ``original``, in words; None if there is none.
 
     A program without contractions counts as full precision.
     """

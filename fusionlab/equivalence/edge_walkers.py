@@ -95,7 +95,7 @@ def _far_away(bohr: float) -> Edges:
 
 
 _ALL_PAIRS = 2
-"""How many distances of ``NEAR_BOHR`` occur with every pair of particles; the others occur with three of the five."""
+"""The first distances of ``NEAR_BOHR``, which occur with every pair of particles; the others with three of the five."""
 NEAR: Edges = (
     *(edge for bohr in NEAR_BOHR[:_ALL_PAIRS] for edge in _near(bohr)),
     *(_near(bohr)[which] for bohr in NEAR_BOHR[_ALL_PAIRS:] for which in (0, 1, 3)),

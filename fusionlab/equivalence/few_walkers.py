@@ -26,7 +26,7 @@ WALKERS = 2
 def narrow(functions: Sequence[FunctionView], walkers: int = WALKERS) -> bool:
     """Resize the views, in place, to ``walkers`` walkers; False, with nothing changed, if one of them cannot be.
 
-    All of them must have their walkers in the same axes of the same arguments. The module behind a view stays as it is.
+    All of them must have their walkers in the same axes of the same arguments. The module of a view is unchanged.
     """
     marks = [_marks(function) for function in functions]
     places = [

@@ -26,7 +26,7 @@ MOST_FLOPS = 3e6
 """The limit on FLOPs: it takes about a microsecond per scalar operation."""
 _TIME_LIMIT_S = 60.0
 _FACTOR = 16.0
-"""Extra tolerance: its transcendental functions and order of summation differ from XLA's."""
+"""Factor on tolerances: its transcendental functions and order of summation differ from XLA's."""
 
 
 def ask_interpreter(
@@ -34,7 +34,7 @@ def ask_interpreter(
 ) -> OracleAgreement:
     """Compare the interpreter's numbers at ``sample`` with the float64 ``truth``, within the loss of ``original``.
 
-    Not asked, with the reason, if the program calls libraries or is too large.
+    Skipped, with the reason, if the program calls libraries or is too large.
     """
     flat = view_of(program.parse())
     called = next((node for node in flat.walk() if node.op is ops.CUSTOM_CALL), None)

@@ -26,7 +26,7 @@ SEEDS = (1, 2, 3)
 of each; the parameters of the last two are perturbed."""
 EDGE_SEED = 4
 _FAR_FROM_THE_DENSITY = 16.0
-"""At the initial walkers of the third seed, perturbed parameters make psi ill-conditioned: of PauliNet (CH4) a right
+"""At the initial walkers of the third seed, perturbed parameters make psi ill-conditioned: of PauliNet (CH4) a correct
 forward Laplacian, 1.9e-12 hartree off in float64, is 5.5 times further off than the original at one."""
 _ROUNDINGS = 7
 

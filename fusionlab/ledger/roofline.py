@@ -25,7 +25,7 @@ from fusionlab.ledger.model_time import LAUNCH_US, Ceilings
 class Point:
     """One family, kernel or the whole program on the roofline; None where there are no ceilings or no time.
 
-    Without a rate and a share of the roof if the time excludes ``unmodelled_us_launches``.
+    There is no rate and no share of the roof if the time excludes ``unmodelled_us_launches``.
 
     ``bound`` is the limit by the model: ``launch`` when launches are more than half of its time, else ``memory`` or
     ``compute`` by its side of the ridge. ``roof_share`` is modelled over attainable FLOP/s.

@@ -53,7 +53,7 @@ class DeviceTime:
     """Times of the traced runs, the first dropped; one sample per kept run, in microseconds.
 
     ``sum_us`` is the paper's definition: the kernels' durations added up. ``union_us`` counts overlapping time once.
-    ``copies_us`` has the copies and memsets, which neither includes. ``problem`` says why there are no samples.
+    ``copies_us`` has the copies and memsets, which neither includes. ``problem`` is the reason if there are no samples.
     """
 
     sum_us: tuple[float, ...] = ()

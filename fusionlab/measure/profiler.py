@@ -57,7 +57,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Trace:
-    """The events of every run, in order; ``problem`` is the reason why there are none."""
+    """The events of every run, in order; ``problem`` is the reason if there are none."""
 
     runs: tuple[tuple[Event, ...], ...]
     problem: str = ""

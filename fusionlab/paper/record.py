@@ -124,7 +124,7 @@ def _is_figure(value: Any) -> bool:
 
 
 def _is_table(rows: Any, columns: list[str]) -> bool:
-    """True for rows of equal length whose figures are numbers, or None if unknown."""
+    """True if the rows have a value per column and the figures are numbers, or None for unknown."""
     return isinstance(rows, list) and all(
         isinstance(row, list)
         and len(row) == len(columns)

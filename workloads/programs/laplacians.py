@@ -78,7 +78,7 @@ def vmap(f: Function) -> Callable[[Any], tuple[Any, Any]]:
 def jet(f: Function) -> Callable[[Any], tuple[Any, Any]]:
     """Taylor mode: the second derivative along every direction, from ``jax.experimental.jet`` under ``vmap``.
 
-    InputError when tracing meets an operation that jet cannot do (``INCOMPLETE``); all of the ansätze have one.
+    InputError when tracing meets an operation that jet cannot do (``INCOMPLETE``); every ansatz has one.
     """
     from jax.experimental.jet import jet as taylor
 
