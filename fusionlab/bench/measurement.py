@@ -139,8 +139,8 @@ def check_on_device(
 ) -> list[Measured]:
     """The variants whose results on the device, at full size, are as near to float64 truth as the reference's.
 
-    Truth is the source's own function in float64 on the same device. It checks the executables that are timed, and so
-    XLA's GPU compiler, its autotuner and the libraries.
+    Truth is the source's own function in float64 on the same device. The check covers the executables that are timed,
+    and so XLA's GPU compiler, its autotuner and the libraries.
 
     Where the program samples, one rounding can turn a walker's acceptance and everything after it, so among a thousand
     walkers some differ between two correct programs: there the verdict is recorded and reported, and excludes nothing.

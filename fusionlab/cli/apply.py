@@ -141,7 +141,7 @@ def pass_through(
     out: str | None = None,
     require_applied: bool = False,
 ) -> tuple[dict[str, Any], int]:
-    """Pass a valid module that is not studied through unchanged: refuse every pass, and copy the file to ``out``.
+    """Leave a valid module that is not studied unchanged: refuse every pass, and copy the file to ``out``.
 
     The document is that of ``apply``, without figures.
     """

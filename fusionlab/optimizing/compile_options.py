@@ -21,7 +21,7 @@ def options_of_calls() -> dict[str, str | int | bool]:
 
 
 def surroundings(platform: str) -> str:
-    """The environment that a program's numbers depend on: the kind of device and the environment's flags.
+    """The circumstances that a program's numbers depend on: the kind of device and the environment's flags.
 
     A comparison on one GPU, or on a CPU for an absent GPU, does not carry over to another: one multiplies in TF32 and
     the other does not.
