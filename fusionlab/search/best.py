@@ -33,8 +33,7 @@ _LEAST_FOR_THE_FIRST_S = 600.0
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of a search: ``objective`` of OBJECTIVES, ``memory_budget`` on temp bytes (None: none) and time
-    limit."""
+    """A search's goal: ``objective`` of OBJECTIVES, ``memory_budget`` on temp bytes (None: none) and time limit."""
 
     objective: str = "time"
     memory_budget: ByteSize | None = None
