@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from fusionlab import quiet_start as _quiet_start  # sets what must be set before JAX starts; imports no JAX
+from fusionlab import quiet_start as _quiet_start  # sets the environment before JAX starts; imports no JAX
 
 if _TYPE_CHECKING:
     from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
@@ -45,7 +45,7 @@ _HOMES = {
     "parse_pipeline": "fusionlab.passes.pipeline",
     "run_pipeline": "fusionlab.passes.pipeline",
 }
-"""Public names are imported when they are asked for: ``import fusionlab`` and ``fusionlab --help`` import no JAX."""
+"""Public names are imported lazily: ``import fusionlab`` and ``fusionlab --help`` import no JAX."""
 
 del _quiet_start
 

@@ -46,4 +46,4 @@ class ByteSize(int):
 
 
 UNBOUNDED = ByteSize(0)
-"""No limit, where a ByteSize is an option."""
+"""The value of a ByteSize option for no limit."""

@@ -1,4 +1,4 @@
-"""Errors for people: what is wrong, where, and what to do about it."""
+"""Errors for users: what is wrong, where, and the remedy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class InputError(Exception):
 
 
 class NotStudied(InputError):
-    """A whole and valid module with something in it that is not studied: ``what`` it is, and ``where``.
+    """A valid module with a construct that is not studied: ``what`` it is, and ``where``.
 
-    ``apply`` passes ``content``, which is what was read of the file ``path``, through as it is; for every other command
-    it is wrong input.
+    ``apply`` passes ``content``, as read from the file ``path``, through unchanged; for every other command it is
+    invalid input.
     """
 
     def __init__(self, path: str, what: str, where: str, content: bytes) -> None:
@@ -23,15 +23,15 @@ class NotStudied(InputError):
 
 
 class CompileError(RuntimeError):
-    """XLA could not compile a program; the message is the first line of XLA's."""
+    """XLA could not compile a program; the message is the first line of XLA's message."""
 
 
 class NotEquivalentError(RuntimeError):
-    """A function that was rewritten gives other numbers than the original; the message says where and by how much."""
+    """A rewritten function returns other numbers than the original; the message says where and by how much."""
 
 
 class NotOptimizedWarning(UserWarning):
-    """The original function runs in place of its rewriting, for the reason that the message gives."""
+    """The original function runs instead of its rewriting, for the reason in the message."""
 
 
 _SHORT_LIST = 12

@@ -1,4 +1,4 @@
-"""Files and folders that are either whole or not there: written beside their place and renamed."""
+"""Atomic writes of files and folders: written beside their destination and renamed."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def replace_file(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class Own:
-    """By what a folder is known as one of ours: every file's name matches a pattern of ``names``, and ``mark`` is a
-    JSON object among them whose ``format`` begins with ``format``."""
+    """The mark of a folder of ours: every file name matches a pattern of ``names``, and ``mark`` is a JSON object among
+    them whose ``format`` begins with ``format``."""
 
     names: Sequence[str]
     mark: str

@@ -1,4 +1,4 @@
-"""What must happen before JAX starts: three environment variables, and a start that prints no native log noise.
+"""The set-up before JAX starts: three environment variables, and a start without native log noise.
 
 Importing this module is cheap (no JAX) and sets the variables, unless the user has set them:
 
@@ -31,12 +31,12 @@ _log = logging.getLogger(__name__)
 
 
 def load_jax() -> None:
-    """Import JAX and load its plugins, with what they print going to the log, at level DEBUG."""
+    """Import JAX and load its plugins, with their output going to the log, at level DEBUG."""
     with captured_stderr() as captured:
         import jax  # noqa: F401  # the import itself is what is wanted
         from jax._src import xla_bridge
 
-        with contextlib.suppress(AttributeError):  # private: without it JAX does the same a little later, and audibly
+        with contextlib.suppress(AttributeError):  # private: without it JAX does the same a little later, and noisily
             xla_bridge._discover_and_register_pjrt_plugins()
     if captured.text:  # a plugin that fails to load is JAX's to report, by a traceback, and worth seeing
         _log.log(logging.WARNING if "Traceback" in captured.text else logging.DEBUG, "starting JAX: %s", captured.text)
@@ -44,7 +44,7 @@ def load_jax() -> None:
 
 @dataclass
 class Captured:
-    """What was written; ``text`` is there after the ``with`` block."""
+    """The captured output; ``text`` is set after the ``with`` block."""
 
     text: str = ""
 

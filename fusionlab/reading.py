@@ -1,4 +1,4 @@
-"""Files that others bring, read whole and once."""
+"""Untrusted files, read whole and once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PART = 2**24
 
 
 def read_file(path: Path) -> bytes:
-    """The content of the file or pipe ``path``; InputError where it cannot be read, or never ends."""
+    """The content of the file or pipe ``path``; InputError where it cannot be read, or is too large."""
     try:
         with path.open("rb") as file:
             about = os.fstat(file.fileno())

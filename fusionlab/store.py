@@ -1,8 +1,8 @@
-"""Content-addressed files: a result is stored under the digest of everything that decides it, sources included.
+"""Content-addressed files: a result is stored under the digest of everything it depends on, sources included.
 
 An entry is one JSON file, gzipped or not. It is written beside its place and renamed, so that a reader never sees half
 of one and concurrent writers of one key do no harm. An entry that cannot be read is ignored and replaced; a folder that
-cannot be written to is never an error: it costs the work again, later.
+cannot be written to is never an error: the work is done again later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fusionlab.output import replace_file
 
 PACKAGE = Path(__file__).resolve().parent
 _UNREADABLE = (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError)
-"""What reading a damaged entry, or one of another format, ends with."""
+"""The exceptions of reading a damaged entry, or one of another format."""
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Store:
     """The entries below ``folder``, which is made when the first one is stored.
 
     ``suffix`` ends in ``.gz`` for compressed entries. ``nested`` puts them into folders by the first two digits of the
-    key. ``title`` names the store in the one warning that nothing can be written; without it there is none.
+    key. ``title`` names the store in the one warning when nothing can be written; without it there is no warning.
     """
 
     def __init__(self, folder: Path, suffix: str = ".json", *, nested: bool = True, title: str = "") -> None:
@@ -39,7 +39,7 @@ class Store:
         self._writable = True
 
     def load(self, key: str, read: Callable[[Any], _T]) -> _T | None:
-        """What ``read`` makes of the content under ``key``; None where there is none that it can read."""
+        """``read`` applied to the content under ``key``; None if there is none that it can read."""
         path = self.path(key)
         try:
             content = path.read_bytes()
@@ -51,7 +51,7 @@ class Store:
             return None
 
     def store(self, key: str, content: Any) -> None:
-        """Keep ``content`` (JSON) under ``key``, unless a write has failed before."""
+        """Store ``content`` (JSON) under ``key``, unless a write has failed before."""
         if not self._writable:
             return
         path, data = self.path(key), json.dumps(content).encode()
@@ -75,8 +75,8 @@ def digest_of(*parts: Any) -> str:
 
 @functools.cache
 def sources_digest(folder: Path, names: tuple[str, ...] = (".",)) -> str:
-    """SHA-256, hexadecimal, of the Python files ``names`` below ``folder``, and of all in those that are folders; each
-    file counts with its name."""
+    """SHA-256, hexadecimal, of the Python files ``names`` below ``folder``, recursively for folders; file names
+    count."""
     digest = hashlib.sha256()
     for name in names:
         path = folder / name

@@ -1,4 +1,4 @@
-"""The line that a program walks through, and the table of contents of the project.
+"""The pipeline of a study, and the table of contents of the project.
 
     source -> lower -> measure -> rewrite -> check -> measure -> outcome
 
@@ -41,9 +41,9 @@ UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 @dataclass(frozen=True)
 class Kept:
-    """What a study of several targets does once: compilations by (program, target), verdicts by (program, rewritten).
+    """Results shared by the targets of a study: compilations by (program, target), verdicts by (program, rewritten).
 
-    Programs are known by their digest.
+    Programs are identified by their digest.
     """
 
     compiled: dict[tuple[str, str], Compiled] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Kept:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What a study is done under: the target, how many walkers a check uses, the time that the check of a file and
-    every exact check may take, and whether there is an exact check."""
+    """The settings of a study: the target, the number of walkers of a check, the time limits of the check of a file and
+    of every exact check, and whether there is an exact check."""
 
     target: Target
     check_walkers: int = 16
@@ -66,7 +66,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Rewriting:
-    """A pass of the pipeline, as text, and the program that it left."""
+    """A pass of the pipeline, as text, and the program after it."""
 
     by: str
     program: Program
@@ -74,8 +74,8 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``after`` is None when the rewritten program was not shown equivalent: then it has no figures. ``before`` is None
-    when XLA cannot compile the program and no pass would change it."""
+    """``after`` is None when the rewritten program was not shown equivalent, and then has no figures. ``before`` is
+    None when XLA cannot compile the program and no pass would change it."""
 
     original: Program
     rewritten: Program
@@ -89,7 +89,7 @@ class Outcome:
 
     @property
     def applied(self) -> bool:
-        """Whether any pass changed the program."""
+        """True if any pass changed the program."""
         return any(isinstance(event, Applied) for event in self.events)
 
     def to_json(self) -> dict[str, Any]:
@@ -112,10 +112,10 @@ def study(
     unchecked: bool,
     original: Program | None = None,
 ) -> Outcome:
-    """Lower, measure, rewrite, check and measure again. ``unchecked`` measures what could not be checked all the same.
+    """Lower, measure, rewrite, check and measure again. ``unchecked`` also measures a program not checked.
 
-    ``original`` is what ``lower`` gave for ``source``, where that is there already. A program that the check found
-    different is never measured.
+    ``original`` is the result of ``lower`` for ``source``, if already computed. A program found different is never
+    measured.
     """
     original = lower(source, given) if original is None else original
     try:
@@ -148,7 +148,7 @@ def _left_alone(original: Program, passes: Sequence[Pass], given: Circumstances,
 
 
 def _of_unchanged(events: Sequence[Event]) -> Verdict:
-    """The verdict where no pass applied: nothing was compared where one should have and failed."""
+    """The verdict where no pass applied: ``not-checked`` if a pass failed."""
     fault = told_faults(events)
     return Verdict("not-checked", reason=fault) if fault else UNCHANGED
 
@@ -186,7 +186,7 @@ def measure(source: Workload | Program, program: Program, given: Circumstances) 
 def rewrite(
     program: Program, passes: Sequence[Pass], given: Circumstances, observer: Observer | None = None
 ) -> tuple[Result, float]:
-    """Run the passes; the result, and the seconds they took without XLA's compiles (for memory budgets)."""
+    """Run the passes; return the result and the seconds they took without XLA's compiles (for memory budgets)."""
     compile_s = 0.0
 
     def temp_bytes(candidate: Program) -> int:
@@ -232,11 +232,11 @@ def check(
     inputs: Counterexample | None = None,
     oracles: bool = False,
 ) -> Verdict:
-    """Original against rewritten on real numbers.
+    """Compare original and rewritten in floating point.
 
     A workload is checked at few walkers: the same program is lowered there in its own dtype and in float64, the same
     choices are repeated, and the events must be the same. A file is checked at its own shapes under limits. ``inputs``
-    stand in for random ones; ``oracles`` are asked about the original.
+    replace random ones; ``oracles`` are asked about the original.
     """
     if not result.applied:
         return _of_unchanged(result.events)
@@ -256,9 +256,9 @@ def check(
 
 
 def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:
-    """Original against rewritten in prime fields, without a tolerance, in a process of its own under limits.
+    """Compare original and rewritten in prime fields, without a tolerance, in a process of its own under limits.
 
-    A workload is compared at two walkers, where the same choices are repeated; a file as ``compare_files`` says.
+    A workload is compared at two walkers, where the same choices are repeated; a file by ``compare_files``.
     """
     if isinstance(source, Program):
         return check_pair_exactly(original, result.program, given)
@@ -286,9 +286,9 @@ def judge(
     inputs: Counterexample | None = None,
     oracles: bool = False,
 ) -> Verdict:
-    """The verdict of ``check``, which decides, with that of ``check_exactly`` beside it.
+    """The verdict of ``check``, which decides, together with that of ``check_exactly``.
 
-    None is beside it where it is left out, where no pass applied, and where ``inputs`` are what the check is about.
+    The exact verdict is None if it is disabled, if no pass applied, or if ``inputs`` are given.
     """
     asked = given.exact and inputs is None and bool(result.applied)
     identity = check_exactly(source, original, result, given) if asked else None
@@ -307,7 +307,7 @@ def _judged_once(source: Workload | Program, original: Program, result: Result, 
 def rewrite_small(source: Workload, platform: str, result: Result, walkers: int) -> tuple[Program, Program] | Verdict:
     """The workload lowered at few walkers in its own dtype and in float64, rewritten by the choices of ``result``.
 
-    A verdict, ``different``, where the passes take other decisions there.
+    Returns a verdict, ``different``, if the passes decide otherwise there.
     """
     small = source.rebuild(walkers=walkers)
     rewritten = []
@@ -325,7 +325,7 @@ def rewrite_small(source: Workload, platform: str, result: Result, walkers: int)
 
 
 def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[Program, Program] | str:
-    """(original, rewritten) of ``source`` by the choices of ``result``; in words how they differ where they do."""
+    """(original, rewritten) of ``source`` by the choices of ``result``; in words the difference if there is one."""
     program = lowering.lower(source, platform)
     again = run_pipeline(program, parse_pipeline(resolved_pipeline(result.events)), Setting(platform=platform))
     if fault := told_faults(again.events):
@@ -336,12 +336,12 @@ def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[P
 
 
 def _signature(result: Result) -> list[tuple[str, str, str]]:
-    """What must agree between two runs of one pipeline: which pass applied where."""
+    """The events that must agree between two runs of one pipeline: which pass applied where."""
     return [("applied", event.pass_name, event.location) for event in result.applied]
 
 
 def with_memory_budget(passes: Sequence[Pass], budget: ByteSize) -> tuple[Pass, ...]:
-    """The passes with ``memory_budget`` set where it is an option; InputError when none has it."""
+    """The passes with ``memory_budget`` set where it is an option; InputError when no pass has it."""
     if not any(hasattr(pass_, "memory_budget") for pass_ in passes):
         raise InputError(f"no pass of {print_pipeline(passes)} has the option memory_budget")
     return tuple(

@@ -1,4 +1,4 @@
-"""Processes of fusionlab's own, under limits: whatever happens there, this one goes on.
+"""Subprocesses of fusionlab, under limits: whatever happens there, this process goes on.
 
 ``call(function, ...)`` runs a function of a module in ``python -m fusionlab.subprocesses MODULE FUNCTION``. Arguments
 and result are JSON, with bytes and NumPy arrays anywhere in it; they go through stdin and stdout, and nothing is ever
@@ -38,7 +38,7 @@ _STOP_POLL_S = 0.1
 
 
 class ProcessFailed(Exception):
-    """The process returned nothing; the message says why. ``exit_code`` is None when it ran out of time."""
+    """The process returned nothing; the message says why. ``exit_code`` is None when it timed out."""
 
     def __init__(self, reason: str, exit_code: int | None) -> None:
         super().__init__(reason)
@@ -47,7 +47,7 @@ class ProcessFailed(Exception):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: ``exit_code`` (None: at its limit; minus the signal's number), and what it printed."""
+    """The end of a command: ``exit_code`` (None: timed out; negative: the signal's number), and its output."""
 
     exit_code: int | None
     output: bytes
@@ -56,16 +56,16 @@ class Ended:
 
     @property
     def last_line(self) -> str:
-        """The last that it said on stderr; "" when it said nothing."""
+        """The last line on stderr; "" when there was none."""
         return ([""] + [line.strip() for line in self.errors.splitlines() if line.strip()])[-1]
 
 
 class Running:
-    """A command, running since it was made. It ends after ``limit_s`` seconds, with all that it started.
+    """A command, started on construction. It ends after ``limit_s`` seconds, with all its descendants.
 
     stderr goes to ``log`` where there is one. ``grace_s`` is between SIGTERM and SIGKILL. On Linux it also ends with
-    the thread that made it, however that ends: left alone it would disturb what is timed next. The command ties itself
-    (prctl(2)) before it becomes what it is: not between fork and exec in a copy of the maker, which may have threads.
+    the thread that started it, however that ends: an orphan would disturb later timings. The command sets its death
+    signal (prctl(2)) itself before exec, not between fork and exec in a copy of the parent, which may have threads.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Running:
             )
 
     def wait(self, stop: threading.Event | None = None) -> Ended:
-        """What became of it, once it has ended, run out of time, or ``stop`` was set."""
+        """The outcome, once it has ended or timed out, or ``stop`` was set."""
         code: int | None = None
         try:
             code = self._process.wait(max(0.0, self._left_s())) if stop is None else self._wait_or_stop(stop)
@@ -118,7 +118,7 @@ class Running:
         return self._process.poll()
 
     def _end(self) -> None:
-        """End it and what it started: politely where there is time for it, then not."""
+        """Terminate it and its descendants: by SIGTERM if there is a grace period, then by SIGKILL."""
         numbers = [signal.SIGTERM, signal.SIGKILL] if self._grace_s else [signal.SIGKILL]
         for number in numbers:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -135,7 +135,7 @@ def call(
     memory_limited: bool = False,
     stop: threading.Event | None = None,
 ) -> Any:
-    """What ``function``, which is at the top of its module, returns in a process of its own.
+    """The result of ``function``, a top-level function of its module, from a process of its own.
 
     ProcessFailed with the last line of its stderr when it fails, is killed, or takes longer than the limit. Its memory
     can be limited to three quarters of the machine's.
@@ -152,9 +152,9 @@ def call(
 def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
     """The command line of ``python -m module arguments`` and its environment.
 
-    The process finds fusionlab where this one does, installed or not, and no module in the folder where it is started:
-    beside a file that others made there may be a ``json.py`` that they made too. Its BLAS has one thread: several wait
-    for one another where other work runs, which took five times as long for small matrices.
+    The process finds fusionlab where this one does, installed or not, and imports nothing from its working folder,
+    where an untrusted ``json.py`` may lie beside an untrusted file. Its BLAS has one thread: several wait for one
+    another on a busy machine, which took five times as long for small matrices.
     """
     source = str(Path(__file__).resolve().parents[1])
     paths = [source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # an empty one is that folder
@@ -169,7 +169,7 @@ def limit_memory() -> None:
 
 
 def encode(value: Any) -> bytes:
-    """A line of JSON, and after it the bytes and arrays in ``value``, in which it has their places."""
+    """A line of JSON, in which the bytes and arrays of ``value`` have placeholders, followed by these."""
     parts = io.BytesIO()
 
     def place(found: Any) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def decode(content: bytes) -> Any:
 
 
 def main(module: str, function: str, *limited: str) -> None:
-    """Call the function with what is on stdin; libraries may print to stdout, and it is no part of the answer."""
+    """Call the function with the arguments on stdin; what libraries print to stdout is not part of the answer."""
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     if limited:

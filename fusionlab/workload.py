@@ -1,4 +1,4 @@
-"""The record that says what is studied: a JAX function, its inputs and the circumstances it is lowered in."""
+"""The subject of a study: a JAX function, its inputs and the circumstances in which it is lowered."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Workload:
     """One program of one ansatz on one molecule, ready to be lowered or run.
 
     ``function(*arguments)`` is plain JAX and may be jitted. ``inputs(seed)`` makes the concrete arguments (pytrees of
-    arrays of ``dtype``; electron positions in bohr with shape ``[walkers, electrons, 3]``); it is itself traceable,
-    so ``jax.eval_shape(inputs, 0)`` gives the abstract arguments at no cost. Float64 workloads must be built,
-    lowered and run under ``jax.enable_x64(True)``.
+    arrays of ``dtype``; electron positions in bohr with shape ``[walkers, electrons, 3]``); it is itself traceable, so
+    ``jax.eval_shape(inputs, 0)`` returns the abstract arguments at no cost. Float64 workloads must be built, lowered
+    and run under ``jax.enable_x64(True)``.
     """
 
     name: str
@@ -30,13 +30,13 @@ class Workload:
     rebuild: Callable[..., Workload]
     """``rebuild(walkers=16, dtype="float64")``: the same workload in other circumstances."""
     nuclei: tuple[tuple[float, float, float], ...] = ()
-    """Positions of the nuclei, bohr; with ``charges`` what a check needs to put electrons near them."""
+    """Positions of the nuclei, bohr; with ``charges``, used by checks to place electrons near them."""
     charges: tuple[float, ...] = ()
     spin: int = 0
-    """Electrons with spin up minus those with spin down: two molecules may be alike in all else."""
+    """Electrons with spin up minus those with spin down: two molecules may differ in this alone."""
 
     variant: tuple[str, ...] = ()
-    """What was asked for beside the ansatz's own: a Laplacian, a size, a dtype."""
+    """Settings other than the ansatz's own: a Laplacian, a size, a dtype."""
 
     @property
     def title(self) -> str:

@@ -1,1 +1,1 @@
-"""Programs timed on a device that is there: variants of one computation, shown equal, then measured side by side."""
+"""Programs timed on an attached device: variants of one computation, shown equal, then measured side by side."""

@@ -1,4 +1,4 @@
-"""What failed, where and why: a variant that cannot be made or run does not end the run of the others."""
+"""Failures, with step and reason: a variant that cannot be made or run does not end the run of the others."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Failure:
 
 
 def attempt(name: str, step: str, do: Callable[[], _Result], failures: list[Failure]) -> _Result | None:
-    """What ``do`` gives; None, and one more of ``failures``, when it raises."""
+    """The result of ``do``; None, with an entry appended to ``failures``, when it raises."""
     try:
         return do()
     except (InputError, CompileError) as error:
         failures.append(Failure(name, step, _line(str(error))))
-    except Exception as error:  # anything else that other people's code throws, an allocation that fails included
+    except Exception as error:  # anything else that third-party code raises, a failed allocation included
         _log.info("%s failed in step %s", name, step, exc_info=True)
         failures.append(Failure(name, step, _line(f"{type(error).__name__}: {error}")))
     return None

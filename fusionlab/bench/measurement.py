@@ -1,7 +1,7 @@
 """Variants on the device: compiled, checked there at full size, then timed in turn; one ``Measured`` each.
 
-Everything is compiled through one door with the same options, gets the same arrays, and is timed by the same code on
-the CPU and on a GPU.
+Everything is compiled on one path with the same options, gets the same arrays, and is timed by the same code on the CPU
+and on a GPU.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _WITHOUT_SAMPLING = ("log-psi", "local-energy")
 
 @dataclass(frozen=True)
 class MeasurementPlan:
-    """How much is measured: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved rounds, and
-    with ``counters`` the hardware's, by Nsight Compute."""
+    """The extent of the measurement: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved
+    rounds, and with ``counters`` the hardware's, by Nsight Compute."""
 
     runs: int = RUNS
     repeats: int = 10
@@ -57,7 +57,7 @@ class MeasurementPlan:
 
 @dataclass
 class Measured:
-    """One variant: what it is, what XLA made of it, and the raw samples; None where a figure could not be had."""
+    """One variant, its compilation by XLA, and the raw samples; None for a figure that is not available."""
 
     variant: Variant
     compiled: Compiled
@@ -74,12 +74,12 @@ class Measured:
 
     @property
     def executable(self) -> Executable:
-        """What runs."""
+        """The executable that is run."""
         assert self.compiled.executable is not None
         return self.compiled.executable
 
     def run(self) -> None:
-        """Once, waiting for the device."""
+        """Run once and wait for the device."""
         jax.block_until_ready(self.executable(self.placed))
 
 
@@ -89,7 +89,7 @@ def _ran(one: Measured) -> bool:
 
 
 def sample_for(source: Workload | Program, seed: int) -> Sample:
-    """The arguments that everything is run on: the workload's own, or random ones of a file's types."""
+    """The arguments of all runs: the workload's own, or random ones of a file's types."""
     if isinstance(source, Program):
         return next(signature_samples(source))
     with jax.enable_x64(source.dtype == "float64"):
@@ -114,11 +114,11 @@ def compile_all(
 
 
 def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Measured]:
-    """Run each once, those that need least memory first, and read the allocator's peak; what cannot run is left out.
+    """Run each once in ascending order of memory and read the allocator's peak; variants that cannot run are left out.
 
-    The allocator only knows the most bytes ever in use, so in this order every new peak belongs to the variant that ran
-    last; where there is no new one (compiling needed more), the peak stays unknown. What was in use before counts as
-    the variant's own as far as its arguments.
+    The allocator reports only its high-water mark, so in this order every new peak belongs to the variant that ran
+    last; where there is no new one (compiling needed more), the peak stays unknown. Of the bytes in use before, the
+    variant's arguments count as its own.
     """
     ready: list[Measured] = []
     for one in sorted(measured, key=lambda each: peak_bytes(each.compiled.memory)):
@@ -137,13 +137,13 @@ def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Me
 def check_on_device(
     source: Workload | Program, measured: Sequence[Measured], sample: Sample, failures: list[Failure]
 ) -> list[Measured]:
-    """Only those whose results on the device, at full size, are as near to float64 truth as the reference's are.
+    """The variants whose results on the device, at full size, are as near to float64 truth as the reference's.
 
-    Truth is the source's own function in float64 on the same device. This is the check of the very executables that are
-    timed: XLA's GPU compiler, its autotuner and the libraries take part in it.
+    Truth is the source's own function in float64 on the same device. The check covers the executables that are timed,
+    and so XLA's GPU compiler, its autotuner and the libraries.
 
     Where the program samples, one rounding can turn a walker's acceptance and everything after it, so among a thousand
-    walkers some differ between two right programs: there the verdict is kept and said, and takes nothing out.
+    walkers some differ between two correct programs: there the verdict is recorded and reported, and excludes nothing.
     """
     with jax.default_device(measured[0].executable.device):
         return _checked_on_device(source, measured, sample, failures)
@@ -155,7 +155,7 @@ def _checked_on_device(
     reference = measured[0]
     truth = _truth(source, reference)
     if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
-        return list(measured)  # too much memory, say: what few walkers showed has to do, and the record says so
+        return list(measured)  # out of memory, say: the check at few walkers has to suffice, and the record says so
     original = remembered(_runner(reference))
     decides = isinstance(source, Program) or source.program in _WITHOUT_SAMPLING
     kept = []
@@ -211,8 +211,7 @@ def count_all(
 
 
 def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float | None = None) -> float | None:
-    """Joules of one run, from the GPU's own counter over runs of ``seconds`` together (two, if not given); None
-    where it has none."""
+    """Joules per run, from the GPU's own counter over ``seconds`` of runs (default two); None where it has none."""
     number = min(_MOST_ENERGY_RUNS, max(1, math.ceil((seconds or _ENERGY_S) * 1e6 / run_us)))
     before = nvml.state().energy_j
     for _ in range(number):
@@ -224,7 +223,7 @@ def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: 
 def _without_graphs(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
 ) -> None:
-    """The same, compiled so that every kernel is launched by itself."""
+    """The same programs compiled without CUDA graphs: every kernel is launched by itself."""
     progress("wall time without CUDA graphs")
     runs: dict[str, Callable[[], None]] = {}
     for one in measured:
@@ -255,7 +254,7 @@ def _compared(one: Measured, sample: Sample, truth: Runner, original: Runner) ->
         truth=truth,
         original=original,
         rewritten=_runner(one),
-        rewritten_float64=truth,  # the float64 comparison was made at few walkers, where it costs little
+        rewritten_float64=truth,  # the float64 comparison was made at few walkers, where it is cheap
         walkers=None,
     )
 

@@ -1,9 +1,9 @@
-"""One program, run once between ``cuProfilerStart`` and ``cuProfilerStop``: what Nsight Compute is put on.
+"""One program, run once between ``cuProfilerStart`` and ``cuProfilerStop``: the process profiled by Nsight Compute.
 
     python -m fusionlab.bench.once PROGRAM.mlirbc INPUTS.npz gpu|cpu
 
-``counters_of`` is the caller's side. Kernels are launched one by one (no CUDA graphs), and what compiling, autotuning
-and the first run launch is outside of the two marks.
+``counters_of`` is the caller's side. Kernels are launched one by one (no CUDA graphs); launches of compilation,
+autotuning and the first run lie outside the two marks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WITHOUT_GRAPHS: dict[str, str | int | bool] = {"xla_gpu_enable_command_buffer": 
 
 
 def counters_of(program: Program, arrays: tuple[np.ndarray, ...], target: str) -> list[KernelCounters]:
-    """The counters of every kernel of one run; InputError where ``ncu`` cannot give them."""
+    """The counters of every kernel of one run; InputError where ``ncu`` cannot collect them."""
     with tempfile.TemporaryDirectory(prefix="fusionlab-counters-") as folder:
         path, inputs = Path(folder) / "program.mlirbc", Path(folder) / "inputs.npz"
         path.write_bytes(program.bytecode)
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
 
 @contextlib.contextmanager
 def _marked() -> Iterator[None]:
-    """Between the marks, where there is a CUDA driver."""
+    """A context between the marks, if there is a CUDA driver."""
     library: Any = None
     with contextlib.suppress(OSError):
         library = ctypes.CDLL("libcuda.so.1")

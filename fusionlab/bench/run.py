@@ -1,4 +1,4 @@
-"""``bench``: make the variants, show them equal, measure them, and write one record; the table of contents.
+"""``bench``: make the variants, show them equal, measure them, and write one record.
 
 source -> variants (lower, rewrite, check) -> compile -> first run -> check on the device -> time -> record
 """
@@ -32,7 +32,7 @@ from fusionlab.workload import Workload
 
 @dataclass(frozen=True)
 class Request:
-    """What is compared, and how much is measured; ``store`` keeps verdicts, with ``check_only`` that is all."""
+    """The request: what to compare and measure; ``store`` keeps verdicts, and ``check_only`` stops after them."""
 
     passes: Sequence[Pass] = ()
     peers: Mapping[str, Peer] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Request:
 
 def bench(source: Workload | Program, request: Request, given: Circumstances) -> dict[str, Any]:
     """The record of one run (``measure.records`` has its fields). InputError: the target is not attached, or the source
-    cannot even be lowered, compiled and run as it stands."""
+    itself cannot be lowered, compiled and run."""
     if not given.target.attached:
         raise InputError(f"target {given.target.name} is not attached: nothing can be timed there; --device cpu or gpu")
     started = datetime.datetime.now(datetime.UTC)
@@ -79,7 +79,7 @@ def _measured(
     given: Circumstances,
     failures: list[Failure],
 ) -> list[Measured]:
-    """What could be compiled and run and was right on the device, timed; the reference first."""
+    """The variants that compile, run and are correct on the device, timed; the reference first."""
     sample = measurement.sample_for(source, request.plan.seed)
     measured = measurement.compile_all(variants, given.target, sample, failures, given.progress)
     _require_reference([one.variant for one in measured], failures, variants[0].name)
@@ -96,7 +96,7 @@ def _measured(
 
 
 def _require_reference(variants: Sequence[Variant], failures: Sequence[Failure], name: str = "") -> None:
-    """Everything is compared with the first variant: without it there is no run."""
+    """InputError unless the first variant was made: everything is compared with it."""
     if not variants or (name and variants[0].name != name):
         reasons = "; ".join(f"{one.name}, {one.step}: {one.reason}" for one in failures[-1:])
         raise InputError(f"the source cannot be measured as it stands ({reasons})")

@@ -1,6 +1,6 @@
 """The variants that are timed: the source as it stands, rewritten by a pipeline, and the peers; each made and checked.
 
-Whatever fails takes its variant out of the run, not the run: it is a ``Failure`` with the step and the reason.
+A failure removes its variant and does not end the run: it is a ``Failure`` with the step and the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FUSED = "fused"
 
 @dataclass(frozen=True)
 class Variant:
-    """One program to time. ``pipeline`` is what the passes resolved to ("" for what is lowered as it stands).
+    """One program to time. ``pipeline`` is the resolved pipeline ("" for a program lowered as it stands).
 
     ``lower_s`` and ``rewrite_s`` are wall seconds without XLA's compiles.
     """
@@ -48,7 +48,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class EqualVariants:
-    """The variants that were shown equal to the first, which is the reference, and what failed."""
+    """The variants that were shown equal to the first, which is the reference, and the failures."""
 
     variants: tuple[Variant, ...]
     failures: tuple[Failure, ...]
@@ -130,8 +130,8 @@ class _Maker:
         *,
         raised: bool = True,
     ) -> Verdict:
-        """The verdict on the programs that ``make`` gives (own dtype, float64) beside the workload; remembered where it
-        was reached before. What another compiler wrote is not ``raised``: XLA runs it on the CPU as it is."""
+        """The verdict on the programs that ``make`` returns (own dtype, float64) against the workload; cached if
+        reached before. Another compiler's output is not ``raised``: XLA runs it on the CPU as it is."""
         keys: list[str] = []
         platform = self.given.target.kind
         if self.store is not None:
@@ -168,7 +168,7 @@ class _Maker:
         return verdict
 
     def _references(self, small: Workload) -> References:
-        """One pair of runners for all variants: what they give on the samples is computed once."""
+        """One pair of runners for all variants: their results on the samples are computed once."""
         if self.references is None:
             self.references = References.of(small, remember=True)
         return self.references
@@ -210,12 +210,12 @@ def make_variants(
 
 
 def on_the_cpu() -> Any:
-    """Checks and the trials of passes run on the CPU, also where a GPU is measured: it stays free, and truth is one."""
+    """Run checks and trials of passes on the CPU, even if a GPU is measured: it stays free, and truth is the same."""
     return jax.default_device(jax.devices("cpu")[0])
 
 
 def reference_name(source: Workload | Program) -> str:
-    """The peer that ``source`` is as it stands, or ``original``."""
+    """The name of the peer that ``source`` itself is, or ``original``."""
     if isinstance(source, Program):
         return "original"
     same = [name for name, peer in PEERS.items() if peer.laplacian == source.laplacian and peer.rewrite is None]

@@ -1,4 +1,4 @@
-"""One measured variant as it stands in a record: raw samples, and the figures that follow from them."""
+"""One measured variant in the form of a record: raw samples, and the figures derived from them."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
 
 
 def overhead_ratio(one: Measured) -> float | None:
-    """1 - kernel time / total time, as the paper has it: the share of the host, copies and waiting.
+    """1 - kernel time / total time, as in the paper: the share of the host, copies and waiting.
 
-    Both without CUDA graphs where they can be told apart, because a trace has none; kernel time is the union. None
-    without a trace, and where tracing slowed the kernels down so much that they took longer than an untraced run (the
-    CPU, whose thunks are traced at the cost of one of them).
+    Both without CUDA graphs where the two can be told apart, because a trace has none; kernel time is the union. None
+    without a trace, and where traced kernels took longer than an untraced run (the CPU, where tracing a thunk costs as
+    much as a small one).
     """
     if not one.device.union_us:
         return None

@@ -1,1 +1,1 @@
-"""Which step of a pipeline, or which pass of XLA, makes a program differ; and the smallest program that shows it."""
+"""Bisection: the step of a pipeline, or the XLA pass, that makes a program differ, and a minimal reproducer."""

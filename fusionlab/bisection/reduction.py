@@ -1,4 +1,4 @@
-"""Make a program smaller as long as a pass still breaks it: fewer results, and inner values in place of arguments.
+"""Shrink a program as long as a pass still breaks it: fewer results, and inner values instead of arguments.
 
 f(x, w) = (a, b, c),  b = h(v),  v = g(x, w)      -->      f(v) = b
 """
@@ -22,9 +22,9 @@ from fusionlab.passes.interface import Setting, VerificationError
 
 MOST_TRIALS = 24
 _PARTS = (0.9, 0.75, 0.5, 0.25, 0.1)
-"""Where a program is cut: what is before becomes arguments."""
+"""The ops at which a program is cut: values computed before become arguments."""
 _NOT_CUT = (RaiseError, RaisingFault, ValueError, TypeError, NotImplementedError)
-"""A part of a program need not be a program: its regions can be raised no more."""
+"""Errors of a cut that is no valid program: its regions can no longer be raised."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Reduced:
 
 
 def reduce_program(step: Step, setting: Setting, judge: Judge, *, most_trials: int = MOST_TRIALS) -> Reduced:
-    """The smallest program found that ``step``'s pass makes different.
+    """The smallest program found that the pass of ``step`` miscompiles.
 
-    Every candidate is rewritten and judged again; what the pass leaves alone, and what cannot be cut so, is none.
+    Every candidate is rewritten and judged again; one that the pass leaves alone, or that cannot be cut, is dropped.
     """
     best, trials = step.before, 0
 
@@ -71,7 +71,7 @@ def _of_fewer_results(program: Program) -> Iterator[Program | None]:
 
 
 def _of_inner_results(program: Program) -> Iterator[Program | None]:
-    """Results of loops, and of what comes right after them, in place of the program's."""
+    """Results of loops, and of the ops right after them, instead of the program's."""
     flat = view_of(program.parse())
     for node in flat.nodes:
         if node.op is ops.WHILE:

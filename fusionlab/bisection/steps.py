@@ -14,14 +14,14 @@ from fusionlab.passes.interface import Applied, Declined, Pass, Setting, applica
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
 
 Judge = Callable[[Program, Program], Verdict]
-"""Says whether two programs compute the same."""
+"""Returns the verdict on whether two programs compute the same."""
 
 
 @dataclass(frozen=True)
 class Step:
     """Application number ``number`` (from 1) of ``of`` applications of ``by``, at ``location``.
 
-    ``before`` and ``after`` are the programs around it. Where a pass cannot be taken apart, one step has all its
+    ``before`` and ``after`` are the programs around it. A pass that cannot be taken apart is one step with all its
     applications, and ``number`` is 0.
     """
 
@@ -38,9 +38,9 @@ class Step:
 
 
 def steps_of(program: Program, passes: Sequence[Pass], setting: Setting) -> tuple[list[Step], tuple[Declined, ...]]:
-    """The steps from ``program`` to what ``passes`` make of it, and those passes that failed.
+    """The steps from ``program`` to the result of ``passes``, and the passes that failed.
 
-    A pass that chooses among others is what it chose.
+    A pass that chooses among others counts as its choice.
     """
     events = run_pipeline(program, passes, setting).events
     failed = [*faults(events)]
@@ -60,7 +60,7 @@ def _steps_of_pass(
 ) -> list[Step]:
     if not applied:
         return []
-    if len(made) != len(applied):  # some of what was made was dropped again, and it is not known which
+    if len(made) != len(applied):  # some applications were dropped again, and it is unknown which
         return [Step(pass_, 0, len(applied), applied[0].location, before, after)]
     steps = []
     for number, (event, bytecode) in enumerate(zip(applied, made, strict=True), 1):
@@ -90,7 +90,7 @@ class JudgedSteps:
 def judge_steps(steps: Sequence[Step], judge: Judge) -> JudgedSteps:
     """Judge the steps in order, up to the first that differs.
 
-    Each step is judged by itself, so that one which loses a little does not hide behind one before it.
+    Each step is judged by itself, so that a small error is not hidden by that of an earlier step.
     """
     judged: list[tuple[Step, Verdict]] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""What a bisection leaves behind: the reduced module, and a pytest file that fails as long as the pass breaks it."""
+"""The output of a bisection: the reduced module, and a pytest file that fails as long as the pass breaks it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_xla_keeps_the_numbers():
 
 
 def write_case(folder: Path, program: Program, pass_: Pass, platform: str) -> tuple[Path, Path]:
-    """Write the module and the test of a pass of ours, or of the user's file, into ``folder``; gives their paths."""
+    """Write the module and the test of a pass of ours, or of the user's file, into ``folder``; return their paths."""
     test_name = re.sub(r"\W+", "_", pass_.name.rpartition("/")[2], flags=re.ASCII)  # of path.py:Name no path
     text = _TEST.format(
         pass_name=_one_line(pass_.name),
@@ -61,7 +61,7 @@ def write_case(folder: Path, program: Program, pass_: Pass, platform: str) -> tu
 
 
 def write_xla_case(folder: Path, program: Program, xla_pass: str) -> tuple[Path, Path]:
-    """Write the module and the test of a pass of XLA into ``folder``; gives their paths."""
+    """Write the module and the test of an XLA pass into ``folder``; return their paths."""
     text = _XLA_TEST.format(xla_pass=xla_pass, module=MODULE, provenance=_one_line(program.provenance))
     return _write(folder, program, "test_xla.py", text)
 
@@ -74,6 +74,6 @@ def _write(folder: Path, program: Program, test_file: str, test: str) -> tuple[P
 
 
 def _one_line(outside: str) -> str:
-    """A provenance or a pass's name for a docstring: text from outside, so nothing of it may end the docstring."""
+    """A provenance or a pass's name escaped for a docstring, which untrusted text must not end."""
     printable = "".join(c for c in outside if c.isprintable() and c not in '"\\\\')
     return printable[:200]

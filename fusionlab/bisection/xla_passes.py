@@ -1,7 +1,7 @@
-"""Which pass of XLA makes a program differ: it is compiled for the CPU with one pass after another turned off.
+"""The XLA pass that makes a program differ: it is compiled for the CPU with one pass after another disabled.
 
 The reference is the same program run op by op, each compiled alone, so that no pass of XLA sees two ops at once; truth
-is that in float64. Every trial is a process of its own, because XLA ends the process where a pass that it needs is off.
+is that in float64. Every trial is a process of its own, because XLA aborts where a pass it needs is disabled.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NOT_PASSES = ("pipeline-start", "pipeline-end")
 
 
 class TrialError(Exception):
-    """XLA could not compile or run the program with those passes off; the message is its last line."""
+    """XLA could not compile or run the program with those passes disabled; the message is its last line."""
 
 
 def judge_xla(program: Program, disabled: Sequence[str] = ()) -> Verdict:
-    """What XLA makes of ``program`` for the CPU, with the passes ``disabled`` off, beside the program op by op.
+    """The verdict on ``program`` compiled by XLA for the CPU without the passes ``disabled``, against it run op by op.
 
     TrialError when XLA cannot compile it so.
     """
@@ -51,7 +51,7 @@ def judge_xla(program: Program, disabled: Sequence[str] = ()) -> Verdict:
 
 
 def guilty_passes(program: Program, progress: Callable[[str], None] = lambda line: None) -> list[str]:
-    """The passes of XLA that changed ``program``, without which, one at a time, it computes what it should."""
+    """The XLA passes that changed ``program`` and whose removal, one at a time, makes it correct."""
     guilty = []
     for name in changing_passes(program):
         progress(f"bisect: without XLA's {name}")
@@ -64,7 +64,7 @@ def guilty_passes(program: Program, progress: Callable[[str], None] = lambda lin
 
 
 def changing_passes(program: Program) -> list[str]:
-    """Names of the passes of XLA's CPU pipeline that change ``program``, in order; from XLA's own dump."""
+    """The passes of XLA's CPU pipeline that change ``program``, in order, from XLA's own dump."""
     with tempfile.TemporaryDirectory(prefix="fusionlab-passes-") as folder:
         options: dict[str, str | int | bool] = {
             "xla_dump_to": folder,
@@ -92,7 +92,7 @@ def _op_by_op(program: Program, *, widen: bool) -> Runner:
 
 
 def _run_by_xla(program: Program, disabled: Sequence[str], samples: Sequence[Sample]) -> Runner:
-    """Gives what one process computed for ``samples``; to be asked in their order."""
+    """A runner that returns the results of one process for ``samples``; to be called in their order."""
     require_known_calls(program)
     arrays = [sample.arrays for sample in samples]
     try:
@@ -103,7 +103,7 @@ def _run_by_xla(program: Program, disabled: Sequence[str], samples: Sequence[Sam
 
 
 def run_by_xla(program: list[Any], samples: list[list[np.ndarray]], disabled: str) -> list[list[np.ndarray]]:
-    """What ``program``, compiled without the passes ``disabled``, computes for each of ``samples``."""
+    """The results of ``program``, compiled without the passes ``disabled``, for each of ``samples``."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()

@@ -1,4 +1,4 @@
-"""``fusionlab apply``: rewrite a program, prove the rewrite equal, and show what it costs before and after."""
+"""``fusionlab apply``: rewrite a program, check the rewritten one, and show the costs before and after."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def command(
 
 
 def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:
-    """What each pass changed: ``most_lines`` of it printed, and the whole of it as data."""
+    """The changes of each pass: ``most_lines`` of them printed, all of them as data."""
     from fusionlab.hlo.diff.hunks import diff_programs
     from fusionlab.report.tables.diff import print_diffs
 
@@ -122,14 +122,14 @@ def _as_read(program: Program) -> bytes:
 
 
 def require_one_device(source: Workload | Program) -> None:
-    """NotStudied for the program of a file that says itself what each of several devices does: XLA compiles it for as
-    many only, and ``apply`` compiles and checks for one."""
+    """NotStudied for a file's program that is partitioned over several devices: XLA compiles it for as many only, and
+    ``apply`` compiles and checks for one."""
     from fusionlab.hlo.contents import parts_by_hand
 
     if not isinstance(source, Workload) and (where := parts_by_hand(source.parse())) is not None:
         what = f"there is a sdy.manual_computation (shard_map) in {where}: it is compiled and checked for one device"
         path = Path(source.provenance)
-        content = read_file(path) if path.is_file() else source.bytecode  # a pipe has been read
+        content = read_file(path) if path.is_file() else source.bytecode  # a pipe has been consumed
         raise NotStudied(source.provenance, what, where, content)
 
 
@@ -141,7 +141,7 @@ def pass_through(
     out: str | None = None,
     require_applied: bool = False,
 ) -> tuple[dict[str, Any], int]:
-    """A valid module that is not studied comes out as it went in: refuse every pass, and copy the file to ``out``.
+    """Leave a valid module that is not studied unchanged: refuse every pass, and copy the file to ``out``.
 
     The document is that of ``apply``, without figures.
     """

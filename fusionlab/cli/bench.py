@@ -1,4 +1,4 @@
-"""``fusionlab bench``: a program, its rewriting and its peers, timed on the device that is there."""
+"""``fusionlab bench``: a program, its rewriting and its peers, timed on the attached device."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from fusionlab.study import Circumstances
 
 _CPU_WALKERS = 16
-"""What a CPU does in a second; 1,024 take minutes."""
+"""Walkers that a CPU evaluates in a second; 1,024 take minutes."""
 _MOST_SEED = 2**32 - 1
-"""JAX's keys take no more bits of a seed, unless float64 is on."""
+"""The largest seed of JAX's keys without float64."""
 
 
 @click.command("bench")
@@ -108,7 +108,7 @@ def command(
 
 
 def _device_target(name: str | None) -> Target:
-    """The attached device: ``gpu`` or ``cpu``, or without a name the GPU where there is one."""
+    """The attached device: ``gpu`` or ``cpu``; by default the GPU if there is one."""
     from fusionlab.codegen.targets import load_target
 
     if name is not None:
@@ -120,7 +120,7 @@ def _device_target(name: str | None) -> Target:
 
 
 def _store(folder: str | None, given: Circumstances) -> VerdictStore | None:
-    """Where verdicts are kept: the folder that was named, or beside the compile cache."""
+    """The store of verdicts: the named folder, or one beside the compile cache."""
     from fusionlab.codegen.cache import default_cache
     from fusionlab.equivalence.verdict_store import VerdictStore
 

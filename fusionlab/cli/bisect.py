@@ -1,4 +1,4 @@
-"""``fusionlab bisect``: which step of a pipeline, or which pass of XLA, makes a program differ."""
+"""``fusionlab bisect``: the step of a pipeline, or the XLA pass, that makes a program differ."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _bisect_passes(
         program = lower(source, given)
         judge = _judge_of_files(given)
     else:
-        # What is chosen at the full number of walkers is repeated where a check is affordable.
+        # Choices made at the full number of walkers are repeated at a number that a check can afford.
         events = rewrite(lower(source, given), passes, given)[0].events
         chosen, failed = resolved_pipeline(events), faults(events)
         passes = parse_pipeline(chosen) if chosen else ()
@@ -135,7 +135,7 @@ def _bisect_passes(
 
 
 def _with_exact(judge: Judge, given: Circumstances) -> Judge:
-    """``judge``, which decides, with the exact verdict beside it where that is asked for."""
+    """``judge``, which decides, with the exact verdict beside it if requested."""
     from fusionlab.study import check_pair_exactly
 
     if not given.exact:

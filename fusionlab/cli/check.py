@@ -1,4 +1,4 @@
-"""``fusionlab check``: are two programs equal, on walkers of every kind, judged by float64 and by other oracles."""
+"""``fusionlab check``: compare two programs on walkers of every kind, by float64 truth and other oracles."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def check_exactly_alone(
     laplacian: str | None = None,
     inputs: str | None = None,
 ) -> tuple[dict[str, Any], tuple[Event, ...]]:
-    """The exact check of ``source`` beside ``other`` or what ``passes`` make of it; no floating-point verdict."""
+    """The exact check of ``source`` against ``other`` or its rewriting by ``passes``; no floating-point verdict."""
     from fusionlab.study import check_exactly, check_pair_exactly, lower, rewrite
 
     if not given.exact:
@@ -135,9 +135,9 @@ def compared(
     inputs: str | None,
     oracles: bool,
 ) -> tuple[Verdict, tuple[Event, ...]]:
-    """The verdict on ``source`` beside ``other``, what ``passes`` make of it, or the same model with ``laplacian``.
+    """The verdict on ``source`` against ``other``, its rewriting by ``passes``, or the same model with ``laplacian``.
 
-    ``inputs`` is the file of a counterexample, on which alone they are compared.
+    ``inputs`` is the file of a counterexample, the only inputs then compared.
     """
     from fusionlab.equivalence.counterexample import Counterexample
     from fusionlab.equivalence.samples import require_fitting, sample_of, workload_samples
@@ -177,7 +177,7 @@ def _beside_file(
     oracles: bool,
     given: Circumstances,
 ) -> Verdict:
-    """In processes of their own: a file may end them, or never end."""
+    """Checked in a process of its own: a file's program may crash it, or never end."""
     from fusionlab.equivalence.isolated import check_files
     from fusionlab.study import check_pair_exactly
 

@@ -1,4 +1,4 @@
-"""``fusionlab clusters``: groups of elementwise and layout work, in StableHLO and in launches, ranked by criteria."""
+"""``fusionlab clusters``: groups of elementwise and layout work, in StableHLO and in launches, ranked."""
 
 from __future__ import annotations
 
@@ -52,11 +52,10 @@ def clusters(
     sync_us: float = 1.0,
     shown: int = 10,
 ) -> dict[str, Any]:
-    """Print the clusters of launches (ranked by the time they can give back) and of ops (by the bytes).
+    """Print the clusters of launches (ranked by the time they can save) and of ops (by the bytes).
 
-    With ``pim`` launch clusters are ranked by what is left when the bytes across the boundary (at ``link`` GB/s) and
-    two synchronisations per run are paid, and nothing else costs anything: the most that near-memory execution can
-    give.
+    With ``pim`` launch clusters are ranked by the time left after the bytes across the boundary (at ``link`` GB/s) and
+    two synchronisations per run, all else being free: the upper bound of near-memory execution.
     """
     from fusionlab.hlo.clusters import op_clusters
     from fusionlab.ledger.launch_clusters import launch_clusters
@@ -95,7 +94,7 @@ def clusters(
 
 
 def _link(link_gb_s: float | None, sync_us: float, given: Circumstances) -> float:
-    """Bytes per second across a boundary."""
+    """The bandwidth across the boundary, bytes per second."""
     if not (0 <= sync_us < math.inf and (link_gb_s is None or 0 < link_gb_s < math.inf)):
         raise InputError("--link must be positive and --sync-us not negative")
     if link_gb_s is not None:

@@ -62,7 +62,7 @@ def command(
     read = read_records(records)
     other = None if what_if is None else parse_what_if(what_if)
     chosen, older = _chosen(read, every)
-    comparisons = [compare_record(record, clock, of) for record in chosen]  # all is had before anything is printed
+    comparisons = [compare_record(record, clock, of) for record in chosen]  # all computed before anything is printed
     shares = _shares(comparisons, columns) if columns else []
     calibrations = _calibrations(chosen, other) if calibrated or other else []
     if as_markdown:
@@ -144,7 +144,7 @@ def _predictions(found: Calibration, records: Sequence[Record], what_if: WhatIf)
 
 
 def _chosen(records: Sequence[Record], every: bool) -> tuple[list[Record], int]:
-    """The newest of each kind, or all of them; and how many were left out. InputError when nothing was measured."""
+    """The newest of each kind, or all of them; and the number left out. InputError when nothing was measured."""
     from fusionlab.measure.comparison import latest
 
     chosen, older = latest(records)

@@ -24,7 +24,7 @@ _WHERE = {
 def command(shell: str, as_json: bool, **_: Any) -> None:
     """Print the script that completes commands, options and names in a shell."""
     made = get_completion_class(shell)
-    assert made is not None  # click has all of them
+    assert made is not None  # all shells are click's
     root = click.get_current_context().find_root()
     script = made(root.command, {}, "fusionlab", "_FUSIONLAB_COMPLETE").source()
     finish({"shell": shell, "script": script}, as_json)

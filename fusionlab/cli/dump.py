@@ -1,4 +1,4 @@
-"""``fusionlab dump``: lower and compile one program, and write down everything the compiler made of it."""
+"""``fusionlab dump``: lower and compile one program, and write all compiler output to files."""
 
 from __future__ import annotations
 

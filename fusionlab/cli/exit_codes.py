@@ -1,4 +1,4 @@
-"""How a verb ended, and its exit code: 0 done, 1 a check failed, 2 the input was wrong."""
+"""Endings of a verb and their exit codes: 0 done, 1 a check failed, 2 invalid input."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ EXIT_CODES = {
 }
 
 Endings = dict[str, str]
-"""Keys of EXIT_CODES, and the reason of each."""
+"""Keys of EXIT_CODES, each with its reason."""
 
 
 def exit_code(endings: Iterable[str]) -> int:
-    """The worst of ``endings``; 0 of none."""
+    """The largest exit code of ``endings``; 0 if empty."""
     return max((EXIT_CODES[ending] for ending in endings), default=0)
 
 
 def failed_passes(events: Iterable[Event]) -> Endings:
-    """``pass failed`` where ``events`` have one: what follows is not about the rewriting that was asked for."""
+    """``pass failed`` if ``events`` have a failure: the results are not of the requested rewriting."""
     from fusionlab.passes.interface import told_faults
 
     fault = told_faults(events)
@@ -40,7 +40,7 @@ def failed_passes(events: Iterable[Event]) -> Endings:
 
 
 def endings_of(outcome: Outcome, *, unchecked: bool, require_applied: bool) -> Endings:
-    """The endings of a rewriting; none where all is well. ``unchecked`` and ``require_applied`` are the options."""
+    """The endings of a rewriting; empty on success. ``unchecked`` and ``require_applied`` are the options."""
     endings, verdict = failed_passes(outcome.events), outcome.equivalence
     if verdict.verdict == "different":
         return endings | {"different": verdict.worst or verdict.reason}

@@ -1,4 +1,4 @@
-"""``fusionlab explain``: which fusions XLA refused and why, and what is inside one kernel."""
+"""``fusionlab explain``: the fusions that XLA refused and why, and the content of one kernel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(
 
 
 def explain(source: Source, kernel: str | None, refused: int, given: Circumstances, console: Console) -> dict[str, Any]:
-    """Print the refusals by cause and the ``refused`` costliest ones; or, with ``kernel``, that kernel's story.
+    """Print the refusals by cause and the ``refused`` costliest ones; or, with ``kernel``, the details of that kernel.
 
     InputError: XLA wrote no fusion dump (a CPU target, HLO text), or there is no launch called ``kernel``.
     """
@@ -83,7 +83,7 @@ def _no_record(name: str, given: Circumstances) -> InputError:
 
 
 def _ops_by_scope(program: Program | None) -> dict[str, str]:
-    """JAX name stack to the StableHLO op lowered under it (the last one: what the primitive's result is)."""
+    """JAX name stack to the StableHLO op lowered under it (the last one, which makes the primitive's result)."""
     from fusionlab.hlo.view import view_of
 
     if program is None:
@@ -92,7 +92,7 @@ def _ops_by_scope(program: Program | None) -> dict[str, str]:
 
 
 def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:
-    """How much of XLA's record is in the list, and how many refusals name their op, scope and line."""
+    """The coverage of XLA's record, and the number of refusals that name their op, scope, line and stage."""
     return {
         **dataclasses.asdict(found.coverage),
         "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
@@ -167,7 +167,7 @@ def explain_kernel(
     ops: Mapping[str, str],
     console: Console,
 ) -> dict[str, Any]:
-    """Print and give the story of the launch ``name``; InputError with the nearest names when there is none.
+    """Print and return the details of the launch ``name``; InputError with the nearest names when there is none.
 
     ``ops`` maps a JAX name stack to the StableHLO op lowered under it.
     """
@@ -200,7 +200,7 @@ def xla_times(one: FusionRefusal) -> str:
 
 
 def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[str, str]]:
-    """What runs in the launch ``name``; nothing for a launch that is no instruction of the module."""
+    """The instructions in the launch ``name``; empty if the launch is no instruction of the module."""
     from fusionlab.hlo.stages import attribute
     from fusionlab.ledger.origins import members
 

@@ -98,7 +98,7 @@ def command(
 
 
 def _view(view: str, passes: Sequence[Pass]) -> tuple[str, str]:
-    """Name of the view and what it is of."""
+    """The name of the view and its subject."""
     name, _, what = view.partition(":")
     if name not in VIEWS:
         raise unknown("view", name, VIEWS)

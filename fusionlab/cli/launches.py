@@ -46,8 +46,8 @@ def launches(
 ) -> dict[str, Any]:
     """Print totals ``by`` columns (default: phase, stage, role) and the ``sites`` slowest launch sites (0: none).
 
-    The document is that of the contract for one target, ``{"targets": [...]}`` of such documents for several.
-    InputError for an unknown column, before anything is compiled.
+    Returns the ``--json`` document for one target, ``{"targets": [...]}`` of such documents for several. InputError for
+    an unknown column, before anything is compiled.
     """
     from fusionlab.ledger.launch_rows import launch_rows, require_columns, totals, totals_by
     from fusionlab.ledger.ledger import count_launches
@@ -86,7 +86,7 @@ def launches(
 
 
 def _graph_unknown(made: CompiledSource, rows: Sequence[LaunchRow]) -> int:
-    """Launches on a GPU of which XLA's lists do not say whether a CUDA graph holds them."""
+    """The number of launches on a GPU for which XLA's lists do not say whether a CUDA graph holds them."""
     if made.compiled.target.kind != "cuda":
         return 0
     return sum(row.dynamic_launches for row in rows if row.in_cuda_graph is None)

@@ -1,4 +1,4 @@
-"""``fusionlab models``: what can be lowered by name, and how many StableHLO ops that has."""
+"""``fusionlab models``: the models that can be lowered by name, with their StableHLO op counts."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def command(
     where: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """List the models that can be lowered by name: electrons, parameters and StableHLO ops per molecule and program."""
-    # The ops come from the stored table, which says under which JAX they were counted; they are counted now with --ops,
-    # and for one model on one molecule that the table does not have. A model that cannot be made says why in "missing".
+    # Op counts come from the stored table, which records the JAX version; they are counted afresh with --ops,
+    # and for one model on one molecule that the table lacks. A model that cannot be built has its reason in "missing".
     from workloads.catalogue import ANSATZE
     from workloads.molecules import MOLECULES, find_molecule
 
@@ -79,7 +79,7 @@ def _entry(
     counted: bool | None,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """``counted`` lowers the programs now: always, where the table does not have them (None), or never."""
+    """``counted`` lowers the programs: always, only if the table lacks them (None), or never."""
     import jax
 
     from workloads.catalogue import build
@@ -123,7 +123,7 @@ def _print(listed: list[dict[str, Any]], console: Console) -> None:
 
 
 def _notes(listed: list[dict[str, Any]]) -> list[str]:
-    """Where the ops come from, what has none, and why a model is missing."""
+    """Notes: the origin of op counts, the models without any, and why a model is missing."""
     import jax
 
     versions = {entry["stablehlo_ops_jax"] for entry in listed if entry["stablehlo_ops_jax"]}

@@ -1,6 +1,6 @@
 """The options that several verbs have, each declared once. A decorator adds options in the order of ``--help``.
 
-Values are validated here where that needs no program; names are completed from tables that import no JAX, when asked.
+Values are validated here where that needs no program; names are completed lazily, from tables that import no JAX.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Verb = Callable[..., Any]
 
 
 def among(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
-    """Completes ``names``."""
+    """A completer of ``names``."""
 
     def complete(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
         return [CompletionItem(name) for name in names() if name.startswith(typed)]
@@ -152,7 +152,7 @@ def check(verb: Verb) -> Verb:
 
 
 def check_limits(check_walkers: int, check_time_limit: float, *, exact: bool = True) -> dict[str, Any]:
-    """The same as arguments; InputError unless the walkers and seconds are possible."""
+    """The limits as arguments; InputError unless walkers and seconds are in range."""
     if check_walkers < 1:
         raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
     if not 0 < check_time_limit <= MOST_SECONDS:
@@ -161,7 +161,7 @@ def check_limits(check_walkers: int, check_time_limit: float, *, exact: bool = T
 
 
 def require_file_name(name: str, option: str) -> None:
-    """InputError unless a file called ``name`` can be written; ``option`` is where the name was given."""
+    """InputError unless a file called ``name`` can be written; ``option`` is the option that named it."""
     if Path(name).is_dir():
         raise InputError(f"{name}: is a folder; {option} names the file to write")
     require_plain_file(Path(name))

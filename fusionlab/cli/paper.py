@@ -1,4 +1,4 @@
-"""``fusionlab paper``: the characterisation over again: measure what its matrix lacks, judge its claims, show both."""
+"""``fusionlab paper``: the characterisation reproduced: measure its missing cells, judge its claims, show both."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _tables(figures: MatrixFigures) -> list[PaperTable]:
 
 
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
-    """InputError when records that were ``named`` are not there, or are none."""
+    """Measured times by cell; InputError when records that were ``named`` do not exist, or are invalid."""
     from fusionlab.measure.records import read_records
     from fusionlab.paper.figures import measured_times
 
@@ -140,7 +140,7 @@ def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
 
 
 def _say_out_of_date(record: Record) -> None:
-    """On stderr: how many rows are of other versions or sources than those here."""
+    """Report on stderr the number of rows of other versions or sources than the present ones."""
     from fusionlab.codegen.compile import versions
     from fusionlab.paper.matrix import sources_digest
 

@@ -25,7 +25,7 @@ _PART = re.compile(r"^(rewrite|requires|exact|hopes):[ \n]", re.MULTILINE)
 @options.verb
 def command(name: str | None, console: Console, **_: Any) -> list[dict[str, Any]]:
     """List the passes, what they do to the numbers, and their options; with NAME, one pass as it is documented."""
-    # Of passes that are not of the catalogue (a file's, an installed package's) only the one that is named is imported.
+    # Of passes outside the catalogue (a file's, an installed package's) only the named one is imported.
     from rich.padding import Padding
     from rich.text import Text
 
@@ -65,7 +65,7 @@ def command(name: str | None, console: Console, **_: Any) -> list[dict[str, Any]
 
 
 def _of_ones_own(name: str, console: Console) -> dict[str, Any]:
-    """Print the documentation of a pass that is not of the catalogue; its code is imported."""
+    """Print the documentation of a pass outside the catalogue; its code is imported."""
     from fusionlab.passes import plugins
 
     class_ = find_pass(name)
@@ -80,7 +80,7 @@ def _package(point: Any) -> str:
 
 
 def _described(name: str) -> dict[str, Any]:
-    """What the docstring says, by part, and the options with their defaults."""
+    """The docstring by part, and the options with their defaults."""
     text = inspect.getdoc(_module(name)) or ""
     head, *rest = _PART.split(text)
     parts = dict(zip(rest[::2], rest[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""The passes that ``--pass`` and ``--pipeline`` name, and the search that ``best`` at their end stands for."""
+"""The passes that ``--pass`` and ``--pipeline`` name, and the search that a final ``best`` requests."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def passes_of(
 def planned(
     passes: Sequence[str], pipeline: str | None, memory_budget: str | None, **search: Any
 ) -> tuple[tuple[Pass, ...], Goal | None]:
-    """The passes that are named; without ``best`` at their end, and the goal of its search, where that is there.
+    """The named passes, without a final ``best``, and the goal of its search (None without ``best``).
 
     ``search``: ``objective``, ``time_limit`` in seconds and ``seed``, None where not given. InputError for options that
-    cannot be followed, whatever the program is.
+    are invalid for any program.
     """
     from fusionlab.passes.catalogue import SEARCHED
     from fusionlab.passes.pipeline import parse_pipeline
@@ -59,7 +59,7 @@ def planned(
 def searched(
     program: Program, fixed: tuple[Pass, ...], goal: Goal, given: Circumstances, console: Console
 ) -> tuple[tuple[Pass, ...], SearchResult]:
-    """The passes to apply to ``program``, ``fixed`` in front, and how they were found; the Pareto front is printed."""
+    """The passes to apply to ``program``, ``fixed`` first, and the search that found them; prints the Pareto front."""
     from fusionlab.passes.interface import Setting
     from fusionlab.passes.pipeline import parse_pipeline
     from fusionlab.report.tables.programs import print_search

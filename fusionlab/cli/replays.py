@@ -1,4 +1,4 @@
-"""``fusionlab replays``: the inventory of loops: which are replays, what they carry, and what each rewrite says."""
+"""``fusionlab replays``: the inventory of loops: the replays, what they carry, and the outcome of each rewrite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fusionlab.study import Circumstances
 
 REWRITES = ("hoist-loop-invariants", "batch-replay", "transpose-replay", "collapse-replay", "sparsify-directions")
-"""The rewrites that are tried, each alone on the untouched program; those that PASSES does not have are left out."""
+"""The rewrites tried, each alone on the original program; names not in PASSES are left out."""
 
 _SHOWN_BLOCKED = 3
 
@@ -40,7 +40,7 @@ def command(source: dict[str, Any], rewrites: bool, console: Console, where: dic
 def replays(source: Source, rewrites: bool, given: Circumstances, console: Console) -> dict[str, Any]:
     """Print one block per replay and the reasons of the other loops; nothing is compiled.
 
-    With ``rewrites`` every rewrite is tried, and says what it would do or why not.
+    With ``rewrites`` every rewrite is tried, and its change or the reason against it printed.
     """
     from fusionlab.hlo.loops import with_numbered_loops
     from fusionlab.hlo.replay import inventory
@@ -156,7 +156,7 @@ def _sized(count: int, size_bytes: int) -> str:
 
 
 def _print_blocked(found: list[dict[str, Any]], console: Console) -> None:
-    """Loops that are no replays: the largest, with their reasons in words."""
+    """Print the largest loops that are no replays, with the reasons."""
     ordered = sorted(found, key=lambda one: -one["body_ops"])
     for one in ordered[:_SHOWN_BLOCKED]:
         trips = "unknown trips" if one["trip_count"] is None else f"{one['trip_count']} trips"

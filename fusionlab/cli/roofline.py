@@ -52,11 +52,11 @@ def roofline(
     peak_tflops: float | None = None,
     bandwidth: float | None = None,
 ) -> dict[str, Any]:
-    """Print a table per target; a document, or ``{"targets": [...]}`` of several. Plots are written when all is known.
+    """Print a table per target; a document, or ``{"targets": [...]}`` of several. Plots are written last.
 
-    ``peak_tflops`` and ``bandwidth`` (GB/s) are measured ceilings in the place of the target's spec, both or none:
-    the modelled times are then their roofline, not XLA's estimates. ``out`` is the plot's file or folder. InputError
-    before anything is compiled for ceilings or an ``out`` that cannot be.
+    ``peak_tflops`` and ``bandwidth`` (GB/s) are measured ceilings instead of the target's spec, both or neither: the
+    modelled times are then their roofline, not XLA's estimates. ``out`` is the plot's file or folder. InputError for
+    invalid ceilings or ``out``, before anything is compiled.
     """
     measured = _measured(peak_tflops, bandwidth)
     if out:
@@ -75,7 +75,7 @@ def roofline(
 def _one(
     made: CompiledSource, measured: Ceilings | None, most_kernels: int, console: Console, *, plotted: bool
 ) -> tuple[dict[str, Any], str]:
-    """The document of one target, printed, and its plot ("" when none is wanted)."""
+    """Print one target; return its document and plot ("" if not requested)."""
     from fusionlab.ledger.launch_rows import launch_rows
     from fusionlab.ledger.model_time import ceilings_of
     from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
@@ -132,7 +132,7 @@ def _measured(peak_tflops: float | None, bandwidth_gb_s: float | None) -> Ceilin
 
 
 def _require_plot(targets: Sequence[Target], measured: Ceilings | None, out: str) -> None:
-    """InputError for what would keep a plot from being drawn or written."""
+    """InputError if the plot could not be drawn or written."""
     for target in targets:
         if measured is None and target.peaks is None:
             raise InputError(f"target {target.name} has no spec: name --peak-tflops and --bandwidth to plot a roof")

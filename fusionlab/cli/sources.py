@@ -1,4 +1,4 @@
-"""What a verb works on: a model by name or a file, the target, and what XLA makes of the one for the other."""
+"""The subject of a verb: a model by name or a file, the target, and its compilation by XLA for that target."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledSource:
-    """A program and what XLA made of it for one target; ``program`` is None when the source is XLA's own text.
+    """A program compiled by XLA for one target; ``program`` is None when the source is XLA's own text.
 
-    ``notes`` are what a reader of the figures must know about this source.
+    ``notes`` qualify the figures of this source.
     """
 
     program: Program | None
@@ -57,9 +57,9 @@ def load_program(path: str) -> Program:
 
 
 def default_target(source: object) -> str:
-    """The paper's reference for what may run on a GPU; the CPU for a file that was lowered or compiled for it.
+    """The paper's reference GPU; the CPU for a file that was lowered or compiled for it.
 
-    Optimised HLO text with XLA's estimates in it says which clock they are for, and so which of our targets.
+    Optimised HLO text with XLA's estimates names their clock, and so one of our targets.
     """
     from fusionlab.codegen.targets import target_of_clock
     from fusionlab.hlo.program import Program
@@ -71,7 +71,7 @@ def default_target(source: object) -> str:
 
 
 def target_names(source: object, given: str | None) -> list[str]:
-    """The names of a comma list, each once; InputError for none."""
+    """The names of a comma-separated list, each once; InputError if empty."""
     names = list(dict.fromkeys(filter(None, map(str.strip, (given or default_target(source)).split(",")))))
     if not names:
         raise InputError("--target names no target")
@@ -98,7 +98,7 @@ def load_facts(
     no_cache: bool = True,
     several: bool = False,
 ) -> tuple[Source, Circumstances, list[Target]]:
-    """The workload or the content of the file whatever its form, circumstances (with the first target), all targets."""
+    """The workload or the file's content in any form, the circumstances (with the first target), all targets."""
     from fusionlab.codegen.targets import load_target
     from fusionlab.hlo.saved import load_saved
 
@@ -113,7 +113,7 @@ def load_facts(
 
 
 def require_program(source: Source, verb: str) -> Workload | Program:
-    """``source``, unless it is optimised HLO text, which has no StableHLO to look at: InputError."""
+    """``source``, unless it is optimised HLO text, which has no StableHLO: InputError."""
     from fusionlab.hlo.saved import HloFile
 
     if isinstance(source, HloFile):
@@ -122,7 +122,7 @@ def require_program(source: Source, verb: str) -> Workload | Program:
 
 
 def make(source: Source, given: Circumstances) -> CompiledSource:
-    """Lower and compile for ``given.target`` (from the cache when it holds it); HLO text is taken as it is."""
+    """Lower and compile for ``given.target`` (from the cache if possible); HLO text is taken as it is."""
     from fusionlab.hlo.saved import HloFile
     from fusionlab.study import compiled, lower
 
@@ -146,7 +146,7 @@ def make_all(source: Source, targets: Sequence[Target], given: Circumstances) ->
 
 
 def _of_text(source: HloFile, target: Target) -> CompiledSource:
-    """The text as what XLA made for ``target``; InputError when the text is another platform's.
+    """The text as compiled for ``target``; InputError when it is for another platform.
 
     XLA's estimates in it are used only if they were made for the clock of ``target``.
     """
@@ -172,7 +172,7 @@ def _of_text(source: HloFile, target: Target) -> CompiledSource:
         versions="",
         estimates_are_of_target=own,
     )
-    vars(record)["module"] = source.module  # the cached property: it has been parsed already
+    vars(record)["module"] = source.module  # the cached property: it is already parsed
     if own:
         return CompiledSource(None, record)
     differs = f"XLA's estimates in the text are for a clock of {clock:.3f} GHz, which is not that of {target.name}"

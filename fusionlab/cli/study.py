@@ -1,4 +1,4 @@
-"""``fusionlab study``: the whole line for every target, as one folder with a report that opens in a browser."""
+"""``fusionlab study``: the whole pipeline for every target, as one folder with a report that opens in a browser."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
     """Everything about a program in one folder: a report for the browser, its data, the programs before and after."""
-    # A rewritten program that is different, or could not be checked, has no figures in the report.
+    # A rewritten program that differs, or could not be checked, has no figures in the report.
     from rich.console import Console
 
     from fusionlab.codegen.cache import CompileCache
@@ -100,7 +100,7 @@ def command(
     chosen, goal = planned(**asked | {"passes": ()})
     measured = read_records(records) if records else []
     with tempfile.TemporaryDirectory(prefix="fusionlab-study-") as scratch:
-        cache = given.cache or CompileCache(Path(scratch))  # --no-cache: afresh, but each program once
+        cache = given.cache or CompileCache(Path(scratch))  # --no-cache: recompiled, but each program once
         given = replace(given, cache=cache, kept=Kept())
         studied = [
             _study(loaded, chosen, goal, replace(given, target=target), console, judgement["unchecked"])
@@ -184,7 +184,7 @@ def _study(
 def _commands(
     studied: Sequence[Studied], naming: str, pipeline: str, folder: str, context: click.Context
 ) -> list[dict[str, str]]:
-    """The command lines that make each table again; ``naming`` are the options that name the program."""
+    """The command lines that reproduce each table; ``naming`` are the options that name the program."""
     from fusionlab.report.document import commands
 
     pipelines = {one.before.target.name: one.outcome.pipeline for one in studied}
@@ -205,7 +205,7 @@ def _typed(context: click.Context, names: Sequence[str], **instead: Any) -> str:
 
 
 def _pictures(outcome: Outcome) -> list[dict[str, str]]:
-    """The replay, and the program that took its place, drawn by Graphviz where it is installed."""
+    """The replay and its replacement, drawn by Graphviz if it is installed."""
     from fusionlab.report.pictures.files import rendered_svg
     from fusionlab.report.pictures.replay import replay_dot
 

@@ -1,7 +1,7 @@
-"""The terminal: where results and progress go, and a place for XLA's log.
+"""The terminal: the destinations of results, progress and XLA's log.
 
-XLA writes to file descriptor 2 by itself: warnings about slow compiles, about devices that are not there. From
-``keep_native_log`` on these lines go to a file, and Python's stderr stays where it was.
+XLA writes to file descriptor 2 directly: warnings about slow compiles or absent devices. After ``keep_native_log``
+these lines go to a file; Python's stderr is unaffected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TICK_S = 1.0
 
 
 def start() -> None:
-    """Import JAX once, without the noise of its plugins; what XLA writes from now on goes to its log."""
+    """Import JAX once, without the noise of its plugins; XLA's later output goes to its log."""
     from fusionlab import quiet_start
 
     keep_native_log()
@@ -42,7 +42,7 @@ def start() -> None:
 
 
 def log_path() -> Path | None:
-    """Where the native log goes: ``$FUSIONLAB_LOG``, else ``logs/xla.log`` beside the compile cache; None: stderr."""
+    """The path of the native log: ``$FUSIONLAB_LOG``, else ``logs/xla.log`` beside the compile cache; None: stderr."""
     given = os.environ.get(LOG_VARIABLE)
     if given == "-":
         return None
@@ -54,10 +54,10 @@ def log_path() -> Path | None:
 
 
 def keep_native_log() -> Path | None:
-    """Send what native code writes to file descriptor 2 to the log, once; the file, or None where that cannot be.
+    """Send what native code writes to file descriptor 2 to the log, once; return the file, or None if impossible.
 
-    Nothing is done where stderr is not descriptor 2 (under a test), or where the file cannot be written. A crash still
-    prints Python's traceback on stderr.
+    Does nothing if stderr is not descriptor 2 (under a test), or the file cannot be written. A crash still prints
+    Python's traceback on stderr.
     """
     path = log_path()
     if path is None or not _is_descriptor_2(sys.stderr):
@@ -81,7 +81,7 @@ def keep_native_log() -> Path | None:
 
 
 def _log_failing_passes_to_descriptor_2() -> None:
-    """The traceback of a pass that failed is for those who mend it; commands say so in one line on stderr."""
+    """Send tracebacks of failed passes, which are for their authors, to the log; commands print one line on stderr."""
     passes = logging.getLogger("fusionlab.passes")
     passes.addHandler(logging.StreamHandler(os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)))
     passes.propagate = False
@@ -95,9 +95,9 @@ def _is_descriptor_2(stream: IO[str]) -> bool:
 
 
 class Steps:
-    """Lines of progress on stderr. On a terminal a step of more than two seconds says how long it has been going on.
+    """Lines of progress on stderr. On a terminal a step of more than two seconds shows its elapsed time.
 
-    ``clear`` takes the seconds off the screen: before anything else is printed there.
+    ``clear`` removes the seconds from the screen, before anything else is printed.
     """
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Steps:
                 self._thread.start()
 
     def clear(self) -> None:
-        """No seconds on the screen until the next line of progress."""
+        """Remove the seconds from the screen until the next line of progress."""
         with self._lock:
             self._started = None
             if self._shown:
@@ -139,7 +139,7 @@ class Steps:
 
 
 steps = Steps()
-"""The one that the command line prints with."""
+"""The instance of the command line."""
 
 
 def progress_for(quiet: bool) -> Callable[[str], None]:
@@ -148,13 +148,13 @@ def progress_for(quiet: bool) -> Callable[[str], None]:
 
 
 def say(line: str) -> None:
-    """A line that a person must read, on stderr."""
+    """Print a line for the user on stderr."""
     steps.clear()
     click.echo(f"fusionlab: {line}", err=True)
 
 
 def console_for(as_json: bool) -> Console:
-    """Where tables go: stdout, or nowhere when stdout is for JSON. Wide enough when stdout is not a terminal."""
+    """The console for tables: stdout, or none when stdout is for JSON. Wide enough when stdout is not a terminal."""
     from rich.console import Console
 
     class Results(Console):
@@ -166,17 +166,17 @@ def console_for(as_json: bool) -> Console:
 
     if as_json:
         return Console(quiet=True)
-    # What is printed has names and shapes in brackets, which are no markup: fusionlab[deepqmc].
+    # Names and shapes in brackets are not markup: fusionlab[deepqmc].
     return Results(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
 
 
 def note(line: str, console: Console) -> None:
-    """A line below a table: what its figures mean."""
+    """Print a line below a table that explains its figures."""
     console.print(line, style="dim", soft_wrap=True)
 
 
 def finish(document: Any, as_json: bool) -> None:
-    """The end of a verb: its document on stdout, where that was asked for."""
+    """End a verb: print its document on stdout, if requested."""
     steps.clear()
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))

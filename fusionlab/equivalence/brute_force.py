@@ -22,16 +22,16 @@ from fusionlab.workload import Workload
 
 NAME = "brute force"
 RELATIVE = 1e-7
-"""Of the sum of the magnitudes of the energy's parts: codes regularise the Coulomb potential by up to 1e-12 bohr^2."""
+"""Tolerance over the sum of the magnitudes of the energy's parts: codes regularise 1/r by up to 1e-12 bohr^2."""
 _WALKERS = 4
 
 
 def ask_brute_force(
     workload: Workload, sample: Sample, truth: Sequence[np.ndarray], original: Sequence[np.ndarray] = ()
 ) -> OracleAgreement:
-    """Whether the float64 energies ``truth`` (hartree) of the first walkers of ``sample`` are brute force's.
+    """Compare the float64 energies ``truth`` (hartree) of the first walkers of ``sample`` with brute force.
 
-    Not asked, with the reason, of programs that are not a local energy and of stochastic Laplacians.
+    Skipped, with the reason, for programs that are not a local energy and for stochastic Laplacians.
     """
     if workload.program != "local-energy" or workload.argument_names != ("parameters", "walkers"):
         return OracleAgreement(NAME, None, reason="it knows local energies without random numbers, and nothing else")

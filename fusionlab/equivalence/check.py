@@ -1,6 +1,5 @@
-"""Original against rewritten on real numbers, with float64 as truth; what one output's errors are is in
-``output_errors``, and the inputs are in ``samples``.
-"""
+"""Compare original and rewritten in floating point, with float64 as truth; errors of one output are in
+``output_errors``, the inputs in ``samples``."""
 
 from __future__ import annotations
 
@@ -40,10 +39,10 @@ def check_workload(
 ) -> Verdict:
     """Compare rewritings of ``workload`` (as it stands: walkers, dtype) with the workload's own function.
 
-    ``rewritten`` comes from the workload lowered in its own dtype, ``rewritten_float64`` from the same workload
-    lowered in float64 (widening the float32 program instead would keep its rounded constants). The reference runs
-    under plain ``jax.jit`` and shares no code with raising or passes. With ``oracles``, brute force is asked what it
-    says of the reference. ``references`` of this workload are given where several rewritings are compared with them.
+    ``rewritten`` comes from the workload lowered in its own dtype, ``rewritten_float64`` from the same workload lowered
+    in float64 (widening the float32 program instead would keep its rounded constants). The reference runs under plain
+    ``jax.jit`` and shares no code with raising or passes. With ``oracles``, the reference is compared with brute force.
+    ``references`` of this workload are passed where several rewritings are compared with them.
     """
     references = references or References.of(workload)
     return compare(
@@ -63,10 +62,10 @@ def check_programs(
 ) -> Verdict:
     """Compare two programs of one signature on random inputs; truth is the original raised and computed in float64.
 
-    In their own dtype both are run by XLA as they stand, and the original must do what its raising does, or else
+    In their own dtype both are run by XLA as they stand, and the original must agree with its raised form, or else
     truth is not its truth: then the verdict is ``not-checked``. Programs lowered for CUDA cannot be run by XLA here;
-    both are run raised, which the reason of the verdict says. With ``oracles``, StableHLO's reference interpreter is
-    asked what it says of the original. What contracts at a lower precision is different, whatever its numbers are here.
+    both are run raised, as the verdict's reason states. With ``oracles``, the original is compared with StableHLO's
+    reference interpreter. A rewriting that contracts at a lower precision is different, whatever its numbers.
     """
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Verdict("different", reason=unlike)
@@ -89,7 +88,7 @@ def check_programs(
 
 
 def _other_signature(original: Program, rewritten: Program) -> str | None:
-    """How the types of the arguments or results differ, in words; None where they do not."""
+    """The difference in types of the arguments or results, in words; None if there is none."""
     for kind, ours, theirs in (
         ("argument", original.inputs, rewritten.inputs),
         ("result", original.outputs, rewritten.outputs),
@@ -103,7 +102,7 @@ def _other_signature(original: Program, rewritten: Program) -> str | None:
 
 
 Oracle = Callable[[Sample, list[np.ndarray], list[np.ndarray]], OracleAgreement]
-"""Given a sample, float64 truth there and what the original gives, what another way of computing it says of truth."""
+"""(sample, float64 truth, the original's results) to the agreement of an independent computation."""
 
 _RAISED = "lowered for CUDA: run through the raised program"
 
@@ -120,13 +119,13 @@ def compare(
     narrowed: Callable[[], Runner] | None = None,
     oracles: Sequence[Oracle] = (),
 ) -> Verdict:
-    """Run everything on every sample; the verdict over all of them.
+    """Run everything on every sample; return the verdict over all of them.
 
-    ``narrowed`` makes the original in float32, by whose loss outputs in float64 are judged where they are off; where
-    that cannot be raised or compiled, they are judged without it.
+    ``narrowed`` makes the original in float32, whose loss is an allowance for float64 outputs that are off; where it
+    cannot be raised or compiled, there is no such allowance.
 
-    ``raised`` is the original as raising understands it, which must agree with ``original``; ``oracles`` are asked
-    about truth at the first sample, and the verdict is ``not-checked`` where one does not agree.
+    ``raised`` is the raised original, which must agree with ``original``; ``oracles`` are asked about truth at the
+    first sample, and the verdict is ``not-checked`` where one disagrees.
     """
     said: list[OracleAgreement] = []
     found: list[_Entry] = []
@@ -171,7 +170,7 @@ def compare(
 
 
 class _Nearby:
-    """(truth, original) of all outputs at other roundings of a sample's inputs, computed once they are asked for."""
+    """(truth, original) of all outputs at other roundings of a sample's inputs, computed lazily."""
 
     def __init__(
         self, sample: Sample, truth: Runner, original: Runner, in_float32: Callable[[], Runner] | None
@@ -184,7 +183,7 @@ class _Nearby:
 
     @functools.cached_property
     def _narrowed(self) -> list[np.ndarray]:
-        """All outputs in float32; none where the original cannot be computed so: then tolerances are smaller."""
+        """All outputs in float32; empty if the original cannot be computed so: then tolerances are smaller."""
         if self._in_float32 is None:
             return []
         try:
@@ -193,20 +192,20 @@ class _Nearby:
             return []
 
     def narrowed(self, output: int, original: np.ndarray) -> np.ndarray | None:
-        """One output computed in float32, where ``original`` is of float64; None where it is not."""
+        """One output computed in float32, where ``original`` is of float64; else None."""
         wide = original.dtype in (np.float64, np.complex128)
         return self._narrowed[output] if wide and self._narrowed else None
 
     def of(self, output: int) -> Pairs:
-        """Those of one output."""
+        """The pairs of one output."""
         return tuple((truth[output], original[output]) for truth, original in self._found)
 
 
 def _reproduced(columns: Sequence[list[np.ndarray]], raised: Sequence[np.ndarray], nearby: _Nearby) -> bool:
-    """Whether the original, run by XLA, gives what its raising gives; a second look at what is ill-conditioned."""
+    """True if the original, run by XLA, agrees with its raised form; ill-conditioned outputs get a second look."""
 
     def close(index: int, truth: np.ndarray, original: np.ndarray, again: np.ndarray) -> bool:
-        # How truth moves is asked, never what the original loses there: where raising is wrong, that is everything.
+        # By how far truth moves, never by the original's loss there: where raising is wrong, that allows everything.
         return agrees(truth, original, again) or agrees(
             truth, original, again, nearby=tuple((moved, moved) for moved, _ in nearby.of(index))
         )
@@ -215,7 +214,7 @@ def _reproduced(columns: Sequence[list[np.ndarray]], raised: Sequence[np.ndarray
 
 
 def _other_types(columns: Sequence[list[np.ndarray]]) -> str | None:
-    """Where the rewritten program gives arrays of other shapes or types; None where it does not."""
+    """The output at which the rewritten program returns other shapes or types, in words; None if there is none."""
     _, original, rewritten, wide = columns
     if len(rewritten) != len(original):
         return f"it gives {len(rewritten)} outputs, the original {len(original)}"
@@ -284,26 +283,26 @@ def _number(value: np.generic) -> float:
 
 
 LEAST_PART = 0.5
-"""Of an output's elements, those that must be a number, or an infinity, at some input."""
+"""The share of an output's elements that must be a number, or an infinity, at some input."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the samples so far have shown of one output: which elements were numbers at some input, and whether any was
-    finite."""
+    """The evidence on one output from the samples so far: its elements that were numbers at some input, and whether any
+    was finite."""
 
     numbers: np.ndarray | None = None
     finite: bool = False
 
     def after(self, truth: np.ndarray, original: np.ndarray) -> Evidence:
-        """This, and one more sample's values in both precisions."""
+        """This evidence with one more sample's values in both precisions."""
         numbers = ~(np.isnan(truth) | np.isnan(original))
         finite = bool((np.isfinite(truth) & np.isfinite(original)).any() or not truth.size)
         return Evidence(numbers if self.numbers is None else self.numbers | numbers, self.finite or finite)
 
     @property
     def lacks(self) -> str:
-        """What is missing, in words; empty where nothing is."""
+        """The missing evidence in words; empty if there is none."""
         if not self.finite:
             return "no input gave a finite value"
         if self.numbers is not None and self.numbers.size and self.numbers.mean() < LEAST_PART:
@@ -315,9 +314,9 @@ _CONTRACTIONS = (ops.DOT_GENERAL, ops.DOT, ops.CONVOLUTION)
 
 
 def why_less_precise(original: Program, rewritten: Program) -> str | None:
-    """Where ``rewritten`` contracts at a lower precision than ``original`` does anywhere, in words; None if nowhere.
+    """The contraction of ``rewritten`` below the lowest precision in ``original``, in words; None if there is none.
 
-    What contracts nothing multiplies at full precision.
+    A program without contractions counts as full precision.
     """
     least, where = _least(original)
     found, at = _least(rewritten)

@@ -21,17 +21,17 @@ _FACTS = "facts"
 _NOT_OURS = (
     MemoryError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError
 )  # fmt: skip
-"""What reading a damaged or foreign archive ends with."""
+"""The exceptions of reading a damaged or foreign archive."""
 _AS_BITS = {"bfloat16": "uint16"}
-"""Element types that the format of NumPy's files lacks, and what their bits are stored as."""
+"""Element types that NumPy's file format lacks, and the types that store their bits."""
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """All arguments of the programs in order (``arrays``), and where in their outputs the worst difference is.
+    """All arguments of the programs in order (``arrays``), and the place of the worst difference in their outputs.
 
-    ``label`` says how the inputs were made, ``original`` and ``rewritten`` are the two values at ``index`` of output
-    ``output`` in the programs' own dtype, ``truth`` the one in float64. ``command`` compares the programs there again.
+    ``label`` is the origin of the inputs, ``original`` and ``rewritten`` are the two values at ``index`` of output
+    ``output`` in the programs' own dtype, ``truth`` the one in float64. ``command`` repeats the comparison.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""How far apart the elements of two arrays of one dtype are: units in the last place, and decades."""
+"""Distances between the elements of two arrays of one dtype: units in the last place, and decades."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ulp_histogram(distance: np.ndarray) -> np.ndarray:
 
 
 def decades(left: np.ndarray, right: np.ndarray) -> Counter[int]:
-    """How many elements differ by 10^d to 10^(d+1), by d; equal elements, and those not finite, are left out."""
+    """The number of elements that differ by 10^d to 10^(d+1), by d; equal and non-finite ones are left out."""
     wide = np.complex128 if jnp.issubdtype(left.dtype, jnp.complexfloating) else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
         difference = np.abs(left.astype(wide) - right.astype(wide))

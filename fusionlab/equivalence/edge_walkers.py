@@ -1,7 +1,7 @@
 """Walkers at the edges of configuration space, where a wrong derivative that is small elsewhere becomes large.
 
-Near and far walkers are two samples: what a program loses at a coalescence in float32 would otherwise be the tolerance
-of the far walkers, too.
+Near and far walkers are two samples: the float32 loss at a coalescence would otherwise be the tolerance of the far
+walkers, too.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FAR_BOHR = (24.0, 17.0, 50.0, 8.0, 12.0)
 """Distances of a far electron from the centre of the nuclei. At 50 bohr psi may underflow, at 17 a network that
 saturates may not have done so yet; 8 and 12 lie between the electrons of a molecule and these."""
 ALL_FAR_BOHR = 50.0
-"""So far away log|psi| of a few electrons is below what float32 can exponentiate (-88), and each orbital is not."""
+"""At this distance log|psi| of a few electrons is below the range of exp in float32 (-88), and no orbital is."""
 
 _X = np.array([0.6, -0.48, 0.64])
-"""A unit vector in no special direction."""
+"""A unit vector in a generic direction."""
 
 Move = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """``move(r, nuclei)``: the walker ``r`` [electrons, 3] moved to an edge, given ``nuclei`` [nuclei, 3]; in bohr."""
@@ -32,8 +32,8 @@ Edges = Sequence[tuple[str, Move]]
 def edge_walkers(
     walkers: np.ndarray, nuclei: Sequence[Sequence[float]], edges: Edges, first: int = 0
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """``walkers`` [W, electrons, 3] (bohr), each taken to one of ``edges`` in turn from number ``first`` on, and what
-    each of them is.
+    """``walkers`` [W, electrons, 3] (bohr), each moved to one of ``edges`` in turn from number ``first`` on, and their
+    descriptions.
 
     ``nuclei`` are positions in bohr; without any the origin stands for one.
     """
@@ -95,12 +95,12 @@ def _far_away(bohr: float) -> Edges:
 
 
 _ALL_PAIRS = 2
-"""So many of the distances of ``NEAR_BOHR`` occur with every pair of particles; the others with three of the five."""
+"""The first distances of ``NEAR_BOHR``, which occur with every pair of particles; the others with three of the five."""
 NEAR: Edges = (
     *(edge for bohr in NEAR_BOHR[:_ALL_PAIRS] for edge in _near(bohr)),
     *(_near(bohr)[which] for bohr in NEAR_BOHR[_ALL_PAIRS:] for which in (0, 1, 3)),
 )
-"""16 kinds, as many as a check has walkers: one sample."""
+"""16 kinds, as many as a check has walkers: one sample of walkers."""
 FAR: Edges = (
     *_far_away(FAR_BOHR[0]),
     (f"every electron {ALL_FAR_BOHR:g} bohr away", functools.partial(_all_far, bohr=ALL_FAR_BOHR)),

@@ -10,14 +10,14 @@ from fusionlab.equivalence.oracle import Runner, workload_runner
 from fusionlab.workload import Workload
 
 TRANSITIONS = 40
-"""Of all electrons of a walker at once; at a step that half of the proposals survive, a walker then has moved by a few
+"""Transitions of all electrons of a walker at once; at an acceptance of one half, a walker then has moved by a few
 times its own size."""
 MOST_WALKERS = 64
-"""So many are moved; the others of a larger sample stay where samplers begin, about the nuclei."""
+"""The number of walkers moved; the others of a larger sample keep their initial positions about the nuclei."""
 _FIRST_STEP_BOHR = 0.3
 _WIDEST_STEP_BOHR = 1.0
 _FARTHEST_BOHR = 10.0
-"""An electron that has come farther than this from where it began is in no density: its psi does not fall off."""
+"""An electron farther than this from its start belongs to no normalisable density: its psi does not decay."""
 _ACCEPTANCE = 0.5
 
 _runners: dict[tuple[object, ...], Runner] = {}
@@ -28,7 +28,7 @@ def equilibrated(workload: Workload, parameters: Sequence[np.ndarray], walkers: 
     leaves ``parameters``; the same for the same ``seed``.
 
     The width of the proposals is adapted after each transition, up to a bohr. A walker whose psi is zero or not finite
-    takes a proposal only where it is neither. Walkers that run away, or find no such place, stay where they began.
+    accepts only proposals where it is neither. Walkers that run away, or find no such place, stay put.
     """
     found = np.array(walkers)
     moved = found[:MOST_WALKERS]
@@ -51,12 +51,12 @@ _NOWHERE = -1e30
 
 
 def _finite_or_least(logs: np.ndarray) -> np.ndarray:
-    """Wide, so that differences do not overflow."""
+    """``log|psi|`` with non-finite values replaced by a wide floor whose differences do not overflow."""
     return np.where(np.isfinite(logs), logs, _NOWHERE).astype(np.float64)
 
 
 def _log_psi_of(workload: Workload, walkers: int) -> Runner:
-    """Compiled once for each ansatz, size, dtype and molecule, of whatever name: positions, charges and spin."""
+    """log|psi|, compiled once for each ansatz, size, dtype and molecule (positions, charges and spin, not its name)."""
     one = workload.rebuild(program="log-psi", laplacian=None, walkers=walkers)
     key = (one.title, one.dtype, one.electrons, one.spin, one.nuclei, one.charges)
     if key not in _runners:

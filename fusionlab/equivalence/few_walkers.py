@@ -3,9 +3,9 @@
     x [1024, 4, 3] --dot_general--> [1024, 4, 64] --reduce--> [1024]      at 2 walkers: [2, 4, 3] --> [2, 4, 64] --> [2]
 
 Walkers are the leading axis of all results. Every op on the way has to keep them apart and in their places: no sum over
-walkers, no exchange, no number of a walker, no constant that differs between them. Then what is computed for one walker
-follows from that walker's part of the arguments alone, by a function that is the same for all, and a program at 2
-walkers has that function. Where an op is not known to do so, the view is left as it is.
+walkers, no permutation, no walker index, no constant that differs between them. Then each walker's results are the same
+function of that walker's part of the arguments, and a program at 2 walkers has that function. Where an op is not known
+to do so, the view is left as it is.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ WALKERS = 2
 
 
 def narrow(functions: Sequence[FunctionView], walkers: int = WALKERS) -> bool:
-    """Resize the views, in place, to ``walkers`` walkers; False, and nothing is changed, where one of them may not be.
+    """Resize the views, in place, to ``walkers`` walkers; False, with nothing changed, if one of them cannot be.
 
-    All of them must have their walkers in the same axes of the same arguments. The module behind a view stays as it is.
+    All of them must have their walkers in the same axes of the same arguments. The module of a view is unchanged.
     """
     marks = [_marks(function) for function in functions]
     places = [
@@ -58,7 +58,7 @@ def narrow(functions: Sequence[FunctionView], walkers: int = WALKERS) -> bool:
 
 
 def _marks(function: FunctionView) -> Marks:
-    """The axis of walkers of every value that has one; empty where walkers are not known to be treated alike."""
+    """The axis of walkers of every value that has one; empty if walkers are not known to be treated alike."""
     shapes = [value.type.shape if value.is_array else None for value in function.returns]
     if not shapes or not all(shapes) or len({shape[0] for shape in shapes if shape}) != 1:
         return {}
@@ -71,16 +71,16 @@ def _marks(function: FunctionView) -> Marks:
 
 
 class _Alike:
-    """Says of ops whether they keep walkers apart, given the ``axes`` of walkers of values."""
+    """Predicates of ops that keep walkers apart, given the ``axes`` of walkers of values."""
 
     def __init__(self, axes: Mapping[Value, int]) -> None:
         self.axes = axes
 
     def keeps(self, node: Node) -> bool:
-        """True where nothing of ``node`` counts walkers, and where it computes each walker from the same walker."""
+        """True if ``node`` computes each walker from the same walker alone, or if nothing in it counts walkers."""
         if not any(value in self.axes for value in (*node.operands, *node.results)):
             return True
-        if node.op.control_flow:  # what they carry and choose from is one value with what they return
+        if node.op.control_flow:  # carried and selected values have the axes of the results
             return True
         if node.op is ops.OPTIMIZATION_BARRIER:
             pairs = zip(node.operands, node.results, strict=True)
@@ -93,12 +93,12 @@ class _Alike:
         return family(node) == "elementwise" and self.in_one_place(node.operands, node)
 
     def in_one_place(self, values: Sequence[Value], node: Node) -> bool:
-        """Whether ``values``, but for scalars, have their walkers where the first result has them."""
+        """True if ``values``, except scalars, have their walkers in the axis of the first result."""
         at = self.axes[node.results[0]]
         return all(self.axes.get(value) == at for value in values if value.type.shape)
 
     def batched(self, node: Node) -> bool:
-        """Linear algebra on matrices, or on vectors of them: no axis of these counts walkers."""
+        """True for linear algebra whose matrix or vector axes do not count walkers."""
         first = node.operands[0]
         inner = 1 if "permutation" in node.call_target else 2
         return len(first.type.shape) > inner and all(
@@ -106,7 +106,7 @@ class _Alike:
         )
 
     def not_along(self, attribute: str) -> Callable[[Node], bool]:
-        """The rule that no walkers are along the axes of an attribute, and all operands have them in one place."""
+        """The rule that walkers are not along the axes of an attribute, and all operands have them in one place."""
 
         def rule(node: Node) -> bool:
             given = node.attributes[attribute]
@@ -126,7 +126,7 @@ def _not_along(attribute: str) -> Callable[[_Alike, Node], bool]:
 
 
 def _constant(alike: _Alike, node: Node) -> bool:
-    """The same for all walkers. A splat has no elements to be cut; some types can only be read as a whole."""
+    """True if it is the same for all walkers. A splat has no elements to cut; some types can only be read whole."""
     if node.results[0].type.dtype.startswith(("bf16", "complex")):
         return False
     array = constant_array(node)
@@ -150,7 +150,7 @@ def _broadcast(alike: _Alike, node: Node) -> bool:
 
 
 def _moved(alike: _Alike, node: Node) -> bool:
-    """An axis of as many elements as there are walkers counts them one by one, in order, on both sides."""
+    """True if an axis of one element per walker has them in the same order on both sides."""
     return node.operands[0] in alike.axes
 
 
@@ -175,7 +175,7 @@ def _pad(alike: _Alike, node: Node) -> bool:
 
 
 def _sliced(alike: _Alike, node: Node) -> bool:
-    """All of an axis that is as long as before, whatever the index is."""
+    """True if the axis of walkers is sliced whole, whatever the index is."""
     return node.operands[0] in alike.axes and alike.in_one_place(node.operands[:1], node)
 
 

@@ -1,6 +1,6 @@
 """StableHLO's reference interpreter as an oracle of small programs: it shares no code with XLA, raising or passes.
 
-It runs in a process of its own, because it ends the process where it meets an op or a type that it does not know.
+It runs in a process of its own, because it aborts at an op or a type that it does not know.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from fusionlab.subprocesses import ProcessFailed, call
 
 NAME = "StableHLO reference interpreter"
 MOST_FLOPS = 3e6
-"""It takes about a microsecond per scalar operation."""
+"""The limit on FLOPs: it takes about a microsecond per scalar operation."""
 _TIME_LIMIT_S = 60.0
 _FACTOR = 16.0
-"""Its transcendental functions and its order of summation are others than XLA's."""
+"""Factor on tolerances: its transcendental functions and order of summation differ from XLA's."""
 
 
 def ask_interpreter(
     program: Program, sample: Sample, truth: list[np.ndarray], original: list[np.ndarray]
 ) -> OracleAgreement:
-    """Whether the interpreter's numbers at ``sample`` are the float64 ``truth`` within what ``original`` loses.
+    """Compare the interpreter's numbers at ``sample`` with the float64 ``truth``, within the loss of ``original``.
 
-    Not asked, with the reason, where the program calls libraries or is too large.
+    Skipped, with the reason, if the program calls libraries or is too large.
     """
     flat = view_of(program.parse())
     called = next((node for node in flat.walk() if node.op is ops.CUSTOM_CALL), None)
@@ -63,7 +63,7 @@ def ask_interpreter(
 
 
 def evaluate_apart(program: list[Any], arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """``evaluate``, in the process that may end of it."""
+    """``evaluate``, in a process that may abort."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()

@@ -1,5 +1,4 @@
-"""Check two programs in a process of its own, under a time and a memory limit: whatever happens to it, there is a
-verdict."""
+"""Check two programs in a process of its own, under time and memory limits; it always returns a verdict."""
 
 from __future__ import annotations
 

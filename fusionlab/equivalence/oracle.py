@@ -1,8 +1,8 @@
-"""Run programs and workloads on the CPU for comparison: as they are, and in float64.
+"""Run programs and workloads on the CPU for comparison: in their own dtype, and in float64.
 
-Every compile here turns the CPU's YNN library fusions off: with them some dense forward-Laplacian programs are
-silently wrong in float32 (jaxlib 0.10.2). Each program runs a few times on few walkers, so compiling is most of the
-cost, and little optimisation halves it.
+Every compile here turns the CPU's YNN library fusions off: with them some dense forward-Laplacian programs are silently
+wrong in float32 (jaxlib 0.10.2). Each program runs a few times on few walkers, so compiling is most of the cost, and a
+low optimisation level halves it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class References:
-    """What every rewriting of a workload is compared with: its own function in float64 and in its own dtype."""
+    """The references of all rewritings of a workload: its own function in float64 and in its own dtype."""
 
     truth: Runner
     original: Runner
@@ -42,7 +42,7 @@ class References:
 
 
 def remembered(run: Runner) -> Runner:
-    """``run``, which gives what it gave before where the inputs are the same."""
+    """``run``, memoised by its inputs."""
     known: dict[bytes, list[np.ndarray]] = {}
 
     def once(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -67,7 +67,7 @@ def argument_structure(workload: Workload) -> Any:
 def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIONS) -> Runner:
     """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes.
 
-    ``options`` are of XLA; others than the CPU's are for running it on another device.
+    ``options`` are XLA's; non-default ones are for another device.
     """
     same = workload if workload.dtype == dtype else workload.rebuild(dtype=dtype)
     structure = argument_structure(workload)
@@ -91,8 +91,8 @@ def program_runner(
 ) -> Runner:
     """The raised program (it may have been lowered for a GPU) on the CPU.
 
-    ``widen`` computes a float32 program in float64, ``single`` one of any floats in float32; ``dtype`` says what
-    floating inputs are to be converted to.
+    ``widen`` computes a float32 program in float64, ``single`` one of any floats in float32; floating inputs are
+    converted to ``dtype``.
     """
     dtype = "float64" if widen else "float32" if single else dtype
     compiled = jax.jit(raise_program(program, Raising(widen=widen, single=single)), compiler_options=dict(options))
@@ -105,11 +105,11 @@ def program_runner(
 
 
 def xla_runner(program: Program, dtype: str | None = None) -> Runner:
-    """The program itself, in its own dtype, compiled by XLA for the CPU: nothing of it is raised.
+    """The program itself, in its own dtype, compiled by XLA for the CPU, not raised.
 
-    ``program`` is not lowered for CUDA; ``dtype`` says what floating inputs are to be converted to. The
-    first run compiles it, and raises CompileError when XLA cannot. RaiseError for a custom call that is not in the
-    table of those that raise: what a file names is not run for that alone.
+    ``program`` is not lowered for CUDA; floating inputs are converted to ``dtype``. The first run compiles it, and
+    raises CompileError when XLA cannot. RaiseError for a custom call that is not in the table of those that raise: a
+    target is not run because a file names it.
     """
     require_known_calls(program)
     compiled = functools.cache(lambda: compile_program(program, load_target("cpu"), options=CPU_OPTIONS))

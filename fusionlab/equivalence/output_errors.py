@@ -1,6 +1,6 @@
 """The errors of one output on one sample: against truth in two precisions, against the original in units and decades.
 
-Random parameters give ill-conditioned Slater matrices, where honest errors in float32 reach 0.1 hartree. Because that
+Random parameters lead to ill-conditioned Slater matrices, where honest float32 errors reach 0.1 hartree. Because that
 leaves room for a small mistake, the rewritten program is also computed in float64 (``tolerances``).
 """
 
@@ -36,15 +36,15 @@ class Columns:
     nearby: Pairs = ()
     """(truth, original) at inputs a rounding away."""
     narrowed: np.ndarray | None = None
-    """The original computed in float32, where it is a float64 program and this is asked for."""
+    """The original computed in float32, if it is a float64 program and this is requested."""
     spread_factor: float = SPREAD_FACTOR
-    """How many times further from truth than the original the rewritten program may be, in their own dtype."""
+    """The factor by which the rewritten program may be further from truth than the original, in their own dtype."""
 
 
 @dataclass(frozen=True)
 class WorstElement:
-    """``error`` of one output, ``index`` of the element where the rewritten program is furthest off, and counts for the
-    histograms of ``OutputError``."""
+    """``error`` of one output, ``index`` of the element where the rewritten program is furthest off, and the histogram
+    counts of ``OutputError``."""
 
     error: OutputError
     index: tuple[int, ...]
@@ -53,7 +53,7 @@ class WorstElement:
 
 
 def compare_output(name: str, columns: Columns, *, typical: bool) -> WorstElement:
-    """The errors of one output; ``typical`` says that its walkers are, so that their mean means something."""
+    """The errors of one output; with ``typical`` walkers their mean is meaningful."""
     original, rewritten = columns.original, columns.rewritten
     bitwise = _same_bits(original, rewritten)
     if not jnp.issubdtype(original.dtype, np.inexact):
@@ -77,7 +77,7 @@ def compare_output(name: str, columns: Columns, *, typical: bool) -> WorstElemen
 
 
 def _furthest(errors: np.ndarray, allowed: np.ndarray, ratio: np.ndarray, *others: np.ndarray) -> list[float]:
-    """The largest error, tolerance and other figure where every element is within its own tolerance; else those of the
+    """The largest error, tolerance and other figure if every element is within its own tolerance; else those of the
     element furthest off."""
     figures = (errors, allowed, *others)
     if not errors.size:
@@ -107,11 +107,11 @@ def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, np.ndarray, np
 
 
 def needs_more_roundings(columns: Columns) -> bool:
-    """Whether more evaluations of the original could excuse the rewritten program, which is further off than one says.
+    """True if more evaluations of the original could excuse the rewritten program, for which one is not enough.
 
-    One evaluation says little of what the original may lose at an ill-conditioned walker: two correct programs were
-    seen to differ tenfold there; and of what a float64 original loses it says nothing. Then ``nearby`` should be given.
-    Nothing excuses what is wrong in float64 by more than the original loses in float32 at its worst walker.
+    One evaluation is a poor estimate of the original's loss at an ill-conditioned walker (two correct programs were
+    seen to differ tenfold there), and none of the loss of a float64 original. Then ``nearby`` should be passed. Nothing
+    excuses an error in float64 larger than the original's float32 loss at its worst walker.
     """
     if not jnp.issubdtype(columns.truth.dtype, jnp.inexact) or not columns.truth.size:
         return False
@@ -129,7 +129,7 @@ def needs_more_roundings(columns: Columns) -> bool:
 
 
 def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether two arrays are the same, also in the signs of their zeros; NaNs are not told apart."""
+    """True if two arrays are the same, including the signs of their zeros; all NaNs are equal."""
     if left.dtype != right.dtype or not np.array_equal(left, right, equal_nan=left.dtype.kind in "fc"):
         return False
     if np.issubdtype(left.dtype, np.complexfloating):
@@ -140,9 +140,9 @@ def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _is_sign(truth: np.ndarray, original: np.ndarray) -> bool:
-    """Whether an output is a sign (of psi): every element -1, 0 or 1, and some of them -1.
+    """True if an output is a sign (of psi): every element -1, 0 or 1, and some of them -1.
 
-    What is 0 or 1 throughout may be a sum that happens to be, and is rounded.
+    An output of only 0 and 1 may be a sum that happens to be, and is rounded.
     """
     both = np.concatenate([truth.ravel(), original.astype(truth.dtype).ravel()])
     return bool(np.isin(both, (-1.0, 0.0, 1.0)).all() and (both == -1.0).any())
@@ -151,7 +151,7 @@ def _is_sign(truth: np.ndarray, original: np.ndarray) -> bool:
 def _sign_errors(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """A sign is right or wrong: it is truth's in float64, and the original's wherever that is truth's.
 
-    What the original loses would allow 2 x SPREAD_FACTOR as soon as it has one sign wrong.
+    The original's loss would allow 2 x SPREAD_FACTOR as soon as it has one sign wrong.
     """
     truth = columns.truth
     right = columns.original.astype(truth.dtype) == truth
@@ -168,7 +168,7 @@ their mean is zero whatever the output's variance is."""
 
 
 def _mean_shift(columns: Columns) -> tuple[float, float, float] | None:
-    """(shift of the mean over walkers, its Monte-Carlo error, what it may be) of outputs with a real number each."""
+    """(shift of the mean over walkers, its Monte-Carlo error, its tolerance) of one real number per walker."""
     truth, original, rewritten = columns.truth, columns.original, columns.rewritten
     if truth.ndim != 1 or not np.issubdtype(truth.dtype, np.floating):
         return None
@@ -186,9 +186,9 @@ def _mean_shift(columns: Columns) -> tuple[float, float, float] | None:
 
 
 def agrees(truth: np.ndarray, original: np.ndarray, raised: np.ndarray, nearby: Pairs = ()) -> bool:
-    """Whether ``original`` (run by XLA) is ``raised`` within the tolerance that follows from what ``raised`` loses.
+    """True if ``original`` (run by XLA) is ``raised`` within the tolerance that follows from the loss of ``raised``.
 
-    What ``original`` loses would not do: where raising is wrong, it is as far from truth as from ``raised``.
+    The loss of ``original`` would not do: where raising is wrong, it is as far from truth as from ``raised``.
     """
     if not jnp.issubdtype(original.dtype, np.inexact):
         return bool(np.array_equal(original, raised))

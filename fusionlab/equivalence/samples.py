@@ -22,22 +22,22 @@ from fusionlab.hlo.view import constant_array, view_of
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
-"""The first has walkers as samplers begin with, about the nuclei; the second those of the density of psi; the third
-half of each; the parameters of these two are perturbed."""
+"""The first has a sampler's initial walkers, about the nuclei; the second those of the density of psi; the third half
+of each; the parameters of the last two are perturbed."""
 EDGE_SEED = 4
 _FAR_FROM_THE_DENSITY = 16.0
-"""Where the third seed's walkers are as samplers begin, perturbed parameters make psi ill-conditioned: of PauliNet
-(CH4) a right forward Laplacian, 1.9e-12 hartree off in float64, is 5.5 times further off than the original at one."""
+"""At the initial walkers of the third seed, perturbed parameters make psi ill-conditioned: of PauliNet (CH4) a correct
+forward Laplacian, 1.9e-12 hartree off in float64, is 5.5 times further off than the original at one."""
 _ROUNDINGS = 7
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Flat arguments of a program, and what they are.
+    """Flat arguments of a program, and their description.
 
-    ``typical`` walkers are drawn near the molecule, so that means over them mean something; ``kinds`` says of each
-    walker what it is where they are not. ``spread_factor`` is how many times further from truth than the original a
-    rewritten program may be there in its own dtype.
+    ``typical`` walkers are drawn near the molecule, so that means over them are meaningful; otherwise ``kinds``
+    describes each walker. ``spread_factor`` is the factor by which a rewritten program may be further from truth than
+    the original there in its own dtype.
     """
 
     label: str
@@ -49,7 +49,7 @@ class Sample:
 
 def workload_samples(workload: Workload) -> Iterator[Sample]:
     """One sample per seed: fresh parameters and walkers; from the second seed on, the parameters are perturbed, an
-    optimiser has made steps, and the walkers are Metropolis-equilibrated (``equilibrated``), of the third seed half of
+    optimiser has taken steps, and the walkers are Metropolis-equilibrated (``equilibrated``), of the third seed half of
     them. The last samples have edge walkers: near coalescence, and far away.
 
     Parameters at their initial values hide terms (zeros, ones), so a tenth of each array's spread (or 0.1 where it is
@@ -76,7 +76,7 @@ def workload_samples(workload: Workload) -> Iterator[Sample]:
 def _at_edges(
     walkers: np.ndarray, nuclei: Sequence[Sequence[float]]
 ) -> Iterator[tuple[str, np.ndarray, tuple[str, ...]]]:
-    """(description, walkers, kind of each walker): near walkers and far ones, as often as all kinds need to occur."""
+    """(description, walkers, kind of each walker): near and far walkers, in as many samples as all kinds need."""
     for name, edges in (("near walkers", NEAR), ("far walkers", FAR)):
         for first in range(0, len(edges), len(walkers) or len(edges)):
             yield (name, *edge_walkers(walkers, nuclei, edges, first))
@@ -89,7 +89,7 @@ _OF_WALKERS = {
 
 
 def _walkers(workload: Workload, named: dict[str, Any], seed: int) -> np.ndarray:
-    """The walkers of a seed: as samplers begin, equilibrated, or the first half so."""
+    """The walkers of a seed: initial, equilibrated, or the first half equilibrated."""
     start = np.array(named["walkers"])
     if seed == SEEDS[0]:
         return start
@@ -121,9 +121,9 @@ def signature_samples(program: Program) -> Iterator[Sample]:
     0 to 99 at the second, and -3 to -1 at the third (where the type has a sign).
 
     At the second seed, and at the edges, float arrays of two axes or more are divided by the square root of their
-    fan-in (the product of all axes but the last, as ``jax.nn.initializers`` has it), which is what parameters are like:
-    of N(0, 1), logits of attention and logs of determinants are large and positive, and what is done to others is not
-    seen; of the other kind, none of the softmax saturates.
+    fan-in (the product of all axes but the last, as ``jax.nn.initializers`` has it), which resembles trained
+    parameters: with N(0, 1), logits of attention and logs of determinants are large and positive, which hides errors at
+    other values; with the scaled ones, no softmax saturates.
 
     Where the signature has walkers (see ``walkers_argument``), the last quarter of them are copies with two electrons
     exchanged, and the last samples have edge walkers: near coalescence, and far away. Their nuclei are the rows of the
@@ -160,14 +160,14 @@ def _over_fan_in(array: np.ndarray) -> np.ndarray:
 
 
 def _near_one(array: np.ndarray, nuclei: int) -> np.ndarray:
-    """A parameter that has one number per nucleus and something else (exponents and weights of envelopes) about one, as
-    it is in models: with exponents about zero, log|psi| would not become small far away. Others as they are."""
+    """Shift a parameter with one number per nucleus and another axis (exponents and weights of envelopes) to about one,
+    as in models: with exponents about zero, log|psi| would not decay far away. Others are unchanged."""
     of_nuclei = array.ndim > 1 and nuclei in (array.shape[0], array.shape[-1]) and array.dtype.kind == "f"
     return np.asarray(1 + 0.1 * array).astype(array.dtype) if of_nuclei else array
 
 
 def _nuclei(program: Program) -> Sequence[Sequence[float]]:
-    """Positions of nuclei (bohr) as a program lowered from a model has them; empty where it has none."""
+    """Positions of nuclei (bohr) in a program lowered from a model; empty if it has none."""
     for node in view_of(program.parse()).walk():
         if node.op is ops.CONSTANT:
             type_ = node.results[0].type
@@ -182,12 +182,12 @@ _INTEGERS = {SEEDS[1]: (0, 100), SEEDS[2]: (-3, 0)}
 
 
 def sample_of(counterexample: Counterexample) -> Sample:
-    """The inputs that were found to tell two programs apart, as the only sample of a check."""
+    """A counterexample's inputs as the only sample of a check."""
     return Sample(counterexample.label, counterexample.arrays, typical=False)
 
 
 def require_fitting(counterexample: Counterexample, inputs: Sequence[TensorType], where: str) -> None:
-    """InputError naming ``where`` the inputs are from, unless they are arguments of the types ``inputs``."""
+    """InputError naming ``where`` the arrays are from, unless they have the types ``inputs``."""
     given = [(array.shape, array.dtype) for array in counterexample.arrays]
     if given != [(type_.shape, numpy_dtype(type_)) for type_ in inputs]:
         have, need = ", ".join(f"{d}{list(s)}" for s, d in given), ", ".join(map(str, inputs))
@@ -209,7 +209,7 @@ def _rounded_otherwise(array: np.ndarray, random: np.random.Generator) -> np.nda
 
 
 def walkers_argument(inputs: Sequence[TensorType]) -> int | None:
-    """Which argument holds walkers, [walkers, electrons, 3] of f32 or f64: the one with most walkers, or None."""
+    """The position of the walkers, [walkers, electrons, 3] of f32 or f64: the argument with most walkers, or None."""
     found = [
         (type_.shape[0], -index)
         for index, type_ in enumerate(inputs)
@@ -228,7 +228,7 @@ def _perturbed(leaf: Any, random: np.random.Generator) -> Any:
 
 
 def _under_way(leaf: Any, random: np.random.Generator) -> Any:
-    """Of an optimiser that has made a few steps: moments that are not zero, and of squares, so positive; a count."""
+    """An optimiser's state after a few steps: nonzero moments, positive second moments, a step count."""
     array = np.asarray(leaf)
     if np.issubdtype(array.dtype, np.integer):
         return (array + 3).astype(array.dtype)

@@ -1,22 +1,22 @@
-"""How far from truth a rewritten program may be: what the *original* loses at the same inputs, with room.
+"""Tolerances of a rewritten program: the loss of the *original* at the same inputs, with a margin.
 
-In float32 that is one figure of an output, because one evaluation says little of what a single ill-conditioned walker
-may lose. In float64 each element has a tolerance of its own, or else one huge or ill-conditioned element would excuse
-all the others. A float64 original is its own truth: what it loses is how far it moves where its inputs are rounded
-otherwise, and, in its own dtype, how far it is from truth.
+In float32 that is one figure of an output, because one evaluation is a poor estimate of the loss of a single
+ill-conditioned walker. In float64 each element has a tolerance of its own, or else one huge or ill-conditioned element
+would excuse all the others. A float64 original is its own truth: its loss is how far it moves where its inputs are
+rounded otherwise, and, in its own dtype, its distance from truth.
 
-A float64 program may compute parts in float32 or bfloat16. Truth does not, so that its distance from truth is what
-these parts lose, and the rewritten program may lose as much; of a program in float64 throughout that distance is a
-rounding or none. No wrong rewriting gets room by it: the second comparison, where both programs are widened and nothing
-is lost to narrow types, is as strict as before. What is wrong by its precision alone (a float64 part computed in
-float32) is further off than what an original without narrow parts loses.
+A float64 program may compute parts in float32 or bfloat16. Truth does not, so its distance from truth is the loss of
+these parts, and the rewritten program may lose as much; for a program in float64 throughout that distance is a rounding
+or none. No wrong rewriting gains by it: the second comparison, where both programs are widened and nothing is lost to
+narrow types, is as strict as before. An error of precision alone (a float64 part computed in float32) exceeds the loss
+of an original without narrow parts.
 
-Where its inputs are rounded otherwise, a float64 program need not move although it loses: 1 - p of a softmax that is
-all or nothing is an integer multiple of half a rounding of 1 at all of them, and a Laplacian multiplies it by the
-square of the scores. The same program computed in float32 loses as many roundings of float32, which float64 shows.
-So an element may also be off by what it loses there itself, in roundings of float64, times what any float32 program is
-allowed: no wrong rewriting gets room by it that the same rewriting of the program in float32 would not have, and what
-is ill-conditioned at one walker allows nothing at the others.
+A float64 program may lose without moving where its inputs are rounded otherwise: 1 - p of a softmax that is all or
+nothing is an integer multiple of half a rounding of 1 at all of them, and a Laplacian multiplies it by the square of
+the scores. The same program computed in float32 loses as many roundings of float32, which float64 shows. So an element
+may also be off by its own loss there, in roundings of float64, times the allowance of any float32 program: no wrong
+rewriting gains room that the same rewriting in float32 would not have, and an ill-conditioned walker allows nothing at
+the others.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import jax.numpy as jnp
 import numpy as np
 
 SPREAD_FACTOR = 4.0
-"""The rewritten program may be this many times further from truth than the original is at its worst walker."""
+"""The factor by which the rewritten program may be further from truth than the original at its worst walker."""
 FLOAT64_FACTOR = 1000.0
-"""Room over (eps64 / eps32) x the float32 tolerance: float64 rounding of a reassociated sum, not of a mistake."""
+"""Room over (eps64 / eps32) x the float32 tolerance: rounding of a reassociated sum, not an error."""
 _ROOM_OF_ROUNDINGS = 64.0
-"""Over how far a float64 program moves with its inputs rounded otherwise: seven roundings may be lucky ones."""
+"""Factor over how far a float64 program moves with its inputs rounded otherwise: seven roundings may be lucky ones."""
 _LOWER_PART = 0.25
 _ROUNDINGS_OF_ZERO = 64.0
 
@@ -46,7 +46,7 @@ def tolerance_of(
     *,
     factor: float = SPREAD_FACTOR,
 ) -> float:
-    """What ``original`` loses against truth at its worst element, here or at one of ``nearby``, times ``factor``; one
+    """The loss of ``original`` against truth at its worst element, here or at one of ``nearby``, times ``factor``; one
     figure for all elements."""
     epsilon = _epsilon(original)
     loss = max((_most(element_loss(*pair)) for pair in ((truth, original), *nearby)), default=0.0)
@@ -60,10 +60,10 @@ def tolerance_of(
 def tolerances_in_float64(
     truth: np.ndarray, original: np.ndarray, nearby: Pairs = (), narrowed: np.ndarray | None = None
 ) -> np.ndarray:
-    """What each element of the rewritten program, computed in float64, may be off; float64, of truth's shape.
+    """The tolerance of each element of the rewritten program computed in float64; float64, of truth's shape.
 
-    Where an element is so small, or so exact, that its own loss says nothing, it may be off by what is float64 rounding
-    of the smaller elements of the output; and where it is zero, of the largest.
+    An element so small, or so exact, that its own loss says nothing may be off by a float64 rounding of the smaller
+    elements of the output; a zero, by one of the largest.
     """
     scale, epsilon, epsilon64 = _scale(truth, original), _epsilon(original), float(np.finfo(np.float64).eps)
     if _is_wide(original):
@@ -81,8 +81,8 @@ def tolerances_in_float64(
 
 
 def allowance_of_narrowed(truth: np.ndarray, narrowed: np.ndarray | None) -> np.ndarray:
-    """What each element of a float64 program may be off beside its other tolerances, in either comparison: what it
-    loses computed in float32 (``narrowed``), in roundings of float64; zeros without ``narrowed``. Of truth's shape."""
+    """The allowance of each element of a float64 program beside its other tolerances, in either comparison: its loss in
+    float32 (``narrowed``), in roundings of float64; zeros without ``narrowed``. Of truth's shape."""
     if narrowed is None:
         return np.zeros(truth.shape)
     ratio = float(np.finfo(np.float64).eps) / _epsilon(narrowed)
@@ -97,7 +97,7 @@ def element_loss(truth: np.ndarray, original: np.ndarray) -> np.ndarray:
 
 
 def _scale(truth: np.ndarray, original: np.ndarray) -> np.ndarray:
-    """|truth|, 0 where one of them is not finite: what overflows in the original says nothing of the other elements."""
+    """|truth|, 0 where one of them is not finite: an overflow in the original says nothing about other elements."""
     return np.asarray(np.where(np.isfinite(truth) & np.isfinite(original), np.abs(truth), 0.0), np.float64)
 
 

@@ -13,15 +13,15 @@ from fusionlab.equivalence.exact.identity import Identity
 Word = Literal["equal", "within-bound", "different", "not-checked"]
 
 _MOST_OUTPUTS = 4
-"""Outputs that a verdict in one line tells of; its JSON has all."""
+"""The number of outputs in a one-line verdict; its JSON has all."""
 
 
 @dataclass(frozen=True)
 class OutputError:
-    """How far one output of the rewritten program is from float64 truth, against what the original itself loses.
+    """The distance of one output of the rewritten program from float64 truth, against the original's own loss.
 
-    ``tolerance`` follows from the original's own float32 error; the ``_float64`` pair is the same comparison with
-    both programs computed in float64, where a wrong rewrite cannot hide in rounding. Units are the output's.
+    ``tolerance`` follows from the original's own float32 error; the ``_float64`` pair is the same comparison with both
+    programs computed in float64, where rounding cannot hide a wrong rewrite. Units are the output's.
 
     The histograms count the elements of all samples by how far the rewritten program is from the original one, both in
     their own dtype. Bin 0 of ``ulp_histogram`` holds equal elements, bin k those 2^(k-1) to 2^k - 1 units in the last
@@ -50,13 +50,13 @@ class OutputError:
 
     @property
     def passed(self) -> bool:
-        """Whether both errors, and the shift of the mean, are within their tolerances (a NaN error is not)."""
+        """True if both errors, and the shift of the mean, are within their tolerances (a NaN error is not)."""
         errors = self.max_abs_error <= self.tolerance and self.max_abs_error_float64 <= self.tolerance_float64
         return errors and not self.mean_shifted
 
     @property
     def used(self) -> float:
-        """The largest part of a tolerance that an error takes; infinite where nothing is allowed, and for NaN."""
+        """The largest ratio of an error to its tolerance; infinite where nothing is allowed, and for NaN."""
         pairs = [(self.max_abs_error, self.tolerance), (self.max_abs_error_float64, self.tolerance_float64)]
         if self.mean_shift is not None and self.mean_tolerance is not None:
             pairs.append((abs(self.mean_shift), self.mean_tolerance))
@@ -65,7 +65,7 @@ class OutputError:
 
     @property
     def mean_shifted(self) -> bool:
-        """Whether the mean is further off than its Monte-Carlo error and than what the original itself loses."""
+        """True if the mean is off by more than its Monte-Carlo error and the original's own loss."""
         if self.mean_shift is None or self.mean_tolerance is None:
             return False
         return not abs(self.mean_shift) <= self.mean_tolerance
@@ -82,8 +82,8 @@ class OutputError:
 
 @dataclass(frozen=True)
 class OracleAgreement:
-    """What an oracle that shares no code with the passes says of the original: ``agrees`` is None where it was not
-    asked, for ``reason``."""
+    """Agreement of the original with an oracle that shares no code with the passes: ``agrees`` is None if not asked,
+    for ``reason``."""
 
     name: str
     agrees: bool | None
@@ -97,11 +97,11 @@ class Verdict:
     """``equal`` (bitwise in float32), ``within-bound``, ``different`` (see ``worst``) or ``not-checked``, with reasons.
 
     ``worst`` names the seed, parameters, walker and output where the rewritten program is furthest off, and
-    ``counterexample`` holds its inputs; ``undecided`` says of a ``not-checked`` that the inputs had too few numbers as
-    outputs, and others may have more (neither is part of the JSON).
+    ``counterexample`` holds its inputs; ``undecided`` marks a ``not-checked`` whose inputs led to too few numbers,
+    where others may lead to more (neither is in the JSON).
 
-    ``exact`` is the verdict in prime fields, None where it was left out or nothing was rewritten. It decides nothing:
-    a program that is not ``identical`` is accepted by the verdict in floating point alone, and ``line`` says so.
+    ``exact`` is the verdict in prime fields, None if skipped or nothing was rewritten. It decides nothing: a program
+    that is not ``identical`` is accepted by the verdict in floating point alone, and ``line`` says so.
     """
 
     verdict: Word
@@ -116,7 +116,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the rewritten program was shown equivalent."""
+        """True if the rewritten program was shown equivalent."""
         return self.verdict in ("equal", "within-bound")
 
     @property
@@ -129,7 +129,7 @@ class Verdict:
 
     @property
     def in_floats(self) -> str:
-        """The word, the errors of those outputs that come nearest to their tolerance, or the reason."""
+        """The verdict's word, with the errors nearest to their tolerance or the reason."""
         if not self.outputs:
             return f"{self.verdict}: {self.reason}"
         parts = [output.line for output in _nearest(self.outputs)]
@@ -172,7 +172,7 @@ _WORDS = ("name", "reason")
 
 
 def _nearest(outputs: Sequence[OutputError]) -> list[OutputError]:
-    """The outputs that take most of their tolerance, in the program's order."""
+    """The outputs nearest to their tolerance, in program order."""
     nearest = sorted(range(len(outputs)), key=lambda i: -outputs[i].used)[:_MOST_OUTPUTS]
     return [outputs[i] for i in sorted(nearest)]
 
@@ -186,7 +186,7 @@ def _numbers(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_back(record: dict[str, Any]) -> dict[str, Any]:
-    """``record`` with numbers that JSON has as strings, and tuples that it has as lists."""
+    """``record`` with numbers for strings and tuples for lists, the inverse of its JSON form."""
     found: dict[str, Any] = {
         name: float(value) if isinstance(value, str) and name not in _WORDS else value for name, value in record.items()
     }

@@ -1,8 +1,8 @@
-"""Verdicts that were reached before: one JSON file each, below the cache's folder.
+"""Stored verdicts: one JSON file each, below the cache's folder.
 
-A check depends on the programs, the inputs (seeded), the versions and the sources that check; not on the device that
-is measured. So it can be done once, also before a rented device is there. Only equality is kept: what was found
-different, or could not be checked, is tried again.
+A check depends on the programs, the inputs (seeded), the versions and the sources that check; not on the device that is
+measured. So it can be done once, ahead of time for an absent device. Only equality is kept: a difference, or a failed
+check, is tried again.
 
 A verdict is kept under two keys: the programs themselves (``key``), and how they are made (``recipe``), which is known
 before they are lowered and changes with every source of this project.
@@ -25,7 +25,7 @@ CHECKING = (
     "equivalence", "hlo", "codegen/raising", "codegen/cpu_options.py", "codegen/compile.py",
     "codegen/compiled.py", "codegen/cache.py", "codegen/executable.py", "codegen/targets",
 )  # fmt: skip
-"""What reads, raises, compiles and runs the programs of a check, and judges what they give; not what rewrote them."""
+"""The sources that read, raise, compile and run the programs of a check and judge their results; not the passes."""
 _EVERYTHING = (".", "../workloads")
 _PACKAGES = ("folx", "enzyme-ad", "deepqmc", "numpy")
 
@@ -40,13 +40,13 @@ class VerdictStore:
     def key(self, original: Program, rewritten: Iterable[Program]) -> str:
         """SHA-256, hexadecimal, of the programs, the versions and the sources of the check.
 
-        Locations do not count: they hold the paths of the sources, which are others on another machine.
+        Locations do not count: they hold source paths, which differ between machines.
         """
         texts = [str(program.parse()) for program in (original, *rewritten)]
         return digest_of(*texts, versions(), sources_digest(PACKAGE, CHECKING))
 
     def recipe(self, workload: Workload, what: str, platform: str) -> str:
-        """SHA-256, hexadecimal, of what decides the programs: the workload as it stands, ``what`` is done to it, the
+        """SHA-256, hexadecimal, of what determines the programs: the workload as it stands, the rewriting ``what``, the
         versions, and all sources of this project."""
         fields = {
             name: str(value) for name, value in vars(workload).items() if name not in ("function", "inputs", "rebuild")
@@ -55,12 +55,12 @@ class VerdictStore:
         return digest_of(sorted(fields.items()), what, platform, versions(), _other_versions(), sources)
 
     def load(self, key: str) -> Verdict | None:
-        """The verdict stored under ``key``; None where there is none that can be read."""
+        """The verdict stored under ``key``; None if there is none that can be read."""
         verdict = self._entries.load(key, Verdict.from_json)
         return verdict if verdict and verdict.passed else None
 
     def store(self, key: str, verdict: Verdict) -> None:
-        """Keep ``verdict`` if the programs were shown equal; a folder that cannot be written to costs a check later."""
+        """Store ``verdict`` if the programs were shown equal; a failed write costs a check later."""
         if verdict.passed:
             self._entries.store(key, verdict.to_json())
 

@@ -1,5 +1,5 @@
-"""Footprint: what one compiled program costs before it runs, the record of ``dump`` and of each side of ``apply``; and
-XLA's buffer assignment, in total and buffer by buffer."""
+"""Footprint: the static costs of one compiled program, the record of ``dump`` and of each side of ``apply``; and XLA's
+buffer assignment, in total and by buffer."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Buffer:
 
 
 def peak_bytes(memory: Memory) -> int:
-    """Bytes that must fit on the device at once: arguments, results that reuse none of them, and temporaries."""
+    """Bytes that must fit on the device at once: arguments, results that alias none of them, and temporaries."""
     return memory.argument_bytes + memory.output_bytes - memory.alias_bytes + memory.temp_bytes
 
 

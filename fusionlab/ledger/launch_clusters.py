@@ -1,4 +1,4 @@
-"""The launches of a compiled program as units for ``clusters``, with the time that a cluster can give back at most."""
+"""The launches of a compiled program as units for ``clusters``, with an upper bound of the time a cluster saves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONVERSIONS = frozenset(("transpose", "copy", "concatenate", "pad", "slice", "r
 
 
 def launch_clusters(compiled: Compiled, rows: tuple[LaunchRow, ...]) -> list[Cluster]:
-    """Clusters of at least two launches in one computation, those that can give back most time first."""
+    """Clusters of at least two launches in one computation, in descending order of the time they can save."""
     by_name = {row.name: row for row in rows if row.dynamic_launches}
     found: list[Cluster] = []
     for computation in compiled.module.computations.values():
@@ -72,7 +72,7 @@ def _unit(module: HloModule, computation: Computation, one: Instruction, row: La
 
 
 def _barrier(computation: Computation, one: Instruction, values: list[tuple[str, int]]) -> Unit:
-    """Something that is no launch of the ledger (a loop, a copy): nothing is grouped across it."""
+    """A unit that is no launch of the ledger (a loop, a copy): nothing is grouped across it."""
     reads: dict[Hashable, int] = {value: _size(computation, value) for value in values}
     return Unit(one.name, "control", "", computation.name, 1, 0, 0, None, False, reads, _results(one, None))
 

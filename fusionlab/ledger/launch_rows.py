@@ -1,4 +1,4 @@
-"""The ledger as a table: one row per launch site with where it comes from, what it is, and what it costs; totals.
+"""The ledger as a table: one row per launch site with its origin, kind and costs; totals.
 
 Rows sum to XLA's launch counts. ``flops``, ``bytes`` and ``model_us`` of a row are those of all its runs (trips
 multiplied). Launches are XLA's; FLOPs and bytes are fusionlab's rules; time is a model (``model_time``).
@@ -25,7 +25,7 @@ COLUMNS = (
     "phase", "stage", "role", "family", "name", "kind", "loop", "trip_count", "in_cuda_graph", "source", "model_source",
     "attributed_by",
 )  # fmt: skip
-"""The columns that ``--by`` can total."""
+"""The columns of ``--by``."""
 UNATTRIBUTED = "unattributed"
 
 
@@ -33,11 +33,11 @@ UNATTRIBUTED = "unattributed"
 class LaunchRow:
     """One launch site.
 
-    ``stage_share`` is the part of what was fused that agrees with phase, stage and role; ``attributed_by`` says whose
-    names these come from (``members``, ``readers`` of what XLA made by itself, or "" for unknown). ``loop`` names the
-    loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not say (the CPU). ``unmodelled`` names
-    what of it has no FLOP rule. ``model_us`` is None when nothing says how long it takes; ``model_source`` says whose
-    estimate it is (``xla``, ``roofline``, or ``measured`` for the roofline of measured ceilings).
+    ``stage_share`` is the share of the fused ops that agrees with phase, stage and role; ``attributed_by`` is the
+    source of these names (``members``, ``readers`` of an op that XLA introduced, or "" for unknown). ``loop`` names the
+    loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not report it (the CPU). ``unmodelled``
+    names its ops without a FLOP rule. ``model_us`` is None without an estimate; ``model_source`` is the origin of the
+    estimate (``xla``, ``roofline``, or ``measured`` for the roofline of measured ceilings).
     """
 
     phase: str
@@ -63,12 +63,12 @@ class LaunchRow:
 
     @property
     def intensity_flop_per_byte(self) -> float:
-        """FLOPs per byte; 0 when it moves nothing."""
+        """FLOPs per byte; 0 when no bytes move."""
         return self.flops / self.bytes if self.bytes else 0.0
 
     @property
     def is_attributed(self) -> bool:
-        """Whether phase, stage and role are known; a phase that has no stages (potential, mcmc) needs none."""
+        """True if phase, stage and role are known; a phase without stages (potential, mcmc) needs none."""
         return bool(self.phase and self.role and (self.stage or self.phase not in ("laplacian", "wavefunction")))
 
     def to_json(self) -> dict[str, Any]:
@@ -80,9 +80,9 @@ class LaunchRow:
 class Totals:
     """Sums over rows.
 
-    ``model_us`` is None when no row has a time, and lacks that of ``unmodelled_us_launches`` when some have none.
-    ``attributed_launches`` carry phase, stage and role, some of them those of their readers;
-    ``unmodelled_bytes`` are bytes of launches with something in them that has no FLOP rule.
+    ``model_us`` is None when no row has a time, and excludes ``unmodelled_us_launches`` when some have none.
+    ``attributed_launches`` carry phase, stage and role, some of them those of their readers; ``unmodelled_bytes`` are
+    bytes of launches with an op without a FLOP rule.
     """
 
     static_launches: int = 0
@@ -103,7 +103,7 @@ class Totals:
 
     @property
     def intensity_flop_per_byte(self) -> float:
-        """FLOPs per byte; 0 when nothing moves."""
+        """FLOPs per byte; 0 when no bytes move."""
         return self.flops / self.bytes if self.bytes else 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def totals_by(rows: Iterable[LaunchRow], columns: Sequence[str]) -> dict[tuple[s
 
 
 def label(row: LaunchRow, column: str) -> str:
-    """What a table shows in ``column``: an unknown origin is said to be one."""
+    """The text of a table's cell in ``column``, with words for an unknown origin."""
     value = getattr(row, column)
     if column == "in_cuda_graph":
         return {True: "graph", False: "alone", None: "unknown"}[value]
@@ -198,7 +198,7 @@ class _Places:
         return _Facts(one, work, origin, family)
 
     def _family(self, one: Instruction, work: Work) -> str:
-        """By name; a fusion that XLA named after data movement alone and that computes all the same is elementwise."""
+        """The family by name; a fusion that XLA named after data movement but that computes is elementwise."""
         family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
         if one.opcode == "fusion" and family in ("layout", "constant", "unknown"):
             inside = {family_of_kernel(member.name, member.opcode) for member in members(self._module, one)}

@@ -1,8 +1,8 @@
-"""The launch ledger: what a compiled program launches, how often, and how many bytes each launch moves.
+"""The launch ledger: the launches of a compiled program, their counts, and the bytes that each launch moves.
 
 The rule: every leaf thunk other than a copy or a memset is one launch; the body of a loop counts times its trips; the
 condition of a loop whose trip count XLA knows never runs. A loop without a known count is taken as one trip (its
-condition runs, and its verdict is copied to the host) and is reported. Of a conditional's branches the one with the
+condition runs, and the predicate is copied to the host) and is reported. Of a conditional's branches the one with the
 most launches counts.
 """
 
@@ -32,9 +32,9 @@ _SILENT = re.compile(r"kWaitForStreams|k\w+Done$|kHostSend|kHostRecv|kEvent")
 class LaunchSite:
     """One place in the program that launches something.
 
-    ``trip_count`` is the product of the trips of the loops around it, 0 where it never runs; ``static`` is 1, or 0 for
-    what no thunk stands for; ``dynamic`` is how often it runs. ``path`` names the loops and conditionals around it,
-    outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA gives
+    ``trip_count`` is the product of the trips of the loops around it, 0 where it never runs; ``static`` is 1, or 0
+    without a thunk; ``dynamic`` is the number of its runs. ``path`` names the loops and conditionals around it,
+    outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA reports
     no name). Bytes are of one run (model: fusionlab.ledger.traffic). ``thunk_id`` is XLA's number for it (-1: none).
     """
 
@@ -94,7 +94,7 @@ def bytes_accessed(compiled: Compiled) -> int:
 
 
 def launch_source(compiled: Compiled) -> str:
-    """Where the launches are read: XLA's thunk list, or its scheduled HLO where there is none that can be read."""
+    """The source of the launches: XLA's thunk list, or its scheduled HLO if there is none that can be read."""
     return _thunks(compiled)[0]
 
 

@@ -1,14 +1,14 @@
-"""How long a launch takes, by model: XLA's own estimate where it made one, else the roofline of the target.
+"""The modelled time of a launch: XLA's own estimate where it made one, else the roofline of the target.
 
 XLA's estimate is ``reification_cost.exec_time_us`` of a fusion (its GpuPerformanceModel; times are in microseconds and
-leave out the launch). A Triton fusion has two, and the one of the model that XLA decided by (``indexing-cost-model``)
-counts: the other reckons every element of a softmax to recompute its row, 113 seconds for what takes 439 us
-(Orbformer's local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over
-bandwidth. To both comes the launch itself, for which XLA assumes 1 us (``kKernelLaunchOverhead`` of
+leave out the launch). A Triton fusion has two, and that of the model XLA decided by (``indexing-cost-model``) counts:
+the other assumes that every element of a softmax recomputes its row, 113 seconds for a kernel of 439 us (Orbformer's
+local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over bandwidth.
+Both are increased by the launch itself, for which XLA assumes 1 us (``kKernelLaunchOverhead`` of
 ``xla/service/gpu/model/gpu_performance_model_base.h``). A real launch costs several; launches in a CUDA graph less.
 
-XLA's estimates assume the peaks of the spec. Under measured ceilings every launch therefore gets the roofline of
-these, and is labelled ``measured``.
+XLA's estimates assume the peaks of the spec. With measured ceilings every launch therefore gets their roofline, and is
+labelled ``measured``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ XLA, ROOFLINE, MEASURED = "xla", "roofline", "measured"
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The two roofs, and where they come from: ``spec of a100``, or that they are measured."""
+    """The two roofs and their origin: ``spec of a100``, or measured."""
 
     flops_per_s: float
     bytes_per_s: float
@@ -44,7 +44,7 @@ class Ceilings:
         return min(self.flops_per_s, intensity_flop_per_byte * self.bytes_per_s)
 
     def least_us(self, flops: float, moved_bytes: float) -> float:
-        """The least microseconds that the roofs allow for that work, without any launch."""
+        """The lower bound in microseconds that the roofs allow for that work, without any launch."""
         return 1e6 * max(flops / self.flops_per_s, moved_bytes / self.bytes_per_s)
 
 
@@ -58,13 +58,13 @@ class ModelTime:
 
 @dataclass(frozen=True)
 class TimeModel:
-    """Whose word counts: ``ceilings`` are None for a target without a spec; ``trust_xla`` where its estimates count."""
+    """The choice of model: ``ceilings`` (None for a target without a spec); ``trust_xla`` if XLA's estimates count."""
 
     ceilings: Ceilings | None
     trust_xla: bool
 
     def time(self, instruction: Instruction, flops: int, moved_bytes: int) -> ModelTime | None:
-        """The time of one run of ``instruction``; None when neither XLA nor the ceilings say anything."""
+        """The time of one run of ``instruction``; None without an estimate of XLA's or ceilings."""
         if self.trust_xla:
             us = _estimate_us(instruction)
             if us is not None:
@@ -88,7 +88,7 @@ def ceilings_of(compiled: Compiled) -> Ceilings | None:
 
 
 def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeModel:
-    """XLA's estimates where they are of this target, else its spec; or ``measured`` ceilings for everything."""
+    """XLA's estimates if they are for this target, else its spec; or ``measured`` ceilings for everything."""
     if measured is not None:
         return TimeModel(measured, trust_xla=False)
     return TimeModel(ceilings_of(compiled), trust_xla=compiled.estimates_are_of_target)

@@ -1,10 +1,10 @@
-"""Where a launch comes from: phase, stage, role and source line, by vote of everything that was fused into it.
+"""The origin of a launch: phase, stage, role and source line, by a vote of all ops fused into it.
 
-XLA leaves one op_name on a fusion, that of its root. Its members keep theirs, so a fusion is attributed to what most
-of its work comes from: every computing member votes with the elements of its result (a matrix product, which is a
-kernel of its own, is its own vote). Members that only move data are asked when none computes. A kernel of which no
-member has a name of JAX's (XLA made it: layout changes, zero fills, concatenated weights) serves its readers and gets
-their origin, marked ``readers``; one whose readers are unknown too is unattributed: all fields are empty.
+XLA leaves one op_name on a fusion, that of its root. Its members keep theirs, so a fusion is attributed to the origin
+of most of its work: every computing member votes with the elements of its result (a matrix product, which is a kernel
+of its own, is its own vote). Members that only move data vote when none computes. A kernel without a member named by
+JAX (introduced by XLA: layout changes, zero fills, concatenated weights) gets the origin of its readers, marked
+``readers``; one whose readers are unknown too is unattributed: all fields are empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Origin:
 
     ``share`` is the part of the votes that agree with all three (1.0 when everything fused comes from one place);
     ``op_name`` and ``source`` ("file.py:12") are those of the weightiest member that agrees. ``by`` is ``members`` or,
-    for what XLA made by itself, ``readers``.
+    for an op that XLA introduced, ``readers``.
     """
 
     phase: str = ""
@@ -41,12 +41,12 @@ class Origin:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known of where it comes from."""
+        """True if any part of the origin is known."""
         return bool(self.phase or self.stage)
 
 
 def origin_of(module: HloModule, instruction: Instruction) -> Origin:
-    """The origin of the kernel that ``instruction`` of ``module`` is launched as."""
+    """The origin of the kernel launched for ``instruction`` of ``module``."""
     named = [one for one in members(module, instruction) if _is_of_jax(one.op_name)]
     voters = [one for one in named if one.opcode not in _NOT_A_VOTER] or named
     computing = [one for one in voters if family_of_kernel(one.name, one.opcode) not in _MOVES_DATA]
@@ -85,7 +85,7 @@ def origin_of_readers(module: HloModule, computation: Computation, instruction: 
 
 
 def _readers(computation: Computation, instruction: Instruction) -> Iterator[Instruction]:
-    """What computes with the result of ``instruction``, through views and copies; a loop or the result is no reader."""
+    """The instructions that compute with ``instruction``'s result, through views and copies; not loops or the root."""
     pending, seen = list(computation.users[instruction.name]), set[str]()
     while pending:
         user = pending.pop(0)
@@ -99,7 +99,7 @@ def _readers(computation: Computation, instruction: Instruction) -> Iterator[Ins
 
 
 def members(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:
-    """What runs when ``instruction`` is launched: itself, or the members of the fusion or call that it is."""
+    """The instructions run by a launch of ``instruction``: itself, or the members of the fusion or call."""
     if instruction.opcode in ("fusion", "call", "async-start") and instruction.called:
         for name in instruction.called:
             for member in module.computations[name].instructions:
@@ -113,7 +113,7 @@ def members(module: HloModule, instruction: Instruction) -> Iterator[Instruction
 
 
 def _is_of_jax(op_name: str) -> bool:
-    """Whether a name is a name stack; arguments are named after themselves (``args[0]['weight']``)."""
+    """True if a name is a name stack; arguments are named after themselves (``args[0]['weight']``)."""
     return op_name.startswith("jit(") or "/" in op_name.partition("[")[0]
 
 

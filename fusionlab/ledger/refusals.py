@@ -1,12 +1,12 @@
-"""Which kernel boundaries XLA refused to remove, and why: its fusion dump joined to kernels, scopes and source.
+"""The kernel boundaries that XLA refused to remove, and why: its fusion dump joined to kernels, scopes and source.
 
-XLA gives times only where it weighed a fusion. For all refusals alike, what the boundary costs is modelled in XLA's own
+XLA has times only where it weighed a fusion. For all refusals alike, the cost of the boundary is modelled in XLA's own
 terms: one launch (1 us) and the producer's result written and read once over the target's memory bandwidth.
 
-The dump (``FusionProcessDumpProto`` in text form) lists what the fusion pass did, step by step: ``fusion`` (a producer
-went into a consumer, which may get a new name), ``producer_ineligible`` (with the reason) and ``update_priority``
-(XLA's estimate in microseconds of producer and consumers unfused and fused; what would get slower is not fused). Of a
-producer that is still there at the end, the last step is the refusal.
+The dump (``FusionProcessDumpProto`` in text form) lists the steps of the fusion pass: ``fusion`` (a producer went into
+a consumer, which may get a new name), ``producer_ineligible`` (with the reason) and ``update_priority`` (XLA's estimate
+in microseconds of producer and consumers unfused and fused; a fusion that would be slower is refused). The last step of
+a producer that remains at the end is the refusal.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from fusionlab.ledger.traffic import data_bytes
 
 @dataclass(frozen=True)
 class FusionRefusal:
-    """A result that its readers read from memory, and why.
+    """A result that its readers read from memory, and the reason.
 
-    ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it became a part of
-    (several producers may have become one), ``consumers`` the launches that read it, without ``kernel`` itself:
-    ``merged_readers`` of its readers ended up in the same kernel. Stage, role, op_name and source are the producer's
-    own, else its kernel's. ``boundary_us`` is what the boundary costs over all trips (model; the launch is shared by
-    the producers of one kernel); ``us_unfused`` and ``us_fused`` are XLA's estimates of one run of producer and
-    consumers, where it made them.
+    ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it is part of (several
+    producers may share one), ``consumers`` the launches that read it, without ``kernel`` itself: ``merged_readers`` of
+    its readers ended up in the same kernel. Stage, role, op_name and source are the producer's own, else its kernel's.
+    ``boundary_us`` is the cost of the boundary over all trips (model; the launch is shared by the producers of one
+    kernel); ``us_unfused`` and ``us_fused`` are XLA's estimates of one run of producer and consumers, if any.
     """
 
     producer: str
@@ -56,11 +55,11 @@ class FusionRefusal:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What became of the ``producers`` that XLA refused to fuse and that were there after its fusion pass.
+    """The outcome of the ``producers`` that XLA refused to fuse and that remained after its fusion pass.
 
     ``joined`` are refusals with a launch; ``merged`` are in one kernel with all their readers, so no boundary is left;
-    ``idle`` stand where nothing ever runs; ``not_joined`` were not found again in the final program. ``launches`` are
-    the launch sites that run, ``launches_refused`` those of them that have at least one refusal.
+    ``idle`` are in code that never runs; ``not_joined`` were not found in the final program. ``launches`` are the
+    launch sites that run, ``launches_refused`` those of them that have at least one refusal.
     """
 
     producers: int
@@ -74,16 +73,16 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Refusals:
-    """The refusals, the costliest boundary first, and how much of XLA's record they cover."""
+    """The refusals, the costliest boundary first, and their coverage of XLA's record."""
 
     found: tuple[FusionRefusal, ...]
     coverage: Coverage
 
 
 def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> Refusals | None:
-    """Every kernel boundary that XLA refused to remove; None where XLA wrote no dump (the CPU).
+    """Every kernel boundary that XLA refused to remove; None if XLA wrote no dump (the CPU).
 
-    ``rows`` saves computing the ledger again.
+    ``rows``, if passed, saves recomputing the ledger.
     """
     if not compiled.priority_fusion or not compiled.fused_hlo:
         return None
@@ -92,7 +91,7 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
     found = []
     for step in read_steps(compiled.priority_fusion):
         if step.producer not in join.names.places:
-            continue  # it was taken into another producer, which has a decision of its own
+            continue  # it was fused into another producer, which has a decision of its own
         outcome = join.refusal(step)
         became["joined" if isinstance(outcome, FusionRefusal) else outcome] += 1
         if isinstance(outcome, FusionRefusal):
@@ -126,7 +125,7 @@ class _Join:
         self.names = KernelNames(parse_optimized(compiled.fused_hlo), compiled.module, frozenset(self.rows))
 
     def refusal(self, step: FusionStep) -> FusionRefusal | str:
-        """The refusal, without its cost; or why there is none: a field of Coverage."""
+        """The refusal, without its cost; or the reason for none: a field of Coverage."""
         kernel = self.names.kernel(step.producer)
         row = self.rows.get(kernel)
         if row is None:
@@ -159,7 +158,7 @@ class _Join:
         )
 
     def _cause(self, step: FusionStep, readers: list[Instruction]) -> str:
-        """XLA's reason; where it blames the consumer or producer for not being fusible, with what that one is."""
+        """XLA's reason; where it calls the consumer or producer not fusible, with the kind of that one."""
         if step.reason == "the producer is not fusible":
             return f"the producer is not fusible: {_what(self.names.places[step.producer][1])}"
         if step.reason in ("the consumer is not fusible", "not fusing because there are only bitcast users"):
@@ -183,7 +182,7 @@ _FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))')
 
 @dataclass(frozen=True)
 class FusionStep:
-    """One refusal as the dump has it: ``reason`` is XLA's (or SLOWER); times are per run, None where XLA gave none."""
+    """One refusal in the dump: ``reason`` is XLA's (or SLOWER); times are per run, None where XLA reported none."""
 
     producer: str
     reason: str
@@ -194,7 +193,7 @@ class FusionStep:
 def read_steps(dump: str) -> tuple[FusionStep, ...]:
     """The last decision about every producer that was not fused away, in the order of the dump.
 
-    A consumer that takes something in and is renamed keeps its own refusal until XLA decides about it again.
+    A consumer that absorbs a producer and is renamed keeps its own refusal until XLA decides about it again.
     """
     last: dict[str, FusionStep] = {}
     for match in _STEP.finditer(dump):
@@ -216,7 +215,7 @@ def read_steps(dump: str) -> tuple[FusionStep, ...]:
 
 
 def xla_estimates(found: Sequence[FusionRefusal]) -> dict[str, Any]:
-    """XLA's own times over all trips, of the refusals that it weighed; ``us_lost`` is what fusing would have saved."""
+    """XLA's own times over all trips, for the refusals that it weighed; ``us_lost`` is the time fusing would save."""
     weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
     unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
     fused = sum((one.us_fused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
@@ -263,11 +262,11 @@ _Result = tuple[str, str, int]
 
 
 class KernelNames:
-    """Instructions of the module after XLA's fusion pass, found again as launches of the final program.
+    """The map from instructions of the module after XLA's fusion pass to launches of the final program.
 
     Later passes rename (single ops get wrapped), copy (a copy has another last number) and merge (siblings, or a
-    producer and its reader, become one kernel with several results). So an instruction is looked for by the names of
-    what is fused into it, and then by what it returns: opcode, op_name and size of its results.
+    producer and its reader, become one kernel with several results). So an instruction is found by the names of the ops
+    fused into it, and then by opcode, op_name and size of its results.
 
     ``fused`` is the module after fusion, ``final`` the compiled one, ``launches`` the names of its launches.
 
@@ -292,7 +291,7 @@ class KernelNames:
         self._kernels = self._settled()
 
     def kernel(self, name: str) -> str:
-        """The launch that ``name`` of the module after fusion became a part of; "" when that cannot be told."""
+        """The launch that ``name`` of the module after fusion is part of; "" when unknown."""
         return self._kernels.get(name, "")
 
     def readers(self, name: str) -> list[Instruction]:
@@ -312,7 +311,7 @@ class KernelNames:
         return list(found.values())
 
     def _settled(self) -> dict[str, str]:
-        """Each instruction's launch: by name; then by results, where several give the same ones by its neighbours'."""
+        """Each instruction's launch: by name; then by results, ties broken by its neighbours' launches."""
         known, open_ = dict[str, str](), dict[str, set[str]]()
         for name, (_, one) in self.places.items():
             if found := self._by_name(one):

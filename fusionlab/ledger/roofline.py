@@ -1,4 +1,4 @@
-"""Families of work and kernels on the roofline of a target: FLOPs over bytes against its two ceilings.
+"""Families of work and kernels on the roofline of a target: FLOPs per byte against its two ceilings.
 
 The roofline model (Williams, Waterman, Patterson, CACM 52(4), 2009): a kernel of intensity I FLOP/byte can reach at
 most min(peak FLOP/s, I x peak byte/s). FLOPs and bytes are fusionlab's rules; time is the model of ``model_time``.
@@ -25,10 +25,10 @@ from fusionlab.ledger.model_time import LAUNCH_US, Ceilings
 class Point:
     """One family, kernel or the whole program on the roofline; None where there are no ceilings or no time.
 
-    A time that lacks that of ``unmodelled_us_launches`` gives no rate and no share of the roof.
+    There is no rate and no share of the roof if the time excludes ``unmodelled_us_launches``.
 
-    ``bound`` is what the model says limits it: ``launch`` when launches are more than half of its time, else
-    ``memory`` or ``compute`` by the side of the ridge that it is on. ``roof_share`` is modelled over attainable FLOP/s.
+    ``bound`` is the limit by the model: ``launch`` when launches are more than half of its time, else ``memory`` or
+    ``compute`` by its side of the ridge. ``roof_share`` is modelled over attainable FLOP/s.
     """
 
     name: str
@@ -65,7 +65,7 @@ def kernel_points(rows: Iterable[LaunchRow], ceilings: Ceilings | None) -> list[
 
 
 def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Cost]:
-    """Cost of every family of StableHLO ops as if nothing were fused, loops multiplied by their trips.
+    """Cost of every family of StableHLO ops without fusion, loops multiplied by their trips.
 
     A loop of unknown trips counts once and a branch as both its sides.
     """

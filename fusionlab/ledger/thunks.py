@@ -1,10 +1,10 @@
-"""What XLA runs, as a tree: from its thunk list where it writes one (GPUs), else from the scheduled HLO (the CPU).
+"""The execution tree of XLA: from its thunk list where it writes one (GPUs), else from the scheduled HLO (the CPU).
 
 A line of ``*.thunk_sequence.txt`` is ``007: kCustomKernel [prev=.. | next=..] wrapped_tanh grid: ..``. Nesting shows in
 the indentation, with three oddities of the printer: ``condition:`` is never indented, the first thunk inside a
 ``kSequential`` stands on its parent's line, and a ``kWhile`` carries neither its HLO name nor its trip count.
-``thunk_metadata.txt`` has the names by thunk id. Which launches run in CUDA graphs is the thunk list before capture set
-against the list after it.
+``thunk_metadata.txt`` has the names by thunk id. The launches in CUDA graphs follow from the thunk lists before and
+after capture.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _OpenThunk:
 def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
     """The tree in the text of ``thunk_sequence.txt``, with names from ``thunk_metadata.txt``.
 
-    ValueError names the first line that is none of what XLA prints.
+    ValueError names the first line that is not in XLA's format.
     """
     names = parse_names_by_id(metadata)
     top = _OpenThunk(indent=-1)
@@ -117,7 +117,7 @@ def _close(opened: _OpenThunk, names: Mapping[int, str]) -> Thunk:
 
 
 def scheduled_thunks(module: HloModule) -> tuple[Thunk, ...]:
-    """The same tree read off a scheduled module: one leaf per instruction of its sequences that runs something."""
+    """The same tree from a scheduled module: one leaf per instruction of its sequences that runs something."""
     return _sequence(module, module.entry)
 
 
@@ -140,7 +140,7 @@ def _of(module: HloModule, one: Instruction) -> Thunk:
 
 
 def captured_thunks(compiled: Compiled) -> dict[int, bool]:
-    """Thunk id (of ``compiled.thunk_sequence``) to whether it runs inside a command buffer.
+    """Thunk id (of ``compiled.thunk_sequence``) to True if it runs inside a command buffer.
 
     Capturing wraps runs of thunks and keeps their order, so the leaves of both lists are paired one by one. Empty when
     XLA wrote no second list (the CPU) or, with a warning that says where, when the two lists do not match.

@@ -1,4 +1,4 @@
-"""Bytes that one run of an HLO instruction reads and writes: a model (XLA does not say), by the shapes alone.
+"""Bytes that one run of an HLO instruction reads and writes: a model by shapes alone (XLA does not report them).
 
 Operands are read whole and results are written whole, except that
 
@@ -102,7 +102,7 @@ def _written_by_root(inside: Computation, root: Instruction) -> int:
 
 
 def _updated_operands(instruction: Instruction) -> int:
-    """How many leading operands are the arrays that are updated (a scatter may update several at once)."""
+    """The number of leading operands that are updated (a scatter may update several at once)."""
     return 1 if instruction.opcode == "dynamic-update-slice" else (len(instruction.operands) - 1) // 2
 
 

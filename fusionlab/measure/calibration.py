@@ -5,14 +5,14 @@ measured on one device:
 
     t = launches * overhead + max(FLOPs / peak, bytes / bandwidth) / efficiency
 
-``overhead`` is what a launch costs however little it does, ``efficiency`` the share of the roof that the family reaches
-beyond it. Peak and bandwidth are those of the device's spec, or where it has none (the CPU) the best rates that any of
-its kernels achieved. The fit is least squares with weights 1 / measured time and no negative number. It leaves the sum
-a little low. Weights by the fitted time would get the sum right, but then one kernel that is tens of times slower
-than its family (as batched triangular solves were on a busy CPU) decides for all others.
+``overhead`` is the fixed cost of a launch, ``efficiency`` the share of the roof that the family reaches beyond it. Peak
+and bandwidth are those of the device's spec, or where it has none (the CPU) the best rates that any of its kernels
+achieved. The fit is least squares with weights 1 / measured time and no negative number. It leaves the sum slightly
+low. Weights by the fitted time would fix that, but then a single kernel tens of times slower than its family (batched
+triangular solves on a busy CPU, say) dominates the fit.
 
-A prediction for other hardware keeps overheads and efficiencies and changes the roofs. It is only ever as good as the
-error stated beside it, and that is an error on the hardware that was measured.
+A prediction for other hardware keeps overheads and efficiencies and changes the roofs. It is no better than the error
+stated beside it, which is an error on the measured hardware.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from fusionlab.measure.device_time import MeasuredKernel
 from fusionlab.measure.records import Record
 
 _LEAST_SHARE = 0.01
-"""Of a program's time: kernels below it do not decide what a device without a spec can achieve."""
+"""Share of a program's time below which a kernel does not set the ceilings of a device without a spec."""
 
 
 @dataclass(frozen=True)
 class FamilyFit:
     """One family: microseconds per launch, the share of the roof reached beyond it (None: no work to tell by), what was
-    measured and what the fit gives for the same kernels, and its error kernel by kernel, weighted by time."""
+    measured and the fitted times of the same kernels, and its error kernel by kernel, weighted by time."""
 
     family: str
     overhead_us: float
@@ -52,7 +52,7 @@ class FamilyFit:
     kernel_error: float
 
     def time_us(self, launches: float, roof_us: float) -> float:
-        """The model's time of so many launches with so much work."""
+        """The modelled time of ``launches`` launches with this work."""
         return launches * self.overhead_us + (roof_us / self.efficiency if self.efficiency else 0.0)
 
 
@@ -70,8 +70,8 @@ class Calibration:
     held_out: bool
 
     def time_us(self, kernels: Iterable[MeasuredKernel], ceilings: Ceilings | None = None) -> float:
-        """The model's time of a program under ``ceilings`` (its own device's unless given). A family that was not
-        fitted counts by its roofline."""
+        """The modelled time of a program under ``ceilings`` (its own device's unless given). A family without a fit
+        counts by its roofline."""
         roofs = ceilings or self.ceilings
         total = 0.0
         for one in kernels:
@@ -124,8 +124,8 @@ def predicted_us(
 ) -> tuple[float, float | None]:
     """(device time, wall time) of a program on other hardware; wall time is None without ``launch_us``.
 
-    Wall time is device time and the gaps between launches: launches one by one, as without CUDA graphs. InputError when
-    a GPU is to be predicted from a CPU.
+    Wall time is device time plus the gaps between launches: launches one by one, as without CUDA graphs. InputError
+    when a GPU is predicted from a CPU.
     """
     if calibration.platform == "cpu" and what_if.target is not None:
         raise InputError(
@@ -139,7 +139,7 @@ def predicted_us(
 
 def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
     """``ceilings`` with the figures of ``what_if``. SM count and clock scale the peak; InputError without a spec that
-    says what they are now."""
+    has both."""
     if what_if.target is not None and what_if.target.peaks is not None:
         peaks = what_if.target.peaks
         ceilings = Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {what_if.target.name}")
@@ -183,7 +183,7 @@ def parse_what_if(text: str) -> WhatIf:
 
 
 def _usable(kernels: Iterable[MeasuredKernel]) -> list[MeasuredKernel]:
-    """Those that the ledger knows and that ran."""
+    """The kernels that are in the ledger and ran."""
     return [one for one in kernels if one.dynamic_launches and one.measured_us > 0]
 
 

@@ -12,12 +12,12 @@ from fusionlab.measure.intervals import Interval, median, ratio_of_medians
 from fusionlab.measure.records import Record
 
 COLUMNS = ("phase", "stage", "role", "family", "name")
-"""What measured kernels can be added up by."""
+"""Columns by which measured kernels can be totalled."""
 CLOCKS = ("wall", "device")
 RATES = (
     "energy_j", "energy_delay_js", "overhead_ratio", "flops_per_s", "bytes_per_s", "flops_of_peak", "bandwidth_of_peak",
 )  # fmt: skip
-"""Figures of a variant of a record that stand beside its times."""
+"""Figures of a variant that are shown beside its times."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What was run."""
+        """The workload that was run."""
         return str(self.record["workload"]["title"])
 
     @property
     def device(self) -> str:
-        """Where."""
+        """The device, by its own name."""
         return str(self.record["device"]["name"])
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Comparison:
 def latest(records: Iterable[Record]) -> tuple[list[Record], int]:
     """The newest record of every workload on every device under every JAX, and how many older ones there are.
 
-    In the order in which they were given. Records without a measured variant count as neither.
+    In input order. Records without a measured variant count as neither.
     """
     newest: dict[tuple[str, str, str], Record] = {}
     total = 0
@@ -96,8 +96,8 @@ def latest(records: Iterable[Record]) -> tuple[list[Record], int]:
 
 
 def compare_record(record: Record, clock: str | None = None, of: str = "fused") -> Comparison:
-    """``record`` on ``clock``; None is the device's own time on a GPU and wall time on the CPU, where tracing costs as
-    much as the small thunks that it times.
+    """``record`` on ``clock``; None selects device time on a GPU and wall time on the CPU, where tracing costs as much
+    as the small thunks it times.
 
     ``of`` is the variant that ratios are of; the first one where the record does not have it.
     """
@@ -123,7 +123,7 @@ def kernels_of(variant: Mapping[str, Any]) -> tuple[MeasuredKernel, ...]:
 
 
 def measured_by(kernels: Iterable[MeasuredKernel], columns: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """Measured microseconds per combination of ``columns``, the most first; what is unknown is ``-``.
+    """Measured microseconds per combination of ``columns``, in descending order; unknown values are ``-``.
 
     InputError for a name that is not one of COLUMNS.
     """

@@ -1,8 +1,8 @@
 """Device time of a program: its traced runs, joined to the ledger, so that every launch has measured microseconds.
 
 The paper's protocol (Section III-A) is followed: 11 runs, the first dropped, the mean of 10; the time of a run is the
-sum of its kernels' durations, without the host, copies and compilation. Beside it stands the union of the kernels'
-intervals, in which what overlaps counts once.
+sum of its kernels' durations, without the host, copies and compilation. The union of the kernels' intervals, which
+counts overlaps once, is recorded as well.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from fusionlab.measure.profiler import Event, Trace
 RUNS, DROPPED = 11, 1
 CONTROL = "control"
 LEAST_SHARE = 0.002
-"""Of the time of a program: kernels below it are one row per origin and family in a record."""
+"""Share of a program's time below which kernels are merged into one row per origin and family in a record."""
 
 
 @dataclass(frozen=True)
 class MeasuredKernel:
-    """One launch site of the ledger with what was measured of it, per run of the program.
+    """One launch site of the ledger with its measured time, per run of the program.
 
     ``measured_us`` is the mean over the kept runs of the time of all its launches; ``measured_launches`` how often it
-    ran. FLOPs, bytes and ``model_us`` (None: no model) are the ledger's, of all its launches. What ran and is in no
-    ledger has family ``unknown``; the loops of the CPU, whose own time is bookkeeping, have family ``control``.
+    ran. FLOPs, bytes and ``model_us`` (None: no model) are the ledger's, of all its launches. A kernel that is not in
+    the ledger has family ``unknown``; the loops of the CPU, whose own time is bookkeeping, have family ``control``.
     """
 
     name: str
@@ -50,10 +50,10 @@ class MeasuredKernel:
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """What the traced runs say, the first dropped; one sample per kept run, in microseconds.
+    """Times of the traced runs, the first dropped; one sample per kept run, in microseconds.
 
-    ``sum_us`` are the paper's: the kernels' durations added up. ``union_us`` counts overlapping time once.
-    ``copies_us`` are the copies and memsets, which neither includes. ``problem`` says why there are no samples.
+    ``sum_us`` is the paper's definition: the kernels' durations added up. ``union_us`` counts overlapping time once.
+    ``copies_us`` has the copies and memsets, which neither includes. ``problem`` is the reason if there are no samples.
     """
 
     sum_us: tuple[float, ...] = ()
@@ -91,7 +91,7 @@ def device_time(trace: Trace, compiled: Compiled, dropped: int = DROPPED) -> Dev
 
 
 def union_us(events: Iterable[Event]) -> float:
-    """How long at least one of ``events`` was running."""
+    """The time during which at least one of ``events`` was running."""
     total, until = 0.0, float("-inf")
     for event in sorted(events, key=lambda one: one.start_us):
         total += max(0.0, event.end_us - max(event.start_us, until))
@@ -100,10 +100,10 @@ def union_us(events: Iterable[Event]) -> float:
 
 
 def join(rows: Sequence[LaunchRow], runs: Sequence[Sequence[Event]]) -> list[MeasuredKernel]:
-    """Ledger and trace by the name of the HLO instruction, the slowest first; what is in one of them only is kept too.
+    """Ledger and trace by the name of the HLO instruction, the slowest first; entries of only one are kept too.
 
-    A kernel whose event does not name its instruction is found by its own name, which XLA makes of the instruction's.
-    Rows of one name (an instruction that is reached from two loops) share its time by their launches.
+    A kernel whose event does not name its instruction is found by its own name, which XLA derives from the
+    instruction's. Rows of one name (an instruction reached from two loops) share its time by their launches.
     """
     spent, counted, containers = defaultdict[str, float](float), Counter[str](), set[str]()
     of_kernel = {re.sub(r"[.-]", "_", row.name): row.name for row in rows}
@@ -140,7 +140,7 @@ def measured_share(kernels: Iterable[MeasuredKernel]) -> float | None:
 def condensed(kernels: Sequence[MeasuredKernel], least_share: float = LEAST_SHARE) -> tuple[MeasuredKernel, ...]:
     """The kernels that take ``least_share`` of the time or more, and the others of each origin and family as one row.
 
-    Sums stay what they are. The name of such a row is ``N others``; its model time is None if one of theirs is.
+    Sums are preserved. The name of such a row is ``N others``; its model time is None if one of theirs is.
     """
     total = sum(one.measured_us for one in kernels)
     kept = [one for one in kernels if one.measured_us >= least_share * total]

@@ -23,12 +23,12 @@ _PACKAGES = ("folx", "deepqmc", "enzyme-ad", "numpy")
 
 
 def environment(target: Target, device: Any) -> dict[str, Any]:
-    """What decides the figures beside the program: the fields ``device``, ``versions``, ``flags``, ``commit``."""
+    """All that figures depend on besides the program: the fields ``device``, ``versions``, ``flags``, ``commit``."""
     return {"device": device_facts(target, device), **software()}
 
 
 def software() -> dict[str, Any]:
-    """The fields ``versions``, ``flags``, ``commit``: what decides a compile, with or without a device."""
+    """The fields ``versions``, ``flags``, ``commit``, which determine a compile, with or without a device."""
     return {
         "versions": {"jax": versions(), "python": platform.python_version(), **_package_versions()},
         "flags": {name: os.environ[name] for name in _FLAGS if name in os.environ},
@@ -37,7 +37,7 @@ def software() -> dict[str, Any]:
 
 
 def device_facts(target: Target, device: Any) -> dict[str, Any]:
-    """The device by its own name, with its spec's peaks where a target of ours is it (None where not)."""
+    """The device by its own name, with its spec's peaks if it is one of our targets (else None)."""
     nvml = open_nvml() if target.kind == "cuda" else None
     spec = target_of_device(str(device.device_kind)) if target.kind == "cuda" else None
     return {
@@ -51,7 +51,7 @@ def device_facts(target: Target, device: Any) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the sources, with ``+`` after it when they differ from it; None outside of a checkout."""
+    """The commit of the sources, with a trailing ``+`` when they differ from it; None outside a checkout."""
     root = Path(__file__).parents[2]
 
     def git(*arguments: str) -> str:
@@ -65,7 +65,7 @@ def commit() -> str | None:
 
 
 def allocator_bytes(device: Any) -> tuple[int, int] | None:
-    """(bytes in use, most bytes ever in use) of the device's allocator; None where it does not say (the CPU)."""
+    """(bytes in use, most bytes ever in use) of the device's allocator; None where it reports neither (the CPU)."""
     stats = device.memory_stats() or {}
     if "bytes_in_use" not in stats or "peak_bytes_in_use" not in stats:
         return None
@@ -73,7 +73,7 @@ def allocator_bytes(device: Any) -> tuple[int, int] | None:
 
 
 def jax_device(target: Target) -> Any:
-    """JAX's device of an attached target."""
+    """The JAX device of an attached target."""
     return jax.devices(target.kind)[0]
 
 

@@ -65,7 +65,7 @@ WARM_UP = 2
 def interleaved(runs: Mapping[str, Callable[[], None]], repeats: int, warm_up: int = WARM_UP) -> dict[str, list[float]]:
     """Microseconds of ``repeats`` runs of each, one run of each per round; ``warm_up`` rounds before are not kept.
 
-    Every call waits for the device. The round starts with another one each time, so that none always follows the same.
+    Every call waits for the device. Rounds start with different programs, so that none always follows the same.
     """
     names = list(runs)
     samples: dict[str, list[float]] = {name: [] for name in names}

@@ -1,8 +1,8 @@
 """Hardware counters of kernels through NVIDIA Nsight Compute (``ncu``), where it is on the PATH (the paper's Fig. 6).
 
-``ncu`` replays every kernel many times, so it is a run of its own, never a timed one. What is read is its CSV
-(``--csv --page raw``: one line per kernel, one column per metric, a second header line with units), with the metric
-names of the Nsight Compute documentation ("Metrics Decoder" and "Metrics Reference").
+``ncu`` replays every kernel many times, so it gets a run of its own, never a timed one. The input is its CSV (``--csv
+--page raw``: one line per kernel, one column per metric, a second header line with units), with the metric names of the
+Nsight Compute documentation ("Metrics Decoder" and "Metrics Reference").
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def profile(module: str, arguments: Sequence[str], time_limit_s: float) -> list[
 
 
 def read_counters(lines: Iterable[str]) -> list[KernelCounters]:
-    """The counters in ``ncu``'s raw CSV, after what it says before. InputError when there is no table."""
+    """The counters in ``ncu``'s raw CSV; lines before the table are skipped. InputError when there is no table."""
     text = list(lines)
     start = next((at for at, line in enumerate(text) if line.startswith('"ID"')), None)
     if start is None:

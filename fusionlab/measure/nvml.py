@@ -1,8 +1,8 @@
 """Clock, temperature, power and energy of an NVIDIA GPU: the driver's own library (NVML), where there is one.
 
-NVML is called through ctypes, because the driver brings it and nothing needs to be installed. Names and units are those
-of NVIDIA's NVML API Reference: clocks in MHz, temperature in degrees C, power in mW, energy since the driver was loaded
-in mJ (Volta and newer). What the library or the card does not give is None.
+NVML is called through ctypes: it comes with the driver, and nothing needs to be installed. Names and units are those of
+NVIDIA's NVML API Reference: clocks in MHz, temperature in degrees C, power in mW, energy since the driver was loaded in
+mJ (Volta and newer). A value that the library or the card does not report is None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIE = 0  # nvmlTemperatureSensors_t
 
 @dataclass(frozen=True)
 class DeviceState:
-    """What the GPU says of itself at one moment; None where it does not."""
+    """A snapshot of the GPU's state; None for values it does not report."""
 
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
@@ -28,13 +28,13 @@ class DeviceState:
 
 
 class Nvml:
-    """The first GPU that JAX sees, asked through NVML. ``open_nvml`` makes one."""
+    """The first GPU that JAX sees, queried through NVML. ``open_nvml`` makes one."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library, self._handle = library, handle
 
     def state(self) -> DeviceState:
-        """What the GPU says now."""
+        """The GPU's current state."""
         power = self._ask("nvmlDeviceGetPowerUsage", ctypes.c_uint)
         energy = self._ask("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong)
         return DeviceState(

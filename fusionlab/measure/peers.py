@@ -1,8 +1,8 @@
 """The peers: other ways to compute the same local energy of the same JAX function, each named by one word.
 
-All become a Program, and are compiled, placed and timed through the same door as our own rewrite: the same function,
-inputs, precision and flags. Enzyme-JAX's optimiser (``enzyme-ad``, where it is installed) is entered with text: its own
-entry, ``optimize_module``, wants MLIR objects of the bindings that it was built with, and runs the same passes.
+All become a Program, and are compiled, placed and timed on the same path as our own rewrite: the same function, inputs,
+precision and flags. Enzyme-JAX's optimiser (``enzyme-ad``, where it is installed) is given text: its own entry point,
+``optimize_module``, needs MLIR objects of the bindings it was built with, and runs the same passes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
 _LAST = "tensor-empty-raise,drop-unsupported-attributes"
-"""What Enzyme-JAX itself runs last: without them its own attributes stay in the module."""
+"""The passes that Enzyme-JAX itself runs last; without them its own attributes stay in the module."""
 
 
 def optimised(program: Program) -> Program:
@@ -34,7 +34,7 @@ def optimised(program: Program) -> Program:
     pipeline = f"{primitives.full_optimization_pass_pipeline()},{_LAST}"
     try:
         entry, text = primitives.enzyme_call.run_pass_pipeline([], program.text, pipeline)
-    except Exception as error:  # whatever a foreign compiler throws, the peer has failed and not the run
+    except Exception as error:  # whatever a foreign compiler raises fails the peer, not the run
         raise InputError(f"Enzyme-JAX's passes failed: {' '.join(str(error).split())[:300]}") from None
     return _read(text, entry, program)
 
@@ -52,7 +52,7 @@ def _read(text: str, entry: str, original: Program) -> Program:
 
 @dataclass(frozen=True)
 class Peer:
-    """``laplacian`` is the variant of the workload; ``rewrite`` what is done to the lowered program, if anything."""
+    """``laplacian`` is the variant of the workload; ``rewrite`` the transformation of the lowered program, if any."""
 
     what: str
     laplacian: str
@@ -72,7 +72,7 @@ PEERS: dict[str, Peer] = {
     "jet": Peer("jax.experimental.jet along every direction", "jet"),
     "enzyme": Peer("the replay after Enzyme-JAX's optimiser", "replay", optimised),
 }
-"""By the names of ``--against``."""
+"""Peers by their name in ``--against``."""
 
 DEFAULT_PEERS = ("vmap", "folx", "folx-sparse", "jet", "enzyme")
 

@@ -1,4 +1,4 @@
-"""What ran on the device and for how long: JAX's profiler, and how its traces look. The only file that knows.
+"""Events on the device and their durations, from JAX's profiler; the only file that knows the form of its traces.
 
 Two shapes of trace are read (``jax.profiler.ProfileData``):
 
@@ -9,7 +9,7 @@ Two shapes of trace are read (``jax.profiler.ProfileData``):
   loop lie inside the event of the loop, and ``run_id`` tells executions apart.
 
 XLA does not launch CUDA graphs while a profiler is attached (unless ``xla_enable_command_buffers_during_profiling`` is
-set), so these are the times of kernels launched one by one. What graphs save is seen in wall times only.
+set), so these are the times of kernels launched one by one. The savings of graphs show in wall times only.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _COPY_STATS = ("memcpy_details", "memset_details")
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that ran on the device; times in microseconds, ``start_us`` from the start of the trace.
+    """One event on the device; times in microseconds, ``start_us`` from the start of the trace.
 
-    ``hlo_op`` is the HLO instruction that launched it ("" when the trace does not say); ``self_us`` leaves out what ran
-    inside it (the CPU's loops); ``is_container`` says that something did. ``run`` is XLA's number of the execution.
+    ``hlo_op`` is the HLO instruction that launched it ("" when the trace does not say); ``self_us`` excludes events
+    nested in it (the CPU's loops); ``is_container`` is True if there are any. ``run`` is XLA's number of the execution.
     """
 
     hlo_op: str
@@ -51,13 +51,13 @@ class Event:
 
     @property
     def end_us(self) -> float:
-        """When it ended."""
+        """The end of the event."""
         return self.start_us + self.duration_us
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The events of every run, in order; ``problem`` says why there are none."""
+    """The events of every run, in order; ``problem`` is the reason if there are none."""
 
     runs: tuple[tuple[Event, ...], ...]
     problem: str = ""
@@ -66,7 +66,7 @@ class Trace:
 def trace_runs(run: Callable[[], None], runs: int, module: str) -> Trace:
     """Call ``run`` (which waits for the device) ``runs`` times under the profiler.
 
-    ``module`` is the name of the HLO module that it executes; what other modules ran is left out.
+    ``module`` is the name of the HLO module that it executes; events of other modules are left out.
     """
     with tempfile.TemporaryDirectory(prefix="fusionlab-trace-") as folder:
         try:
@@ -88,7 +88,7 @@ def trace_runs(run: Callable[[], None], runs: int, module: str) -> Trace:
 
 
 def _profiling(folder: str) -> Any:
-    """The profiler without Python's own calls, which would be most of the trace and slow the runs down."""
+    """The profiler without Python tracing, which would dominate the trace and slow the runs down."""
     if not hasattr(jax.profiler, "ProfileOptions"):
         return jax.profiler.trace(folder)
     options = jax.profiler.ProfileOptions()
@@ -124,8 +124,8 @@ def run_windows(profile: Any) -> list[tuple[float, float]]:
 def split_runs(events: Sequence[Event], windows: Sequence[tuple[float, float]], runs: int) -> Trace:
     """The events by run: by XLA's number of the execution; else as ``runs`` equal parts; else by the marks on the host.
 
-    Every run launches the same, so parts of equal length that hold the same instructions are the runs. Marks come last,
-    because the device's clock is only near the host's.
+    Every run launches the same kernels, so equal parts that hold the same instructions are the runs. Marks come last,
+    because the device's clock only approximates the host's.
     """
     if not events:
         return Trace((), "the trace has no event of a device in it")
@@ -171,7 +171,7 @@ def _of_stream(line: Any) -> Iterator[tuple[Event, str]]:
 
 
 def _of_thread(line: Any, module: str) -> Iterator[Event]:
-    """XLA's thunks of one thread, the time of what is nested in one taken off its own."""
+    """XLA's thunks of one thread, with the time of nested events subtracted."""
     found = []
     for event in line.events:
         stats = _statistics(event)

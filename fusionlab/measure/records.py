@@ -1,4 +1,4 @@
-"""Records of measurements: one JSON file per run, never changed afterwards, with all that the figures depend on.
+"""Records of measurements: one JSON file per run, never changed afterwards, with everything the figures depend on.
 
 Fields: ``workload``, ``pipeline``, ``commit``, ``versions``, ``flags``, ``device``, ``protocol``, ``variants`` (each
 with its raw samples, kernels and equivalence verdict), ``checked`` and ``failures``. Units are in the field names. A
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 def write_record(folder: Path, record: Record) -> Path:
     """Write ``record`` as a new file in ``folder`` (made if need be); InputError when it cannot be, or has a variant
-    that was not shown equal. The name says what was measured, where and when."""
+    that was not shown equal. The file name has the workload, device and time."""
     for variant in record["variants"]:
         if variant["verdict"] not in PASSED:
             raise InputError(f"{variant['name']}: no record without a verdict that it is equal ({variant['verdict']})")
@@ -42,8 +42,8 @@ def write_record(folder: Path, record: Record) -> Path:
 
 
 def read_records(paths: Iterable[str | Path]) -> list[Record]:
-    """The records of files, and of all files in folders, in the order of their names; those of other formats (other
-    studies) in a folder are passed over.
+    """The records of files, and of all files in folders, in the order of their names; files of other formats (other
+    studies) in a folder are skipped.
 
     InputError: nothing was found, a file that was named is no record, or a record lacks a field that it must have.
     """
@@ -154,8 +154,8 @@ _FAILURE: Mapping[str, Kind] = {"name": _is_text, "step": _is_text, "reason": _i
 
 
 def damage(record: Mapping[str, Any]) -> str | None:
-    """The first field of ``record`` that is missing or not what it must be (``variants[1].samples_us``); None when it
-    can be read. A variant whose verdict is not that it is equal counts as damaged: it may have no figures."""
+    """The first field of ``record`` that is missing or malformed (``variants[1].samples_us``); None if there is none. A
+    variant without a verdict of equality counts as damaged: it may have no figures."""
     found = _wrong(record, _RECORD, "")
     if found is not None:
         return found

@@ -33,7 +33,7 @@ STAGES = ("energies", "inference", "molecules", "walkers")
 SWEEP = (0.25, 0.5, 2, 4)
 """Numbers of walkers beside the chosen one, as factors of it: 256, 512, 2048 and 4096 beside 1024."""
 LATER_PEERS = "folx,folx-sparse"
-"""The peers of all stages but the first, which has all of them: these are the ones to beat."""
+"""The peers of all stages but the first, which has all of them."""
 _LEAST_S = 20.0
 _GRACE_S = 10.0
 _LEAST = {"walkers": 1, "check_walkers": 1, "runs": 2, "repeats": 1, "jobs": 1}
@@ -42,7 +42,7 @@ _MOST_MINUTES = 7 * 24 * 60
 
 @dataclass(frozen=True)
 class BenchCall:
-    """One call of ``fusionlab bench``. ``stage`` is where it stands in the order."""
+    """One call of ``fusionlab bench``; ``stage`` is its position in the order."""
 
     stage: str
     model: str
@@ -52,7 +52,7 @@ class BenchCall:
 
     @property
     def name(self) -> str:
-        """Names its log and its line in ``session.json``."""
+        """The name of its log and of its entry in ``session.json``."""
         return f"{self.model}-{self.molecule}-{self.program}-w{self.walkers}".replace(":", "-")
 
 
@@ -79,7 +79,7 @@ def jobs(
 
 @dataclass(frozen=True)
 class Finished:
-    """``document`` is the JSON that it printed (None: none); ``problem`` says why it is not to be counted on."""
+    """``document`` is the JSON it printed, or None; ``problem`` is the reason why it cannot be relied on."""
 
     document: dict[str, Any] | None
     problem: str
@@ -88,7 +88,7 @@ class Finished:
 
 
 class Child:
-    """``python -m fusionlab ARGUMENTS``, running since it was made, with what it says on stderr in ``log``."""
+    """``python -m fusionlab ARGUMENTS``, started on construction, with its stderr in ``log``."""
 
     def __init__(
         self, arguments: Sequence[str], log: Path, limit_s: float, environment: Mapping[str, str] | None = None
@@ -98,7 +98,7 @@ class Child:
         self._running = Running(command, {**own, **(environment or {})}, limit_s, log=log, grace_s=_GRACE_S)
 
     def wait(self) -> Finished:
-        """Its result, once it has ended or run out of time."""
+        """The result, once the process has ended or timed out."""
         ended = self._running.wait()
         problem = ""
         if ended.exit_code is None:
@@ -114,7 +114,7 @@ class Child:
 
 
 class Session:
-    """What was done so far, in ``out/session.json``, and how the rest is done."""
+    """The state of a session, kept in ``out/session.json``, and the execution of the remaining jobs."""
 
     def __init__(self, out: Path, options: argparse.Namespace) -> None:
         self._out, self._options = out, options
@@ -126,7 +126,7 @@ class Session:
         self.done = _read_done(self._path)
 
     def run(self, every: Sequence[BenchCall]) -> bool:
-        """Do what is open, stage by stage; False when time ran out before the end."""
+        """Run the open jobs, stage by stage; False when time ran out first."""
         for stage in dict.fromkeys(job.stage for job in every):
             pending = [job for job in every if job.stage == stage and not self._is_done(job)]
             for job, checked in self._check_all(pending):
@@ -145,7 +145,7 @@ class Session:
         return self._until - time.monotonic()
 
     def _check_all(self, pending: Sequence[BenchCall]) -> Iterator[tuple[BenchCall, Finished]]:
-        """Show the jobs equal, a few at a time, in their order; what the time limit leaves no room for is not begun."""
+        """Show the jobs equal, a few at a time, in order; jobs that do not fit into the time limit are not started."""
         running: list[tuple[BenchCall, Child]] = []
         for job in pending:
             if len(running) >= self._options.jobs:
@@ -155,7 +155,7 @@ class Session:
             self._say(f"check: {job.name}")
             arguments = [*self._arguments(job), "--check-only"]
             log = self._out / "logs" / f"{job.name}.check.log"
-            # Several share the GPU here, if there is one: none of them may take its memory in advance.
+            # Several processes may share the GPU here: none may preallocate its memory.
             environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
             running.append((job, Child(arguments, log, self._limit_s(), environment)))
         for job, child in running:
@@ -177,7 +177,7 @@ class Session:
             self._fail(job, finished.problem or "nothing was measured", finished)
 
     def _fail(self, job: BenchCall, reason: str, finished: Finished) -> None:
-        """Note a failure; a job that the session's limit cut short has not failed and stays open."""
+        """Record a failure; a job cut short by the session's limit has not failed and stays open."""
         if finished.timed_out and self.left_s() < _LEAST_S:
             self._say(f"stopped: {job.name}, the time limit is reached")
         else:
@@ -233,7 +233,7 @@ class Session:
 
 
 def _gave(finished: Finished, what: str) -> bool:
-    """Whether there is something to go on with. Exit code 1 says that the rewriting was left out: the others count."""
+    """True if there are results to use. Exit code 1 means that the rewriting was left out; the others count."""
     return not finished.timed_out and bool((finished.document or {}).get(what))
 
 
@@ -252,7 +252,7 @@ def _read_done(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _require_possible(given: argparse.Namespace) -> None:
-    """InputError for what no job could be done with: said now, and not after an hour of failures."""
+    """InputError for settings under which no job can succeed: raised up front, not after an hour of failures."""
     for name, least in _LEAST.items():
         if (value := getattr(given, name)) < least:
             raise InputError(f"--{name.replace('_', '-')} must be at least {least}, not {value}")

@@ -1,4 +1,4 @@
-"""Original against rewritten on the arguments that a function was called with, in two precisions."""
+"""Compare original and rewritten on the arguments of a call, in two precisions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ DRAWN = "drawn arguments"
 
 @dataclass(frozen=True)
 class CallVerdict:
-    """A verdict and the inputs that it is of. ``provisional``: other arguments may show what these hide, because floats
-    among them could not be varied."""
+    """A verdict and its inputs. ``provisional``: other arguments may show what these hide, because some floats could
+    not be varied."""
 
     verdict: Verdict
     on: str
@@ -44,8 +44,8 @@ class CallVerdict:
 class Runners:
     """A pair of programs, compiled on first use and kept: ``compared(arrays)`` compares them.
 
-    Truth is the original raised and computed in float64. The rewritten program is run as it will be: by XLA, with the
-    compile options of the call.
+    Truth is the original raised and computed in float64. The rewritten program is run as in the call: by XLA, with the
+    same compile options.
     """
 
     original: Program
@@ -107,8 +107,8 @@ class Runners:
     def _rewritten_in_float64(self) -> Runner | None:
         """The original, widened and then rewritten.
 
-        Passes compute what follows from constants alone, in the program's own precision: widened afterwards, it is
-        still rounded to that. So a float64 difference counts when the rewriting of the float64 program has it too.
+        Passes fold constants in the program's own precision, and the results stay rounded when widened afterwards. So a
+        float64 difference counts when the rewriting of the float64 program has it too.
         """
         rewritten = self.again(widened(self.original))
         return None if rewritten is None else program_runner(rewritten, dtype="float64")
@@ -133,7 +133,7 @@ def _why(error: Exception) -> str:
 
 
 def widened(program: Program) -> Program:
-    """``program`` in float64, lowered for its platform; with the values that no result needs, which passes look for."""
+    """``program`` in float64, lowered for its platform; including unused values, which passes look for."""
     raising, flat = Raising(widen=True), view_of(program.parse())
 
     def call(*arrays: Any) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ def widened(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """The owner of a program that is lowered to itself."""
+    """An owner whose primitive is lowered to a fixed program."""
 
     program: Program
     name: str = "program"
@@ -160,7 +160,7 @@ class _Fixed:
 
 
 def run_as_it_stands(program: Program, options: Options) -> Runner:
-    """``program`` put into a jitted function as it is, nothing of it raised, on JAX's default device."""
+    """``program`` put into a jitted function as it is, not raised, on JAX's default device."""
     results = [(type_.shape, numpy_dtype(type_)) for type_ in program.outputs]
     arguments = [jax.ShapeDtypeStruct(type_.shape, numpy_dtype(type_)) for type_ in program.inputs]
     with jax.enable_x64(True):

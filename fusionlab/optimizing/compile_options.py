@@ -1,4 +1,4 @@
-"""XLA options of optimised functions, and what else of their surroundings their numbers depend on."""
+"""XLA options of optimised functions, and the rest of the environment that their numbers depend on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fusionlab.codegen.compile import RIGHT_ON_CPU
 
 @functools.cache
 def options_of_calls() -> dict[str, str | int | bool]:
-    """The options under which an optimised function that is called by itself is compiled; this XLA knows them all."""
+    """The compile options of an optimised function that is called by itself; this XLA knows them all."""
     try:
         jax.jit(lambda: 0, compiler_options=dict(RIGHT_ON_CPU)).lower().compile()
     except jax.errors.JaxRuntimeError:
@@ -21,10 +21,10 @@ def options_of_calls() -> dict[str, str | int | bool]:
 
 
 def surroundings(platform: str) -> str:
-    """What the same program's numbers depend on besides it: the kind of device and the flags of the environment.
+    """The circumstances that a program's numbers depend on: the kind of device and the environment's flags.
 
-    What was compared on one GPU, or on a CPU for a GPU that is not there, says nothing of another: one multiplies in
-    TF32 and the other does not.
+    A comparison on one GPU, or on a CPU for an absent GPU, does not carry over to another: one multiplies in TF32 and
+    the other does not.
     """
     try:
         kind = jax.local_devices(backend={"cuda": "gpu"}.get(platform, platform))[0].device_kind

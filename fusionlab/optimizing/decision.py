@@ -1,7 +1,7 @@
-"""Decision: what became of one program of an optimised function, and why; kept on disk, a file each.
+"""Decision: the outcome for one program of an optimised function, and why; kept on disk, a file each.
 
-A file is found under the original program, the pipeline, the versions, the sources of fusionlab, how the program is to
-be compiled and on which kind of device. It holds records and a StableHLO module under its own SHA-256.
+A file is found under the original program, the pipeline, the versions, the sources of fusionlab, the compile options
+and the kind of device. It holds records and a StableHLO module under its own SHA-256.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 class Decision:
     """``rewritten`` is None where the original runs, for ``reason``; ``original`` is None where it was not lowered.
 
-    ``verdict`` is None where nothing was compared; ``compared_on`` says which inputs were, and ``provisional`` that
+    ``verdict`` is None where nothing was compared; ``compared_on`` names the inputs, and ``provisional`` means that
     others may show what those hid: such a verdict is not kept on disk. ``rewrite_s`` and ``check_s`` are seconds spent
-    in this process, 0 for what was remembered (``remembered``).
+    in this process, 0 if ``remembered``.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Decision:
     remembered: bool = False
     provisional: bool = False
     alone: bool = True
-    """Whether the function was called by itself, and not inside another one that JAX traces."""
+    """True if the function was called by itself, not inside another traced function."""
     failed: bool = False
-    """Whether the original runs because something went wrong, and not because nothing applies."""
+    """True if the original runs because of a failure, and not because nothing applies."""
 
     @property
     def why_not(self) -> str:
-        """Why the original runs; "" where the rewritten program does."""
+        """The reason why the original runs; "" if the rewritten program does."""
         return "" if self.rewritten is not None else self.reason
 
 
@@ -63,7 +63,7 @@ def why_nothing_applied(events: tuple[Event, ...], original: Program) -> str:
 
 
 def event_of_json(record: dict[str, Any]) -> Event:
-    """The event that ``to_json`` wrote. KeyError, TypeError: it is none."""
+    """The event that ``to_json`` wrote. KeyError, TypeError: invalid."""
     if "declined" in record:
         return Declined(record["pass"], record["kind"], record["reason"], record["location"])
     return Applied(record["pass"], record["applied"], record["location"], record["resolved"])
@@ -80,11 +80,11 @@ class OptimizedStore:
         self._entries = Store(folder, ".json.gz")
 
     def load(self, key: str, original: Program) -> Decision | None:
-        """What was decided for ``original``; None where nothing that can be read is stored."""
+        """The decision for ``original``; None if nothing that can be read is stored."""
         return self._entries.load(key, lambda record: _of_json(record, original))
 
     def store(self, key: str, decision: Decision) -> None:
-        """Keep ``decision``; a folder that cannot be written to costs the work again, later."""
+        """Store ``decision``; after a failed write the work is done again later."""
         self._entries.store(key, _to_json(decision))
 
 

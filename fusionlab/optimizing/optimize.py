@@ -50,16 +50,16 @@ def optimize(
     """``jax.jit(function, **jit_options)`` whose program is rewritten by ``pipeline``; also a decorator.
 
     On the first call with arguments of new shapes, dtypes or static values the function is lowered, rewritten, compared
-    with the original and compiled; later calls are ``jax.jit``'s. A function that no pass applies to runs as it is:
-    ``optimized.fusionlab.reason`` says why, ``optimized.fusionlab.report()`` what was gained.
+    with the original and compiled; later calls are ``jax.jit``'s. A function that no pass applies to runs unchanged:
+    ``optimized.fusionlab.reason`` is the reason, ``optimized.fusionlab.report()`` the gain.
 
-    ``check``: ``once`` compares on the arguments of the first call of a program (and remembers it on disk), ``always``
-    on those of every call, ``never`` does not. Under another transformation (``jit``, ``vmap``, ``shard_map``) there
-    are no numbers, and they are drawn. ``on_difference``: where the rewritten program is not shown equal, ``original``
-    runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError`` for a difference.
-    ``cache``: whether, or in which folder, rewritten programs are kept between processes (below ``$FUSIONLAB_CACHE``).
-    ``exact_s``: seconds that the exact check (docs/exact.md) of a program may take, in a process beside the comparison;
-    0 leaves it out. Its verdict is told (``report()``) and decides nothing.
+    ``check``: ``once`` compares on the arguments of the first call of a program (and caches the verdict on disk),
+    ``always`` on those of every call, ``never`` does not. Under another transformation (``jit``, ``vmap``,
+    ``shard_map``) there are no values, and random ones are drawn. ``on_difference``: where the rewritten program is not
+    shown equal, ``original`` runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError``
+    for a difference. ``cache``: a bool, or the folder that keeps rewritten programs between processes (True: below
+    ``$FUSIONLAB_CACHE``). ``exact_s``: seconds that the exact check (docs/exact.md) of a program may take, in a process
+    beside the comparison; 0 skips it. Its verdict is reported (``report()``) and decides nothing.
 
     Under ``jax.vmap`` the batched function is rewritten. Derivatives are those of the original function, by its own
     rules. InputError: an unknown pass or word.

@@ -21,15 +21,15 @@ from fusionlab.optimizing.report import Front
 from fusionlab.optimizing.rewriting import Call, Rewriter, told
 
 Dynamic = weakref.WeakKeyDictionary[Any, tuple[int, ...] | None]
-"""Of a jaxpr that was traced for a call by itself: which leaves of the call its arguments are, None for not known."""
+"""The arguments of a jaxpr traced for a call by itself, as leaves of the call; None if unknown."""
 
 
 class Optimized:
     """``jax.jit(function)`` with the rewritten program in it; made by ``fusionlab.optimize``.
 
-    Calls go to ``jax.jit``'s own dispatch: what fusionlab does happens while JAX traces and lowers. ``fusionlab`` is
-    what is known of it: ``report()``, ``reason``, ``decisions``. Everything else that a jitted function has (``lower``,
-    ``trace``, ``eval_shape``, ``clear_cache``) is there.
+    Calls go to ``jax.jit``'s own dispatch: fusionlab acts while JAX traces and lowers. ``fusionlab`` has ``report()``,
+    ``reason`` and ``decisions``. All other attributes of a jitted function (``lower``, ``trace``, ``eval_shape``,
+    ``clear_cache``) are available.
     """
 
     def __init__(self, function: Callable[..., Any], policy: Policy, jit_options: dict[str, Any]) -> None:
@@ -53,8 +53,8 @@ class Optimized:
             return self._alone(*args, **kwargs)
 
     def _check_again(self, args: Any, kwargs: Any) -> None:
-        """Where the arguments of earlier calls of these types decided too little: JAX would keep what it compiled then
-        for good."""
+        """Check again where the arguments of earlier calls of these types were inconclusive: JAX would keep its
+        compilation for good."""
         jaxpr = owned(self._alone.trace(*args, **kwargs).jaxpr)
         if jaxpr is None:
             return
@@ -68,7 +68,7 @@ class Optimized:
 
     @contextlib.contextmanager
     def _given(self, args: Any, kwargs: Any) -> Iterator[None]:
-        """Inside, these are the arguments of the call that is being made; afterwards, those of the one around it."""
+        """A context in which these are the arguments of the current call; restores those of the surrounding one."""
         here = self._here
         around = getattr(here, "call", None)
         here.call = args, kwargs
@@ -79,23 +79,23 @@ class Optimized:
 
     @functools.cached_property
     def _options(self) -> dict[str, Any]:
-        """How calls that no other traced function surrounds are compiled; only these may have options."""
+        """The compile options of calls outside other traced functions; only these may have options."""
         return {**options_of_calls(), **dict(self._jit_options.get("compiler_options") or {})}
 
     @functools.cached_property
     def _alone(self) -> Any:
-        """For calls that no other traced function surrounds."""
+        """The jitted function for calls outside other traced functions."""
         return self._jitted(self._dynamic, self._options)
 
     @functools.cached_property
     def _shown(self) -> Any:
-        """For ``lower``, ``trace`` and the like: what is lowered there has no arguments yet, and JAX would keep it for
-        the first call."""
+        """The one for ``lower``, ``trace`` and the like: they lower without arguments, and JAX would reuse that for the
+        first call."""
         return self._jitted(self._dynamic, self._options)
 
     @functools.cached_property
     def _inside(self) -> Any:
-        """For calls in another traced function, this one among them: the arguments at hand are not theirs."""
+        """The one for calls inside a traced function, which may be this one: the current arguments are not theirs."""
         return self._jitted(None, None)
 
     def _jitted(self, dynamic: Dynamic | None, options: dict[str, Any] | None) -> Any:
@@ -107,7 +107,7 @@ class Optimized:
         return jax.jit(self.__wrapped__, **self._jit_options)
 
     def _call_and_check(self, args: Any, kwargs: Any) -> Any:
-        """The policy ``always``: these arguments are compared before they are used (and perhaps donated)."""
+        """The policy ``always``: compare on these arguments before they are used (and perhaps donated)."""
         with self._given(args, kwargs):
             if self._rewriter.undecided:
                 self._check_again(args, kwargs)
@@ -117,7 +117,7 @@ class Optimized:
             return self._alone(*args, **kwargs)
 
     def _current(self, jaxpr: Any) -> Call:
-        """What the call that is being lowered has, where ``jaxpr`` is that of its function."""
+        """The call that is being lowered, if ``jaxpr`` is that of its function."""
         if jaxpr not in self._dynamic:
             return Call(None, {}, alone=False)
         here, dynamic = getattr(self._here, "call", None), self._dynamic[jaxpr]
@@ -127,7 +127,7 @@ class Optimized:
         return Call(_on_host([leaves[index] for index in dynamic], jaxpr), self._options)
 
     def clear_cache(self) -> None:
-        """Forget what JAX has compiled and traced of this function; what was decided stays."""
+        """Clear JAX's compilations and traces of this function; decisions are kept."""
         for jitted in (self._alone, self._shown, self._inside):
             jitted.clear_cache()
 
@@ -144,9 +144,9 @@ class Optimized:
 
 
 def _body(function: Callable[..., Any], rewriter: Rewriter, dynamic: Dynamic | None) -> Callable[..., Any]:
-    """What JAX traces in place of ``function``: one primitive that has the function's jaxpr, noted in ``dynamic``.
+    """The function that JAX traces instead of ``function``: one primitive with its jaxpr, noted in ``dynamic``.
 
-    A new function each time, because JAX keeps what it has traced and lowered of a function by its identity.
+    A new function each time, because JAX caches traces and lowerings by the identity of a function.
     """
 
     @functools.wraps(function)
@@ -186,7 +186,7 @@ def _body(function: Callable[..., Any], rewriter: Rewriter, dynamic: Dynamic | N
 
 
 def _on_host(leaves: Sequence[Any], jaxpr: Any) -> tuple[np.ndarray, ...] | None:
-    """The arguments as NumPy arrays of the jaxpr's types; None where one is not all here."""
+    """The arguments as NumPy arrays of the jaxpr's types; None if one is not fully addressable."""
     arrays = []
     for leaf, type_ in zip(leaves, jaxpr.in_avals, strict=True):
         if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:

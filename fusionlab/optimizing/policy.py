@@ -1,4 +1,4 @@
-"""Policy: what ``optimize`` was asked to do, checked when it is asked."""
+"""Policy: the options of ``optimize``, validated on creation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ OnDifference = Literal["original", "raise"]
 
 
 EXACT_S = 20.0
-"""Seconds that the exact check of a program may take where nothing else is asked for."""
+"""The default time limit of a program's exact check, seconds."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """``check`` says how often original and rewritten are compared; ``on_difference`` what follows where they differ:
-    the original runs and a warning says so, or ``NotEquivalentError``. ``folder`` holds what is remembered on disk,
-    None for nothing. ``exact_s`` is how many seconds the exact check of a program may take; 0: there is none."""
+    """``check`` is how often original and rewritten are compared; ``on_difference`` the action on a difference: run the
+    original with a warning, or ``NotEquivalentError``. ``folder`` is the cache on disk (None: no cache). ``exact_s`` is
+    the time limit of a program's exact check; 0 skips it."""
 
     passes: tuple[Pass, ...]
     check: Check = "once"
@@ -40,12 +40,12 @@ class Policy:
 
     @property
     def known(self) -> bool:
-        """Whether the passes are those of the catalogue, so that their choices can be written and read as text."""
+        """True if all passes are in the catalogue, so that their choices can be written and read as text."""
         return all(PASSES.get(pass_.name) == (type(pass_).__module__, type(pass_).__name__) for pass_ in self.passes)
 
     @staticmethod
     def of(pipeline: str, check: str, on_difference: str, cache: bool | str | Path, exact_s: float = EXACT_S) -> Policy:
-        """The policy of these words; InputError for one that is not known, with the nearest."""
+        """The policy of these options; InputError for an unknown one, with the nearest."""
         if not isinstance(pipeline, str):
             raise InputError(f"pipeline is the names of passes, as 'fuse-jvp-replay', and not {pipeline!r}")
         if not isinstance(cache, bool | str | Path):

@@ -1,7 +1,7 @@
-"""A JAX primitive that stands for a whole function and is rewritten when it is lowered. All that is unstable in JAX
-about it is here.
+"""A JAX primitive that stands for a whole function and is rewritten when it is lowered. All uses of JAX's unstable
+interfaces are here.
 
-The primitive carries the function's jaxpr. Batching gives the primitive of the batched jaxpr and differentiation
+The primitive carries the function's jaxpr. Batching yields the primitive of the batched jaxpr and differentiation
 evaluates the jaxpr under ``jax.jvp``, both before anything is rewritten: what is rewritten is the program that will
 run, and a function that is only differentiated keeps its own rules.
 """
@@ -34,7 +34,7 @@ from fusionlab.optimizing.same_function import same_function
 __all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_left_alone", "without_mesh"]
 
 outside_of_traces: Callable[[], bool] = trace_state_clean
-"""Whether no JAX transformation is being traced here."""
+"""True if no JAX transformation is being traced."""
 
 
 OF_A_MESH = (
@@ -44,14 +44,14 @@ OF_A_MESH = (
 
 
 class Owner(Protocol):
-    """Who decides what a primitive is lowered to."""
+    """The owner of a primitive decides what it is lowered to."""
 
     @property
     def name(self) -> str:
-        """For the symbol in the lowered module: letters, digits and underscores."""
+        """The symbol in the lowered module: letters, digits and underscores."""
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
-        """The program in place of ``jaxpr`` on ``platform``; None where it is to be lowered as it is."""
+        """The program instead of ``jaxpr`` on ``platform``; None to lower it as it is."""
 
 
 _optimized = extended.Primitive("fusionlab_optimized")
@@ -68,8 +68,7 @@ class Traced:
     """A function of arrays as a jaxpr, its operands, and the same traced ``plain``, without a mesh's axes (or None).
 
     ``arguments`` are the positions of the operands among the function's arguments, None where ``plain`` takes others: a
-    device's part of them, or also arrays that are being traced and closed over. Arguments that it does not use are no
-    operands.
+    device's part of them, or also arrays that are being traced and closed over. Unused arguments are no operands.
     """
 
     jaxpr: Any
@@ -79,7 +78,7 @@ class Traced:
 
 
 def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
-    """``function`` at ``arguments`` of a JAX transformation."""
+    """Trace ``function`` at ``arguments`` of a JAX transformation."""
     jaxpr = jax.make_jaxpr(function)(*arguments)
     captured = [const for const in jaxpr.consts if isinstance(const, jax.core.Tracer)]
     operands = [*captured, *arguments]
@@ -102,9 +101,9 @@ def _used(jaxpr: Any) -> list[int]:
 
 
 def _with_only(jaxpr: Any, used: Sequence[int]) -> Any:
-    """``jaxpr`` as a function of the arguments in ``used``, zeros in place of the others.
+    """``jaxpr`` as a function of the arguments in ``used``, zeros instead of the others.
 
-    What no result needs stays in it: the Laplacian's replay does not need the value that its Laplacian is of.
+    Unused equations stay in it: the Laplacian's replay does not need the value of the function.
     """
     types = jaxpr.in_avals
     if len(used) == len(types):
@@ -128,7 +127,7 @@ def _plain(function: Callable[..., Any], arguments: Sequence[Any], used: Sequenc
     types = [_without_sharding(jax.typeof(argument)) for argument in arguments]
     try:
         jaxpr = jax.make_jaxpr(function)(*types)
-    except Exception:  # of a mesh's axes, and JAX has no one error for that
+    except Exception:  # of a mesh's axes, for which JAX has no single error
         return None
     before, now = ([_without_sharding(type_) for type_ in one.out_avals] for one in (of_a_mesh, jaxpr))
     if now != before or any(map(_explicit, jaxpr.out_avals)):
@@ -142,12 +141,12 @@ def _without_sharding(type_: Any) -> jax.ShapeDtypeStruct:
 
 
 def owned(jaxpr: Any) -> Any:
-    """The plain jaxpr of the primitive in ``jaxpr``, of a function whose body is one; None where there is none."""
+    """The plain jaxpr of the primitive in ``jaxpr``, of a function that consists of one; else None."""
     return next((equation.params["plain"] for equation in jaxpr.eqns if equation.primitive is _optimized), None)
 
 
 def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
-    """(why the function of ``jaxpr`` is left alone or "", whether its author may be surprised)."""
+    """(the reason why the function of ``jaxpr`` is left alone or "", True if that may surprise its author)."""
     effects = sorted({type(effect).__name__ for effect in jaxpr.effects})
     if effects == ["NamedAxisEffect"]:
         return OF_A_MESH, False
@@ -159,7 +158,7 @@ def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
 
 
 def _callbacks(jaxpr: Any) -> Iterator[str]:
-    """The callbacks in ``jaxpr`` and in those in it. A pure one is no effect; the module has only its address."""
+    """The callbacks in ``jaxpr`` and nested ones. A pure one is no effect; the module has only its address."""
     for equation in jaxpr.eqns:
         if "callback" in equation.primitive.name:
             yield equation.primitive.name
@@ -173,7 +172,7 @@ def _explicit(type_: Any) -> bool:
 
 
 def _opened(jaxpr: Any, operands: Sequence[Any], count: int) -> Any:
-    """``jaxpr`` with its ``count`` constants that are being traced as arguments in front of its own."""
+    """``jaxpr`` with its ``count`` traced constants as arguments before its own."""
 
     def function(*arrays: Any) -> Any:
         given = iter(arrays[:count])
@@ -188,7 +187,7 @@ def _varies(type_: Any) -> bool:
 
 
 def without_mesh() -> AbstractContextManager[Any]:
-    """Inside, what is traced belongs to no mesh."""
+    """A context whose traces belong to no mesh."""
     none = jax.sharding.AbstractMesh((), ())
     context: AbstractContextManager[Any] = jax.sharding.use_abstract_mesh(none)
     return context if not jax.sharding.get_abstract_mesh().empty else contextlib.nullcontext()
@@ -263,8 +262,8 @@ def _lowered(context: Any, *operands: Any, jaxpr: Any, plain: Any, owner: Owner)
 
 
 def _checked(*given: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:
-    """Under ``checkify``: the original with its checks, unless only those of its author are asked for, which it has
-    none of (they are effects). Before the error JAX 0.11 gives a context."""
+    """Under ``checkify``: the original with its checks, unless only user checks are enabled, of which it has none (they
+    are effects). JAX 0.11 passes a context before the error."""
     place = next(at for at, one in enumerate(given) if isinstance(one, checking.Error))
     context, (error, enabled, *operands) = given[:place], given[place:]
     if not enabled - checking.user_checks:

@@ -1,5 +1,5 @@
-"""What a user can ask an optimised function, as its attribute ``fusionlab``: what was decided, and launches, memory and
-work of its programs before and after."""
+"""The attribute ``fusionlab`` of an optimised function: its decisions, and launches, memory and work of its programs
+before and after."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Entry:
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
-        """(quantity, before, after) as text; ``-`` for what is not known."""
+        """(quantity, before, after) as text; ``-`` for unknown."""
         return [(name, _cell(self.before, of, form), _cell(self.after, of, form)) for name, of, form in _ROWS]
 
     @property
     def lines(self) -> list[str]:
-        """What was done, why not, and what the check found."""
+        """The rewriting or the reason for none, and the verdict of the check."""
         decision = self.decision
         said = [f"{event.pass_name}: {event.what}" for event in decision.events if isinstance(event, Applied)]
         said += [f"the original runs: {decision.why_not}"] if decision.why_not else []
@@ -164,17 +164,17 @@ class Front:
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """What was decided, in order; empty before the first call."""
+        """The decisions, in order; empty before the first call."""
         return tuple(self._rewriter.decisions.values())
 
     @property
     def reason(self) -> str:
-        """Why the original runs, each reason once; "" where every program is rewritten or none was lowered yet."""
+        """The reasons why the original runs, each once; "" if every program is rewritten or none was lowered yet."""
         return "; ".join(dict.fromkeys(decision.why_not for decision in self.decisions if decision.why_not))
 
     @property
     def state(self) -> str:
-        """In a word or two: ``not called yet``, ``rewritten``, ``unchanged``, ``rewritten in 1 of 2 programs``."""
+        """The state: ``not called yet``, ``rewritten``, ``unchanged``, ``rewritten in 1 of 2 programs``."""
         rewritten = sum(decision.rewritten is not None for decision in self.decisions)
         if not self.decisions:
             return "not called yet"
@@ -186,7 +186,7 @@ class Front:
         """Before and after of every program, on the platform that it was lowered for.
 
         ``target`` names another one (``a100``, ``h200``, ...; no GPU is needed): the function is lowered and rewritten
-        for that. InputError: an unknown target, or one that cannot be compiled for here.
+        for it. InputError: an unknown target, or one that cannot be compiled for here.
         """
         return report_of(self._rewriter, target)
 

@@ -1,4 +1,4 @@
-"""From the jaxpr of a function to the program that runs in its place: lower, rewrite, check, remember."""
+"""From the jaxpr of a function to the program that replaces it: lower, rewrite, check, remember."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _log = logging.getLogger(__name__)
 _CALLBACK = re.compile(rb"xla_\w*python_\w*callback")
 
 _MOST_CHECKS = 4
-"""At so many calls with different arguments a program is checked whose arguments decide too little."""
+"""The number of calls with different arguments at which a program with inconclusive arguments is checked."""
 
 Options = Mapping[str, str | int | bool]
 
 
 @dataclass(frozen=True)
 class Call:
-    """What a call tells of the program that it needs: its arrays on the host, and how it is compiled.
+    """The information of a call: its arrays on the host, and its compile options.
 
     ``arrays`` is None where there are none: under a transformation, or where other processes hold parts of them.
     """
@@ -63,14 +63,14 @@ class Call:
 
 @dataclass(frozen=True)
 class _OpenDecision:
-    """A decision to be taken again at other arguments than those of the digests ``seen``; its program is rewritten."""
+    """A decision to be checked again at arguments of other digests than ``seen``; its program is rewritten."""
 
     decision: Decision
     seen: frozenset[str]
 
 
 class Rewriter:
-    """Decides for one function, and remembers in memory what it decided; the owner of its primitive."""
+    """Decides for one function, and keeps its decisions in memory; the owner of its primitive."""
 
     def __init__(self, name: str, policy: Policy, current: Callable[[Any], Call]) -> None:
         self.name = name
@@ -83,19 +83,19 @@ class Rewriter:
         self._identities: dict[str, Identity] = {}
         self._open: dict[str, _OpenDecision] = {}
         self._current = current
-        # What a pass of the user's own does can change from day to day, and the key does not have its source.
+        # A user's own pass can change at any time, and its source is not in the key.
         self._store = OptimizedStore(policy.folder) if policy.folder is not None and policy.known else None
         self._lock = threading.RLock()
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
-        """The program in place of ``jaxpr``, None for itself. NotEquivalentError where the policy asks for it."""
+        """The program instead of ``jaxpr``, None for itself. NotEquivalentError if the policy demands it."""
         with self._lock, without_mesh():
             before = dict(self.decisions)
             try:
                 self._decide(jaxpr, platform, self._current(jaxpr))
             except NotEquivalentError:
                 raise
-            except Exception as error:  # the user's function still works, and the reason is told
+            except Exception as error:  # the user's function still works, and the reason is reported
                 _log.debug("%s: not optimised", self.name, exc_info=True)
                 self._refuse(platform, told(error), failed=True)
             decision = self.decisions[self.latest]
@@ -105,7 +105,7 @@ class Rewriter:
         return decision.rewritten
 
     def refuse(self, reason: str, surprising: bool) -> None:
-        """Note that the original runs, and why; with a warning where that is ``surprising``."""
+        """Record that the original runs, and why; warn if that is ``surprising``."""
         self._refuse("-", reason, failed=surprising)
         if surprising:
             self._warn(reason)
@@ -122,9 +122,9 @@ class Rewriter:
         )
 
     def may_be_used(self, jaxpr: Any) -> bool:
-        """Whether what was decided for ``jaxpr`` holds at the arrays of the call that is being made.
+        """True if the decision for ``jaxpr`` holds at the arrays of the current call.
 
-        True before anything was decided: then the call is lowered and its arrays are looked at there.
+        Also True before any decision: then the call is lowered, and its arrays are used there.
         """
         with self._lock, without_mesh():
             keys = self._keys.get(jaxpr, {})
@@ -142,14 +142,14 @@ class Rewriter:
 
     @property
     def undecided(self) -> bool:
-        """Whether the programs of some calls have to be checked again, because of the arguments that these had."""
+        """True if some programs have to be checked again, because the arguments so far were inconclusive."""
         return bool(self._open)
 
     def check_again(self, jaxpr: Any) -> bool:
-        """Check what earlier calls of ``jaxpr`` left open at the arrays of this call, where these are others; whether
-        another program than before is to be used from now on.
+        """Check open decisions of ``jaxpr`` at the arrays of this call, if these are new; True if another program than
+        before is to be used from now on.
 
-        NotEquivalentError where the policy asks for it; from then on the original is used.
+        NotEquivalentError if the policy demands it; from then on the original is used.
         """
         changed, news = False, []
         with self._lock, without_mesh():
@@ -173,7 +173,7 @@ class Rewriter:
         return changed
 
     def _rechecked(self, key: str, decision: Decision, call: Call) -> Decision:
-        """``_checked``, where an exception is no verdict: the original runs then, and the reason is told."""
+        """``_checked``, where an exception is no verdict: then the original runs, and the reason is reported."""
         try:
             return self._checked(key, decision, call)
         except Exception as error:  # the same as in choose
@@ -182,7 +182,7 @@ class Rewriter:
             return replace(decision, rewritten=None, reason=told(error), failed=True)
 
     def _require_equal(self, decision: Decision) -> None:
-        """NotEquivalentError where ``decision`` found a difference and the policy makes it an error."""
+        """NotEquivalentError if ``decision`` found a difference and the policy makes it an error."""
         verdict = decision.verdict
         if verdict is not None and verdict.verdict == "different" and self.policy.on_difference == "raise":
             raise NotEquivalentError(f"{self.name}: {decision.reason}")
@@ -192,7 +192,7 @@ class Rewriter:
             self._store.store(key, decision)
 
     def _close(self, key: str) -> None:
-        """Check ``key`` no more."""
+        """Stop checking ``key``."""
         self._open.pop(key, None)
         self._runners.pop(key, None)
 
@@ -247,14 +247,14 @@ class Rewriter:
         )
 
     def _again(self, decision: Decision, program: Program) -> Program | None:
-        """``program``, the same in another precision, rewritten by the same choices; None where they do not apply."""
+        """``program``, the same in another precision, rewritten by the same choices; None if they do not apply."""
         resolved = parse_pipeline(resolved_pipeline(decision.events)) if self.policy.known else self.policy.passes
         result = run_pipeline(program, resolved, Setting(platform=program.platform))
         return result.program if result.applied else None
 
     def _compared(self, key: str, decision: Decision, call: Call) -> CallVerdict:
-        """The comparison on the arguments of ``call``, with the exact verdict; that one is reached once for a program,
-        in a process beside this one."""
+        """The comparison on the arguments of ``call``, with the exact verdict, which is computed once per program in a
+        parallel process."""
         assert decision.original is not None
         assert decision.rewritten is not None
         runners, varied = self._runners[key], decision.compared_on != VARIED
@@ -270,7 +270,7 @@ class Rewriter:
         return replace(compared, verdict=replace(compared.verdict, exact=self._identities.get(key)))
 
     def _checked(self, key: str, decision: Decision, call: Call) -> Decision:
-        """``decision`` with a verdict; without its rewritten program where that is not shown equal."""
+        """``decision`` with a verdict; without its rewritten program if not shown equal."""
         assert decision.original is not None
         assert decision.rewritten is not None
         started = time.perf_counter()
@@ -312,7 +312,7 @@ def _digest(arrays: Sequence[np.ndarray]) -> str:
 
 
 def _users_level() -> int:
-    """How many frames above the caller the user's own line is: the first outside fusionlab, JAX and what these use."""
+    """The number of frames up to the user's line: the first outside fusionlab, JAX and their dependencies."""
     between = tuple(f"{Path(file).parent}{os.sep}" for file in (jax.__file__, fusionlab.errors.__file__))
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((*between, contextlib.__file__)):
@@ -321,7 +321,7 @@ def _users_level() -> int:
 
 
 def told(error: Exception) -> str:
-    """An error in one line."""
+    """The error as one line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
@@ -341,7 +341,7 @@ def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
 
 
 def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, float]:
-    """The pipeline's result and the seconds it took. XLA compiles candidates only where a memory budget asks for it."""
+    """The pipeline's result and the seconds it took. XLA compiles candidates only for a memory budget."""
     if any(getattr(pass_, "memory_budget", 0) for pass_ in passes):
         return rewrite(original, passes, Circumstances(load_target("gpu" if original.platform == "cuda" else "cpu")))
     started = time.perf_counter()
@@ -350,8 +350,8 @@ def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, flo
 
 
 def _worth_keeping(decision: Decision) -> bool:
-    """What was shown equal, what was not asked to be, and that nothing applies; a difference, a pass that failed and
-    what the arguments of one call may have hidden are looked at again."""
+    """True if shown equal, not to be checked, or nothing applied; differences, failed passes and provisional verdicts
+    are examined again."""
     if faults(decision.events) or decision.failed or decision.provisional:
         return False
     return decision.verdict.passed if decision.verdict is not None else True

@@ -1,9 +1,8 @@
-"""Whether two jaxprs are one function, but for how their arrays lie on a mesh.
+"""Equality of two jaxprs as functions, up to the layout of their arrays on a mesh.
 
-A function that is traced without the mesh that is around it may do something else there: divide by the number of
-devices, say. Equations that give what they are given elsewhere (``reshard``, ``pvary``) and parameters that name
-shardings do not count; everything else has to be the same, equation by equation. What cannot be compared counts as
-different.
+A function traced without its surrounding mesh may compute something else: divide by the number of devices, say.
+Equations that only move their operand (``reshard``, ``pvary``) and parameters that name shardings are ignored; all else
+has to be the same, equation by equation. What cannot be compared counts as different.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from jax.extend import core as extended
 
 _OF_A_MESH = frozenset(("mesh_cast", "pcast", "pvary", "reshard", "sharding_constraint"))
 _NO_PART_OF_IT = frozenset(("ctx_mesh", "mesh", "in_layouts", "out_layouts", "name"))
-"""Parameters of equations, beside those with ``shard`` in their names, that do not say what is computed."""
+"""Parameters of equations, besides those with ``shard`` in their names, that do not affect the computation."""
 
 
 def same_function(one: Any, other: Any) -> bool:
-    """Whether two closed jaxprs compute the same of the same arguments."""
+    """True if two closed jaxprs compute the same from the same arguments."""
     return bool(_told(one) == _told(other))
 
 
@@ -31,7 +30,7 @@ def _told(closed: Any) -> Any:
 
 
 def _of_jaxpr(jaxpr: Any, constants: list[Any]) -> Any:
-    """The jaxpr as nested tuples: its variables are told by where they are made."""
+    """The jaxpr as nested tuples: its variables are identified by their definitions."""
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
     known.update((variable, ("argument", i)) for i, variable in enumerate(jaxpr.invars))
 
@@ -70,7 +69,7 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, jax.core.AbstractValue):
         return getattr(value, "shape", None), str(getattr(value, "dtype", ""))
     if callable(value) and not isinstance(value, type):
-        return type(value).__name__  # rules of derivatives: nothing is differentiated here
+        return type(value).__name__  # derivative rules: nothing is differentiated here
     return repr(value)
 
 

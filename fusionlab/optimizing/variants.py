@@ -1,9 +1,9 @@
-"""Variants of the arguments of a call: other values, where what a program computes hides behind the given ones.
+"""Variants of the arguments of a call: other values, at which differences show that the given ones hide.
 
     lam = 0, w = 0.5, mask = [1, 0]    -->    lam = 0.3, w = -0.7, mask = [0, 1]
 
-Held as given is what other values could make run for ever or read elsewhere: arguments that decide how long a loop
-runs, integers and booleans among indices, and the bits of pseudo-random keys.
+Kept as given are arguments whose other values could make a loop endless or read elsewhere: arguments that decide how
+long a loop runs, integers and booleans among indices, and the bits of pseudo-random keys.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fusionlab.hlo.view import FunctionView, Node, Value
 
 VARIANTS = 2
 _SPREADS = (0.5, 0.1, 0.02)
-"""Standard deviations of the logarithm of what a float is multiplied by; the next is taken where the original is not
-finite at the one before."""
+"""Standard deviations of the logarithm of a float's factor; the next is taken if the original is not finite at the
+previous one."""
 _FIRST_INDEX = {
     ops.GATHER: 1,
     ops.DYNAMIC_GATHER: 1,
@@ -29,7 +29,7 @@ _FIRST_INDEX = {
     ops.CUSTOM_CALL: 0,
     ops.RNG_BIT_GENERATOR: 0,
 }
-"""The first operand that may be an index or the state of a generator; those after it may be too."""
+"""The first operand that may be an index or a generator's state, as may those after it."""
 _OF_BITS = (
     ops.AND, ops.NOT, ops.OR, ops.SHIFT_LEFT, ops.SHIFT_RIGHT_ARITHMETIC, ops.SHIFT_RIGHT_LOGICAL, ops.XOR,
 )  # fmt: skip
@@ -73,8 +73,8 @@ def _reaching(flat: FunctionView, sources: dict[Value, list[Value]], values: Ite
 
 
 def _sources(flat: FunctionView) -> dict[Value, list[Value]]:
-    """What every value is computed from directly. Of regions, all that they return reaches all that the op gives; a
-    loop's carried values are kept apart."""
+    """The direct operands of every value. All values that regions return reach all results of the op; a loop's carried
+    values are kept apart."""
     found: dict[Value, list[Value]] = {}
     for node in flat.walk():
         returned = [value for region in node.regions for value in region.returns]
@@ -92,7 +92,7 @@ def _sources(flat: FunctionView) -> dict[Value, list[Value]]:
 
 
 def can_vary(arrays: Sequence[np.ndarray], held: Held) -> tuple[list[bool], bool]:
-    """Which of ``arrays`` have variants, and whether all floats are among them."""
+    """A flag per array, True if it has variants, and True if all floats have."""
     floats = [jnp.issubdtype(array.dtype, np.inexact) for array in arrays]
     signed = [array.dtype == np.bool_ or jnp.issubdtype(array.dtype, np.signedinteger) for array in arrays]
     vary = [
@@ -107,7 +107,7 @@ def attempts(arrays: Sequence[np.ndarray], vary: Sequence[bool], number: int) ->
 
     Floats are multiplied by random numbers, positive in variant 0 and of either sign in variant 1; a zero becomes one
     of their usual size. Integers move by 1 to 3, upwards in variant 0 and downwards in variant 1; booleans are all
-    negated in variant 0, and half of them in variant 1. Where that is not to be had, signs and integers stay.
+    negated in variant 0, and half of them in variant 1. Where that is impossible, signs and integers stay.
     """
     discrete = any(may and not jnp.issubdtype(array.dtype, np.inexact) for may, array in zip(vary, arrays, strict=True))
     for spread in _SPREADS:

@@ -1,15 +1,14 @@
-"""The claims of the characterisation, which are data in ``claims.toml``, and what our figures say to each.
+"""The claims of the characterisation, which are data in ``claims.toml``, judged by our figures.
 
-A verdict is ``confirmed``, ``contradicted``, ``not testable here`` (it needs what a compiler cannot say) or ``not
-measured yet`` (a cell is not in the record). A figure agrees when it is within a quarter of the characterisation's,
-a share also when it is within 2 percentage points and between half and twice of it; a range agrees when all our figures
-lie in it, its ends widened by a quarter. Times here are modelled, so a narrower band would judge the model and not the
-claim.
+A verdict is ``confirmed``, ``contradicted``, ``not testable here`` (a compiler cannot decide it) or ``not measured
+yet`` (a cell is not in the record). A figure agrees when it is within a quarter of the characterisation's, a share also
+when it is within 2 percentage points and between half and twice of it; a range agrees when all our figures lie in it,
+its ends widened by a quarter. Times here are modelled, so a narrower band would judge the model and not the claim.
 
 Each judge below is a predicate that claims name, with their parameters. Scaling and memory are of Section III-B and
-Figure 4; shares of Figure 5, of kernel time on CH4, inference, A5000: what is outside of sampling as a share of
-everything, what is inside as a share of sampling; intensities of Figure 6, where ours are FLOPs over the operand and
-result bytes of each launch, and the characterisation's are counted by the hardware, in which caches take part.
+Figure 4; shares of Figure 5, of kernel time on CH4, inference, A5000: work outside sampling as a share of everything,
+work inside as a share of sampling; intensities of Figure 6, where ours are FLOPs over the operand and result bytes of
+each launch, and the characterisation's are hardware counters, which include the effect of caches.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ PAPER_JAX = "0.4.28"
 """The characterisation's JAX (Section III-A)."""
 
 NOT_SHOWN = "cause not shown"
-"""How ``Claim.differs`` begins where nothing speaks for a cause."""
+"""The beginning of ``Claim.differs`` where there is no evidence for a cause."""
 
 QUARTER, POINTS, TWICE = 0.25, 0.02, 2.0
 _MOST_LISTED = 8
@@ -45,7 +44,7 @@ WORDS = {INFERENCE: "inference", TRAINING: "training"}
 
 @dataclass(frozen=True)
 class Finding:
-    """What our figures say: the verdict, our figure as text, and the cells that it lacks."""
+    """The verdict of our figures, our figure as text, and the cells that it lacks."""
 
     verdict: Verdict
     ours: str
@@ -56,13 +55,13 @@ Judge = Callable[[MatrixFigures], Finding]
 Values = Iterable[tuple[str, Callable[[], float]]]
 """Figures by name."""
 Statements = Iterable[tuple[str, Callable[[], tuple[bool, str]]]]
-"""Statements by name: whether each holds, and the figure that says so."""
+"""Statements by name: True if it holds, and the figure behind it."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """``where`` is the section and observation, ``paper`` its figure; ``differs`` is what is not the same on the two
-    sides and bears on this claim, beside the compiler's version: it is printed where the claim is contradicted."""
+    """``where`` is the section and observation, ``paper`` its figure; ``differs`` is the relevant difference between
+    the two sides besides the compiler's version, printed where the claim is contradicted."""
 
     where: str
     statement: str
@@ -73,7 +72,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim and what was found."""
+    """A claim and its finding."""
 
     claim: Claim
     finding: Finding
@@ -104,8 +103,8 @@ def _judged(judge: Judge, figures: MatrixFigures) -> Finding:
 
 
 def near(expected: float, ours: float) -> Finding:
-    """A share (0 to 1) is within a quarter of the expected one; or within 2 points, and between half and twice of it:
-    to a share of 1 %, nothing at all is not near."""
+    """A share (0 to 1) is within a quarter of the expected one; or within 2 points, and between half and twice of it: a
+    share of 0 is not near one of 1 %."""
     off = abs(ours - expected)
     agrees = off <= QUARTER * expected or (off <= POINTS and expected / TWICE <= ours <= expected * TWICE)
     return Finding("confirmed" if agrees else "contradicted", f"{100 * ours:.1f} %")
@@ -114,7 +113,7 @@ def near(expected: float, ours: float) -> Finding:
 def within(values: Values, low: float, high: float, unit: str = "", above: float = -math.inf) -> Finding:
     """Every figure lies between ``low`` and ``high``, widened by a quarter, and is larger than ``above``.
 
-    One that is outside contradicts, also where others are lacking; that all are inside is only said when all are there.
+    One outside contradicts, even if others are missing; to confirm, all must be present and inside.
     """
     there, lacking = _measured(values)
     least, most = low * (1 - QUARTER), high * (1 + QUARTER)
@@ -123,7 +122,7 @@ def within(values: Values, low: float, high: float, unit: str = "", above: float
 
 
 def holds(statements: Statements) -> Finding:
-    """Every statement holds; lacking cells as in ``within``."""
+    """Every statement holds; missing cells as in ``within``."""
     there, lacking = _measured(statements)
     wrong = [f"{name} {said}" for name, (true, said) in there if not true]
     words = "; ".join(f"{name} {said}".strip() for name, (_, said) in there)
@@ -134,7 +133,7 @@ def holds(statements: Statements) -> Finding:
 
 
 def _measured(named: Iterable[tuple[str, Callable[[], Any]]]) -> tuple[list[tuple[str, Any]], tuple[Cell, ...]]:
-    """What can be said, by name, and the cells that are lacking for the rest."""
+    """The available figures by name, and the cells missing for the rest."""
     there: list[tuple[str, Any]] = []
     lacking: list[Cell] = []
     for name, figure in named:
@@ -176,7 +175,7 @@ def speedup(figures: MatrixFigures, model: str, molecule: str, program: str, tar
 
 
 def untestable(figures: MatrixFigures, reason: str) -> Finding:
-    """No figure of ours can say anything to it, for ``reason``."""
+    """No figure of ours can decide it, for ``reason``."""
     return Finding("not testable here", reason)
 
 
@@ -186,7 +185,7 @@ def scales(figures: MatrixFigures, model: str, low: float, high: float) -> Findi
 
 
 def takes(figures: MatrixFigures, molecules: Sequence[str], low: float, high: float) -> Finding:
-    """A step of every ansatz takes so many milliseconds."""
+    """A step of every ansatz takes milliseconds in the range."""
     cells = [Cell(model, molecule, p, _ON) for molecule in molecules for model in MODELS for p in PROGRAMS]
     named = [(f"{one.model} {one.molecule} {WORDS[one.program]}", partial(figures.model_ms, one)) for one in cells]
     return within(named, low, high, " ms")
@@ -200,7 +199,7 @@ def speeds_up(figures: MatrixFigures, target: str, low: float, high: float) -> F
 
 
 def ranks(figures: MatrixFigures, molecules: Sequence[str], model: str, place: int) -> Finding:
-    """``model`` has that place in the order of times of inference on each of ``molecules``: 0 is the fastest."""
+    """``model`` has that rank by inference time on each of ``molecules``: 0 is the fastest."""
 
     def statement(molecule: str) -> tuple[bool, str]:
         times = {name: figures.model_ms(Cell(name, molecule, INFERENCE, _ON)) for name in MODELS}
@@ -252,7 +251,7 @@ def differs_more(figures: MatrixFigures, molecules: Sequence[str], most: float) 
 
 
 def does_not_fit(figures: MatrixFigures, model: str, molecules: Sequence[str]) -> Finding:
-    """More than the card has confirms it; less says nothing, for the process holds more than a buffer assignment."""
+    """More than the card has confirms it; less decides nothing, for the process holds more than a buffer assignment."""
     memory = _peaks().memory_bytes
 
     def statement(molecule: str, program: str) -> tuple[bool, str]:
@@ -267,7 +266,7 @@ def does_not_fit(figures: MatrixFigures, model: str, molecules: Sequence[str]) -
 
 def grows_smoothly(figures: MatrixFigures, models: Sequence[str]) -> Finding:
     """Memory grows with every molecule, and no step is larger by more than a quarter than the one before: the
-    electrons' ratios fall (2.5, 1.8, 1.6). How smooth a curve must be, the characterisation does not say."""
+    electrons' ratios fall (2.5, 1.8, 1.6). The characterisation does not define smooth."""
 
     def statement(model: str, program: str) -> tuple[bool, str]:
         sizes = [figures.memory_bytes(Cell(model, molecule, program, _ON)) for molecule in MOLECULES]
@@ -294,7 +293,7 @@ _SECTIONS = {"paulinet": "III-C", "ferminet": "III-D", "psiformer": "III-E", "or
 
 @dataclass(frozen=True)
 class Share:
-    """A share that the characterisation gives: of ``part`` (``sampling``, or ``rest``: outside of it), 0 to 1.
+    """A share that the characterisation states: of ``part`` (``sampling``, or ``rest``: outside it), 0 to 1.
 
     Without a ``family`` it is the share of sampling itself.
     """
@@ -363,7 +362,7 @@ def halves(figures: MatrixFigures, model: str, than: str, family: str) -> Findin
 
 
 def replays(figures: MatrixFigures, model: str, trips_per_electron: int) -> Finding:
-    """The Laplacian runs its loop so often per electron; with 0, nothing of it runs more than once."""
+    """The Laplacian runs its loop that often per electron; with 0, no part of it runs more than once."""
 
     def trips(molecule: str) -> tuple[bool, str]:
         cells = [Cell(model, molecule, INFERENCE, target) for target in TARGETS]
@@ -383,7 +382,7 @@ def is_largest(figures: MatrixFigures, model: str, family: str, part: str = "") 
 
     def statement() -> tuple[bool, str]:
         cell = kernel_cell(model)
-        figures.share(cell, wanted)  # NotMeasured where a time is lacking
+        figures.share(cell, wanted)  # NotMeasured if a time is missing
         found = figures.by_family(cell, wanted)
         whole = sum(work.model_us or 0.0 for work in found.values())
         if not whole:
@@ -450,8 +449,8 @@ def is_memory_bound(figures: MatrixFigures, models: Sequence[str]) -> Finding:
 
 
 def is_more_memory_bound(figures: MatrixFigures, model: str, than: str) -> Finding:
-    """``model`` has fewer FLOPs per byte over all its launches. Time under the ridge would not do: Psiformer's GEMMs,
-    taken together, lie on it."""
+    """``model`` has fewer FLOPs per byte over all its launches. Time under the ridge would not decide: Psiformer's
+    GEMMs together lie on it."""
 
     def statement() -> tuple[bool, str]:
         ours, other = (

@@ -1,6 +1,6 @@
-"""What the tables and claims read from the rows of the matrix: times, memory, shares, intensities.
+"""The figures that tables and claims read from the rows of the matrix: times, memory, shares, intensities.
 
-A figure of a cell that is not there raises NotMeasured: nothing is made up for it.
+A figure of a missing cell raises NotMeasured; it is never estimated.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MatrixFigures:
         self._measured_us = measured_us or {}
 
     def has(self, *cells: Cell) -> bool:
-        """Whether all of ``cells`` are measured."""
+        """True if all of ``cells`` are measured."""
         return all(cell in self.rows for cell in cells)
 
     def row(self, cell: Cell) -> Row:
@@ -63,7 +63,7 @@ class MatrixFigures:
         return float(row["model_us"]) / 1e3
 
     def measured_ms(self, cell: Cell) -> float | None:
-        """Measured milliseconds of device time; None where there is no record of it."""
+        """Measured milliseconds of device time; None without a record."""
         us = self._measured_us.get(cell)
         return None if us is None else us / 1e3
 

@@ -1,4 +1,4 @@
-"""The matrix run: what the record lacks is measured and kept, by processes of this machine or workers of Dask.
+"""The matrix run: measures and stores the missing cells, by processes of this machine or workers of Dask.
 
 A job is a cell in a process of its own within a time limit (``measure_apart``), wherever it runs. Whatever happens to
 it, it returns a row: figures, or ``failed`` with the reason.
@@ -20,12 +20,12 @@ from fusionlab.paper.record import Record
 from fusionlab.subprocesses import ProcessFailed, call
 
 _MEMORY_OF_A_JOB = 4 * 2**30
-"""Bytes that the largest compile (Orbformer's train step) needs on the host, with some to spare."""
+"""Bytes that the largest compile (Orbformer's train step) needs on the host, with a margin."""
 
 
 @dataclass(frozen=True)
 class CellJob:
-    """What a cell is measured with: its circumstances, the time limit in seconds, whether the compile cache is used."""
+    """The settings of a cell's measurement: circumstances, time limit in seconds, use of the compile cache."""
 
     circumstances: MatrixSetup
     limit_s: float = 1800.0
@@ -33,7 +33,7 @@ class CellJob:
 
 
 def measure_apart(name: str, job: CellJob, stop: threading.Event | None = None) -> Row:
-    """The row of the cell ``name``, from a process of its own; with ``failed`` in it when it gave none."""
+    """The row of the cell ``name``, from a process of its own; a row with ``failed`` if it returned none."""
     given = job.circumstances.to_json()
     try:
         row: Row = call(measure_named, name, given, job.use_cache, limit_s=job.limit_s, stop=stop)
@@ -47,7 +47,7 @@ def measure_apart(name: str, job: CellJob, stop: threading.Event | None = None) 
 
 
 def run_here(cells: Sequence[Cell], job: CellJob, workers: int) -> Iterator[tuple[Cell, Row]]:
-    """The rows as they are finished, ``workers`` processes at a time; leaving the iteration ends those that run."""
+    """The rows as they are finished, ``workers`` processes at a time; leaving the iteration terminates them."""
     stop = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
         futures = {pool.submit(measure_apart, str(cell), job, stop): cell for cell in cells}
@@ -63,7 +63,7 @@ def run_on_dask(cells: Sequence[Cell], job: CellJob, address: str) -> Iterator[t
     """The rows as they are finished, measured by the workers of the scheduler at ``address`` (``tcp://host:8786``).
 
     Every worker needs fusionlab with the extra ``targets``. A cell whose worker is lost three times has failed.
-    InputError: the packages are not installed, nothing answers there, or no worker is there.
+    InputError: the packages are not installed, nothing answers there, or there is no worker.
     """
     client, distributed = _client(address)
     with client:
@@ -77,7 +77,7 @@ def run_on_dask(cells: Sequence[Cell], job: CellJob, address: str) -> Iterator[t
 
 
 def workers_for(asked: int | None) -> int:
-    """How many processes at a time: ``asked``, or one per core as far as the memory goes."""
+    """The number of parallel processes: ``asked``, or one per core as far as memory allows."""
     if asked is not None:
         return asked
     cores = len(os.sched_getaffinity(0))
@@ -101,10 +101,10 @@ def _client(address: str) -> tuple[Any, Any]:
 
 
 class Progress(Protocol):
-    """Told about every cell that is done."""
+    """Receives every finished cell."""
 
     def start(self, total: int, known: int) -> None:
-        """``total`` cells are to be measured; ``known`` of those asked for are in the record already."""
+        """``total`` cells are to be measured; ``known`` of those requested are in the record already."""
 
     def done(self, cell: Cell, row: Row) -> None:
         """``cell`` is in the record now."""
@@ -112,7 +112,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How to run: processes at a time, or the address of a Dask scheduler; at most ``most`` cells (None: all)."""
+    """The plan of a run: parallel processes, or the address of a Dask scheduler; at most ``most`` cells (None: all)."""
 
     job: CellJob
     workers: int = 1
@@ -123,9 +123,9 @@ class RunPlan:
 
 
 def run_missing(record: Record, cells: Sequence[Cell], plan: RunPlan, progress: Progress) -> int:
-    """Measure the cells that ``record`` lacks (all of them with ``plan.again``) and keep each at once.
+    """Measure the cells that ``record`` lacks (all of them with ``plan.again``) and store each at once.
 
-    How many were measured; fewer than all when it is interrupted (KeyboardInterrupt goes on to the caller).
+    Returns the number measured; KeyboardInterrupt propagates to the caller.
     """
     from fusionlab.codegen.compile import versions
 

@@ -29,7 +29,7 @@ _MOLECULES_FIRST_WANTED = ("CH4", "LiH", "C4H4", "C2H6")
 
 @dataclass(frozen=True)
 class MatrixSetup:
-    """What all cells of one record have in common: walkers, size of the ansätze, dtype."""
+    """The common settings of all cells of one record: walkers, size of the ansätze, dtype."""
 
     walkers: int = 1024
     size: str = "full"
@@ -66,7 +66,7 @@ EVERY = tuple(Cell(*words) for words in itertools.product(MODELS, MOLECULES, PRO
 
 
 def select(models: str | None, molecules: str | None, programs: str | None, targets: str | None) -> list[Cell]:
-    """The cells that the comma lists name (None: all), in the order in which they are wanted.
+    """The cells that the comma-separated lists name (None: all), in order of priority.
 
     InputError for a name that is in no table; programs may be any that can be built.
     """
@@ -102,7 +102,7 @@ GROUP_FIGURES = ("dynamic_launches", "flops", "bytes", "model_us", "unmodelled_u
 
 
 def measure(cell: Cell, given: MatrixSetup, *, use_cache: bool = True) -> Row:
-    """The row of ``cell``: it is lowered, compiled for its absent GPU, and its launches are counted and attributed."""
+    """The row of ``cell``: lowered, compiled for its absent GPU, its launches counted and attributed."""
     from fusionlab.codegen.cache import default_cache
     from fusionlab.codegen.compile import compile_program, versions
     from fusionlab.codegen.targets import load_target
@@ -163,7 +163,7 @@ def sources_digest() -> str:
 
 
 def measure_named(name: str, given: dict[str, Any], use_cache: bool) -> Row:
-    """``measure`` in a process of its own, which has what it needs as JSON."""
+    """``measure`` in a process of its own, with its settings as JSON."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()

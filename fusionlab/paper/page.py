@@ -22,8 +22,8 @@ def page(
     tables: Sequence[PaperTable],
     judged: Sequence[JudgedClaim],
 ) -> str:
-    """Markdown. ``given`` are the circumstances of all rows, ``versions`` those of the rows, ``measured`` how many
-    cells have a measured time, ``missing`` how many of the 96 cells are not in the record."""
+    """Markdown. ``given`` are the circumstances of all rows, ``versions`` those of the rows, ``measured`` the number of
+    cells with a measured time, ``missing`` that of the 96 cells not in the record."""
     text = Path(__file__).with_name("page.md").read_text("utf-8")
     filled = text.format(
         given=_given(given),
@@ -42,7 +42,7 @@ def page(
 
 
 def counts(judged: Sequence[JudgedClaim]) -> str:
-    """How many claims have which verdict."""
+    """The number of claims by verdict."""
     found = Counter(one.finding.verdict for one in judged)
     return f"{len(judged)} claims: " + ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
 

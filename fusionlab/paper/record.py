@@ -1,7 +1,7 @@
 """The record of the matrix: one JSON file with a row per cell that was measured; each row is written at once.
 
-``{"format", "circumstances", "cells": {"MODEL MOLECULE PROGRAM TARGET": row}}``. A row has what decides it: the
-versions of JAX and the digest of the programs' sources. A row with ``failed`` has a reason in place of figures.
+``{"format", "circumstances", "cells": {"MODEL MOLECULE PROGRAM TARGET": row}}``. A row has what determines it: the
+versions of JAX and the digest of the programs' sources. A row with ``failed`` has a reason instead of figures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIGURES = (
 
 
 class Record:
-    """The rows in ``path`` (which need not be there yet). InputError: it is another format's, or of other walkers."""
+    """The rows in ``path`` (which may not exist yet). InputError: another format, or other walkers."""
 
     def __init__(self, path: Path, given: MatrixSetup) -> None:
         self.path, self.circumstances = path, given
@@ -44,17 +44,17 @@ class Record:
         return {Cell.parse(name): str(row["failed"]) for name, row in self._rows.items() if "failed" in row}
 
     def missing(self, cells: Iterable[Cell], versions: str, sources: str, *, failed_too: bool = False) -> list[Cell]:
-        """The cells without a row of these versions and sources; those that failed only when they are asked for."""
+        """The cells without a row of these versions and sources; those that failed only if requested."""
         return [cell for cell in cells if not self._is_current(cell, versions, sources, failed_too)]
 
     def out_of_date(self, versions: str, sources: str) -> list[Cell]:
-        """The cells that have figures of other versions or of other sources."""
+        """The cells with figures of other versions or sources."""
         return [cell for cell in self.rows if not self._is_current(cell, versions, sources, False)]
 
     def add(self, cell: Cell, row: Row) -> None:
-        """Keep the row, on disk too; rows that another run has added meanwhile stay.
+        """Store the row, also on disk; rows added meanwhile by another run are kept.
 
-        A failure takes the place of no figures of the same versions and sources: it is in ``failed_again`` only.
+        A failure does not replace figures of the same versions and sources: it is in ``failed_again`` only.
         """
         self._rows = _read(self.path, self.circumstances)
         if "failed" in row and self._has_figures(cell, row.get("versions"), row.get("sources")):
@@ -99,7 +99,7 @@ def _read(path: Path, given: MatrixSetup) -> dict[str, Row]:
 
 
 def _check(where: str, name: str, row: Any) -> None:
-    """InputError unless the row has a reason why it failed, or every figure that the tables and claims read."""
+    """InputError unless the row has the reason of its failure, or every figure that the tables and claims read."""
     Cell.parse(name)
     if not isinstance(row, dict):
         raise InputError(f"{where}: not an object; give another --record")
@@ -124,7 +124,7 @@ def _is_figure(value: Any) -> bool:
 
 
 def _is_table(rows: Any, columns: list[str]) -> bool:
-    """Rows of as many columns; the figures are numbers, or None where they are unknown."""
+    """True if the rows have a value per column and the figures are numbers, or None for unknown."""
     return isinstance(rows, list) and all(
         isinstance(row, list)
         and len(row) == len(columns)
@@ -134,7 +134,7 @@ def _is_table(rows: Any, columns: list[str]) -> bool:
 
 
 def _text(given: MatrixSetup, rows: Mapping[str, Row]) -> str:
-    """A line per field of a cell, and a line per group: a diff of the file can be read."""
+    """A line per field of a cell, and a line per group: diffs are readable."""
     cells = [f" {json.dumps(name)}: {_row_text(row)}" for name, row in sorted(rows.items())]
     head = f'{{\n"format": {json.dumps(FORMAT)},\n"circumstances": {json.dumps(given.to_json())},\n"cells": {{\n'
     return head + ",\n".join(cells) + "\n}\n}\n"

@@ -1,4 +1,4 @@
-"""The tables that stand beside the characterisation's Figures 4, 5 and 6, as words: for a terminal or a page."""
+"""The tables beside the characterisation's Figures 4, 5 and 6, as text for a terminal or a page."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def ratio_tables(figures: MatrixFigures) -> list[PaperTable]:
 
 
 def share_tables(figures: MatrixFigures, target: str = "a5000") -> list[PaperTable]:
-    """Beside Figure 5: shares of modelled time, where the characterisation gives one, and of all our families."""
+    """Beside Figure 5: shares of modelled time, where the characterisation states one, and of all our families."""
 
     def stated(share: Share) -> tuple[str, ...]:
         ours = _figure(lambda: 100 * share_of(figures, share, target), "{:.1f}")
@@ -108,7 +108,7 @@ def share_tables(figures: MatrixFigures, target: str = "a5000") -> list[PaperTab
 
 
 def intensity_table(figures: MatrixFigures, target: str = "a5000") -> PaperTable:
-    """Beside Figure 6: FLOP per byte of the families, and how near the compute roof each comes."""
+    """Beside Figure 6: FLOP per byte of the families, and the share of the compute roof that each reaches."""
     peaks = load_target(target).peaks
     assert peaks is not None
     families = _families(figures, target)

@@ -1,7 +1,7 @@
 """The study document: all numbers of ``fusionlab study`` as one JSON document; ``report.html`` only presents it.
 
-``lines`` holds every op that is shown anywhere, once; other parts name ops by their position there. ``programs`` are
-levels of detail (``pictures.scope_tree``), ``targets`` what was measured before and after for each target.
+``lines`` holds every op shown anywhere, once; other parts name ops by their position there. ``programs`` are levels of
+detail (``pictures.scope_tree``), ``targets`` the measurements before and after for each target.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MOST_CLUSTERS = 30
 
 @dataclass(frozen=True)
 class Studied:
-    """The outcome for one target, and what XLA made of both programs; ``after`` is None where it was not measured."""
+    """The outcome for one target, and both programs compiled by XLA; ``after`` is None if not measured."""
 
     outcome: Outcome
     before: Compiled
@@ -93,7 +93,7 @@ class _Lines:
         return self._position(names.name(node.results[0]) if node.results else "", line.text, line.scope, source)
 
     def of_line(self, line: OpLine) -> int:
-        """The position of a line of a diff (without a source, unless a program with that op was put in before)."""
+        """The position of a line of a diff (without a source, unless a program with that op was added before)."""
         return self._position(line.results[0] if line.results else "", line.text, line.scope, "")
 
     def _position(self, name: str, text: str, scope: str, source: str) -> int:
@@ -107,8 +107,8 @@ class _Lines:
         return self._at[text, scope]
 
     def source_lines(self) -> dict[str, str]:
-        """The text of every source line, where its file can be read. For programs of our own only: the locations in a
-        file from elsewhere could name any file of this machine."""
+        """The text of every source line whose file can be read. For programs of our own only: locations in an untrusted
+        file could name any file of this machine."""
         files: dict[str, list[str]] = {}
         found = {}
         for source, (path, number) in self._places.items():
@@ -162,7 +162,7 @@ class _Writer:
         self._keys: dict[str, str] = {}
 
     def target(self, one: Studied) -> dict[str, Any]:
-        """The part of one target; programs that it shares with another target are there once."""
+        """The part of one target; programs shared with another target are stored once."""
         outcome, target = one.outcome, one.before.target
         assert outcome.before is not None
         compared = compare_programs([outcome.original, *(step.program for step in outcome.steps)])
@@ -192,7 +192,7 @@ class _Writer:
         }
 
     def _key(self, word: str, target: str, viewed: _Viewed) -> str:
-        """The key of a program among ``programs``, where it is put unless it is there."""
+        """The key of a program among ``programs``, to which it is added if missing."""
         digest = viewed.program.digest
         if digest not in self._keys:
             key = word if word == "original" and word not in self.programs else f"{word}-{target}"
@@ -259,7 +259,7 @@ class _Writer:
 
 
 def _op_clusters(viewed: _Viewed) -> list[dict[str, Any]]:
-    """Clusters of StableHLO ops, those that could save most bytes."""
+    """The clusters of StableHLO ops that could save most bytes."""
     nodes = {str(node.id): node for node in viewed.view.flat.walk()}
     found = []
     for one in op_clusters(viewed.program)[:_MOST_CLUSTERS]:
@@ -329,7 +329,7 @@ def _refusals(compiled: Compiled, rows: tuple[LaunchRow, ...]) -> dict[str, Any]
 def measured_document(source: Workload | Program, records: Sequence[Record]) -> list[dict[str, Any]]:
     """The newest records of the same model, molecule and program on each device, each with time by stage and family.
 
-    The number of walkers may be another one: the record says which.
+    The number of walkers may differ: it is in the record.
     """
     if isinstance(source, Program):
         return []
@@ -357,9 +357,8 @@ def commands(
 ) -> list[dict[str, str]]:
     """``{"what", "command"}`` of every table of the study, for the shell.
 
-    ``source``, ``asked`` and ``checking`` are options: what program, which passes were asked for, how it is checked.
-    ``pipelines`` are the passes that were run, by target; ``folder`` holds the program that was rewritten for each of
-    the targets ``rewritten``.
+    ``source``, ``asked`` and ``checking`` are options: the program, the requested passes, the check. ``pipelines`` are
+    the passes that were run, by target; ``folder`` holds the program rewritten for each of the targets ``rewritten``.
     """
     targets = f"--target {','.join(pipelines)} -o {shlex.quote(folder)}"
     rows: list[tuple[str, tuple[str, ...]]] = [("everything", ("fusionlab study", source, asked, checking, targets))]

@@ -1,4 +1,4 @@
-"""Progress of many jobs on stderr: a bar with the time that is left on a terminal, else a line per job."""
+"""Progress of many jobs on stderr: a bar with the remaining time on a terminal, else a line per job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 class MatrixProgress:
-    """A context manager that is told what is done. ``quiet`` prints nothing; ``terminal`` draws a bar."""
+    """A context manager that receives finished jobs. ``quiet`` prints nothing; ``terminal`` draws a bar."""
 
     def __init__(self, *, quiet: bool, terminal: bool) -> None:
         self._quiet, self._terminal = quiet, terminal and not quiet
@@ -48,7 +48,7 @@ class MatrixProgress:
             self._bar.start()
 
     def done(self, name: object, row: dict[str, Any]) -> None:
-        """The job ``name`` has given ``row``."""
+        """The job ``name`` has returned ``row``."""
         self._done += 1
         said = row["failed"] if "failed" in row else f"{row['dynamic_launches']:,} launches"
         line = f"{name}: {said}"

@@ -1,10 +1,10 @@
-"""The search behind ``--pipeline best``: best first over pipelines that grow by one pass.
+"""The search of ``--pipeline best``: best first over pipelines that grow by one pass.
 
 The program as it is, the presets and the Laplacian's rewrites are tried first. Then pipelines are continued by every
 pass that may follow: the empty one first, after it the best by the objective among those that are worth it (on the
 Pareto front, or among the few best). A program is rewritten once per pipeline, from that of its prefix; a pass that
-applies nothing, and a pipeline whose program computes the same as another's, are not compiled. What fails is recorded
-with its reason.
+applies nothing, and a pipeline whose program computes the same as another's, are not compiled. Failures are recorded
+with their reason.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, fron
 from fusionlab.search.trials import Trial, TrialStore
 
 _WIDTH = 3
-"""So many of the best are continued even where they are not on the front."""
+"""The number of best pipelines that are continued even if not on the front."""
 _LEAST_FOR_THE_FIRST_S = 600.0
-"""Seconds that the program as it is may take in any case: without it there is nothing to compare with."""
+"""Seconds that the original program always gets: every trial is compared with it."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is searched for: ``objective`` of OBJECTIVES, ``memory_budget`` on temp bytes (None: none), in what time."""
+    """A search's goal: ``objective`` of OBJECTIVES, ``memory_budget`` on temp bytes (None: none) and time limit."""
 
     objective: str = "time"
     memory_budget: ByteSize | None = None
@@ -41,16 +41,16 @@ class Goal:
     seed: int = 0
 
     def fits(self, costs: Costs) -> bool:
-        """Whether a program is within the budget."""
+        """True if a program is within the budget."""
         return self.memory_budget is None or costs.temp_bytes <= self.memory_budget
 
     def cost(self, costs: Costs) -> float:
-        """What is to be small; an unknown time is infinite."""
+        """The objective's value, to be minimised; an unknown time is infinite."""
         figure = OBJECTIVES[self.objective](costs)
         return float("inf") if figure is None else figure
 
     def rank(self, trial: Trial) -> tuple[Any, ...]:
-        """Smaller is better: within the budget first, then the objective; among equals what else is small."""
+        """Sort key, smaller is better: within the budget first, then the objective, then the other costs."""
         assert trial.costs is not None
         others = tuple(measure(trial.costs) or 0 for measure in OBJECTIVES.values())
         return not self.fits(trial.costs), self.cost(trial.costs), *others, len(trial.pipeline), trial.pipeline
@@ -58,7 +58,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found. ``trials`` are all of them in the order tried; ``complete`` when nothing was left to try."""
+    """The result of a search. ``trials`` are in the order tried; ``complete`` is True when nothing was left to try."""
 
     goal: Goal
     best: Trial
@@ -68,7 +68,7 @@ class SearchResult:
     seconds: float
 
     def count(self, status: str) -> int:
-        """How many trials ended like that."""
+        """The number of trials with that outcome."""
         return sum(trial.status == status for trial in self.trials)
 
     def to_json(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def search(
 
 
 class _OutOfTime(Exception):
-    """Nothing more is begun."""
+    """The time is up: no further trial is started."""
 
 
 class _Search:
@@ -168,7 +168,7 @@ class _Search:
         return self._goal.time_limit_s - (time.monotonic() - self._started)
 
     def _try_growing(self, pipeline: Sequence[Pass]) -> None:
-        """Try ``pipeline`` without those of its passes that apply nothing; its beginnings are not measured."""
+        """Try ``pipeline`` without the passes that apply nothing; its prefixes are not measured."""
         grown = self._fixed
         for pass_ in pipeline:
             if not space.allowed(grown, pass_):
@@ -185,7 +185,7 @@ class _Search:
         self._try(grown)
 
     def _continue_best(self) -> None:
-        """Continue pipelines by one pass until all that are worth it have been."""
+        """Extend pipelines by one pass until none worth extending is left."""
         done: set[tuple[Pass, ...]] = set()
         following: tuple[Pass, ...] | None = self._fixed
         while following is not None:
@@ -197,14 +197,14 @@ class _Search:
             following = next((pipeline for pipeline in self._worth_continuing() if pipeline not in done), None)
 
     def _worth_continuing(self) -> list[tuple[Pass, ...]]:
-        """The pipelines of the front and of the few best, the best first."""
+        """The pipelines of the front and the few best, in ascending order of rank."""
         measured = [(pipeline, trial) for pipeline, trial in self._trials.items() if trial.status == "measured"]
         measured.sort(key=lambda item: self._goal.rank(item[1]))
         on_front = set(front([trial.costs for _, trial in measured if trial.costs]))
         return [pipeline for at, (pipeline, _) in enumerate(measured) if at < _WIDTH or at in on_front]
 
     def _try(self, pipeline: tuple[Pass, ...]) -> Trial:
-        """The trial of ``pipeline``: known, recorded, or made now; _OutOfTime when it is not and no time is left."""
+        """The trial of ``pipeline``: known, recorded, or made now; _OutOfTime when it is new and no time is left."""
         if pipeline in self._trials:
             return self._trials[pipeline]
         recorded = self._store.load(print_pipeline(pipeline))
@@ -221,7 +221,7 @@ class _Search:
             raise _OutOfTime
 
     def _rewrite(self, pipeline: tuple[Pass, ...]) -> Trial | None:
-        """Make the program of ``pipeline``; the trial when that ends it."""
+        """Make the program of ``pipeline``; return the trial if that decides it."""
         text = print_pipeline(pipeline)
         try:
             before = self._program(pipeline[:-1]) if pipeline else self._programs[()]
@@ -233,7 +233,7 @@ class _Search:
         return None
 
     def _program(self, pipeline: tuple[Pass, ...]) -> Program:
-        """The program that ``pipeline`` gives, rewritten from that of its beginning."""
+        """The program of ``pipeline``, rewritten from that of its prefix."""
         if pipeline not in self._programs:
             self._programs[pipeline] = pipeline[-1].run(self._program(pipeline[:-1]), self._setting).program
         return self._programs[pipeline]
@@ -252,7 +252,7 @@ class _Search:
             return Trial(text, "unfinished" if error.may_do_later else "failed", None, content, str(error))
 
     def _note(self, pipeline: tuple[Pass, ...], trial: Trial) -> Trial:
-        """Keep ``trial``, and say what it came to."""
+        """Record ``trial`` and report its outcome."""
         if pipeline in self._trials:
             return self._trials[pipeline]
         self._trials[pipeline] = trial

@@ -1,7 +1,6 @@
-"""What a tried program costs on the target, the objectives, and the Pareto front.
+"""The costs of a tried program on the target, the objectives, and the Pareto front.
 
-For an absent GPU it is compiled in a process of its own: XLA can abort, or take an hour; whatever happens to that
-process, the search goes on.
+For an absent GPU it is compiled in a process of its own: XLA can abort, or take an hour; the search survives that.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fusionlab.subprocesses import ProcessFailed, call
 class Costs:
     """Launches, copies and temp bytes are XLA's, bytes accessed and time are models (``fusionlab launches``).
 
-    ``model_us`` is None where nothing says how long a launch takes, and lacks that of ``unmodelled_launches``.
+    ``model_us`` is None where no launch has a modelled time, and excludes the ``unmodelled_launches``.
     """
 
     launches: int
@@ -39,7 +38,7 @@ class Costs:
 
 
 def costs_of(compiled: Compiled) -> Costs:
-    """What ``compiled`` costs, all runs of all launches together."""
+    """The costs of ``compiled``, summed over all runs of all launches."""
     counts, sums = count_launches(compiled), totals(launch_rows(compiled))
     return Costs(
         launches=counts.dynamic_launches,
@@ -61,13 +60,13 @@ OBJECTIVES: dict[str, Callable[[Costs], float | None]] = {
 
 
 def dominates(one: Costs, other: Costs) -> bool:
-    """Whether ``one`` is in no objective worse than ``other`` and in one better; an unknown figure is the worst."""
+    """True if ``one`` is no worse than ``other`` in any objective and better in one; an unknown figure is the worst."""
     pairs = [(_known(measure(one)), _known(measure(other))) for measure in OBJECTIVES.values()]
     return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
 
 
 def front(costs: Iterable[Costs]) -> list[int]:
-    """Positions of those that none other dominates; of equal ones the first."""
+    """Positions of the costs that no other dominates; of equal ones the first."""
     found = list(costs)
     keys = [tuple(_known(measure(one)) for measure in OBJECTIVES.values()) for one in found]
     return [
@@ -82,11 +81,11 @@ def _known(figure: float | None) -> float:
 
 
 Measure = Callable[[Program, float], Costs]
-"""Gives the costs of a program, given the seconds that there are; TrialFailed."""
+"""Returns the costs of a program, given the seconds left; raises TrialFailed."""
 
 
 class TrialFailed(Exception):
-    """The program could not be measured, and why; ``may_do_later`` with more time or memory."""
+    """The program could not be measured, for the reason in the message; ``may_do_later`` with more time or memory."""
 
     def __init__(self, reason: str, may_do_later: bool = False) -> None:
         super().__init__(reason)
@@ -94,7 +93,7 @@ class TrialFailed(Exception):
 
 
 def measure_for(target: Target, cache: CompileCache | None) -> Measure:
-    """How programs are measured for ``target``."""
+    """The measurement of programs for ``target``."""
 
     def here(program: Program, seconds: float) -> Costs:
         try:
@@ -108,14 +107,14 @@ def measure_for(target: Target, cache: CompileCache | None) -> Measure:
         except ProcessFailed as error:
             if error.exit_code is None:
                 raise TrialFailed("the time was up", may_do_later=True) from error
-            killed = error.exit_code == -signal.SIGKILL  # as a machine does that runs out of memory
+            killed = error.exit_code == -signal.SIGKILL  # as by the out-of-memory killer
             raise TrialFailed(f"compiling it: {str(error)[:300]}", may_do_later=killed) from error
 
     return here if target.attached else apart
 
 
 def costs_apart(program: list[Any], target: str, cached: bool) -> dict[str, Any]:
-    """The costs of the program as JSON, in the process that may abort of it."""
+    """The costs of the program as JSON, in the process that may abort."""
     from fusionlab import quiet_start
 
     quiet_start.load_jax()

@@ -1,4 +1,4 @@
-"""What ``--pipeline best`` tries: which passes, with which options, how often, and with which pipelines it begins.
+"""The search space of ``--pipeline best``: passes, their options, how often each is used, and the first pipelines.
 
 A pass of the catalogue that is not named here is tried once, with its defaults.
 """
@@ -22,10 +22,10 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 ONE_OF: tuple[frozenset[str], ...] = (
     frozenset({"sparsify-directions", "collapse-replay", "transpose-replay", "batch-replay"}),
 )
-"""Of each of these sets a pipeline has one: they rewrite the same loop."""
+"""Sets of passes of which a pipeline has at most one: they rewrite the same loop."""
 
 MOST_USES: dict[str, int] = {"hoist-loop-invariants": 2}
-"""Passes that may come twice: in front of batch-replay, and behind what makes more invariant."""
+"""Passes that may come twice: before batch-replay, and after a pass that makes more ops invariant."""
 
 
 def moves() -> tuple[Pass, ...]:
@@ -36,7 +36,7 @@ def moves() -> tuple[Pass, ...]:
 
 
 def allowed(pipeline: Sequence[Pass], move: Pass) -> bool:
-    """Whether ``move`` may follow ``pipeline``."""
+    """True if ``move`` may follow ``pipeline``."""
     used = Counter(pass_.name for pass_ in pipeline)
     if any(move.name in names and any(used[name] for name in names) for names in ONE_OF):
         return False
@@ -44,7 +44,7 @@ def allowed(pipeline: Sequence[Pass], move: Pass) -> bool:
 
 
 def beginnings() -> Iterator[tuple[Pass, ...]]:
-    """The pipelines that are tried first: the presets, and the Laplacian's rewrites alone and in front of these."""
+    """The pipelines that are tried first: the presets, and the Laplacian's rewrites alone and before these."""
     for text in PIPELINES.values():
         yield parse_pipeline(text)
     for name in ("sparsify-directions", "collapse-replay"):

@@ -1,4 +1,4 @@
-"""What became of each tried pipeline, kept under ``search/`` in the cache so that a search that was stopped goes on.
+"""The outcome of each tried pipeline, kept under ``search/`` in the cache so that an interrupted search resumes.
 
 A file per trial, under program, target, pipeline, the versions of JAX and XLA, and this tool's own code.
 """
@@ -18,17 +18,17 @@ from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 
 _FORMAT = 1
 _DECIDING = ("hlo", "codegen", "passes", "ledger", "search")
-"""What a pipeline gives: a changed pass is another pass."""
+"""The sources that determine a pipeline's result: a changed pass is another pass."""
 
 Status = Literal["measured", "same", "nothing", "failed", "unfinished"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """``pipeline`` as text ("" is the program as it is) and what became of it.
+    """``pipeline`` as text ("" is the original program) and its outcome.
 
-    ``measured``: it was compiled, and has ``costs``. ``same``: it computes what pipeline ``reason`` gives, and has its
-    costs. ``nothing``: its last pass applied nothing. ``failed``: ``reason`` says why. ``unfinished``: the time was up.
+    ``measured``: it was compiled, and has ``costs``. ``same``: its program equals that of pipeline ``reason``, and has
+    its costs. ``nothing``: its last pass applied nothing. ``failed``: ``reason`` says why. ``unfinished``: timed out.
     """
 
     pipeline: str
@@ -39,11 +39,11 @@ class Trial:
     reason: str = ""
     seconds: float = 0.0
     recorded: bool = dataclasses.field(default=False, compare=False)
-    """Whether it was read from disk."""
+    """True if it was read from disk."""
 
 
 class TrialStore:
-    """The trials of one program on one target; ``folder`` is None where nothing is to be kept."""
+    """The trials of one program on one target; ``folder`` is None to keep nothing."""
 
     def __init__(self, folder: Path | None, program: Program, target: Target) -> None:
         self._entries = Store(folder / "search", title="the record of trials") if folder else None
@@ -51,11 +51,11 @@ class TrialStore:
         self._circumstances = [_FORMAT, program.digest, device, versions(), sources_digest(PACKAGE, _DECIDING)]
 
     def load(self, pipeline: str) -> Trial | None:
-        """The trial of ``pipeline`` that was kept, or None; what cannot be read counts for nothing."""
+        """The stored trial of ``pipeline``, or None; an unreadable entry is ignored."""
         return self._entries.load(self._key(pipeline), _of_json) if self._entries else None
 
     def store(self, trial: Trial) -> None:
-        """Keep ``trial``, unless it is unfinished; what cannot be written costs only the time to try again."""
+        """Store ``trial``, unless it is unfinished; a failed write only costs the time to try again."""
         if self._entries and trial.status != "unfinished":
             self._entries.store(self._key(trial.pipeline), dataclasses.asdict(trial))
 

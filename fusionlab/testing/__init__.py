@@ -1,4 +1,4 @@
-"""Assertions for the tests of other projects: what a compiled function launches, and whether two compute the same.
+"""Assertions for the tests of other projects: the launches of a compiled function, and the equivalence of two.
 
 No GPU is needed: functions are compiled for an absent one. ``fusionlab.testing.plugin`` is a pytest plugin that prints
 the whole ledger of a test that fails.

@@ -1,4 +1,4 @@
-"""Assertions about what a function launches once it is compiled for a GPU."""
+"""Assertions about the launches of a function compiled for a GPU."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: 
     """AssertionError where one call of ``fn`` launches more than ``at_most`` kernels on ``target``.
 
     Trips of loops are multiplied; copies and memsets are no launches. A loop whose trip count is not known at compile
-    time fails: nobody knows how often it runs. ``fn``, ``args`` and ``target`` as for ``ledger``, whose result comes
-    back.
+    time fails. ``fn``, ``args`` and ``target`` are as for ``ledger``, whose result is returned.
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)
@@ -36,11 +35,11 @@ def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: 
 def assert_no_layout_copies(
     fn: Any, args: Sequence[Any] = (), *, at_most: int = 0, scope: str | None = None, target: str = "a100"
 ) -> Ledger:
-    """AssertionError where kernels of ``fn`` only move data about: transpositions, concatenations, copies of arrays.
+    """AssertionError where kernels of ``fn`` only move data: transpositions, concatenations, copies of arrays.
 
     Counted are launches of the family ``layout`` and XLA's copies on the device, trips of loops multiplied, not
-    memsets. ``scope`` (a ``jax.named_scope``) restricts it to kernels that hold something of that scope; what XLA made
-    by itself belongs to no scope. InputError for a scope that no launch carries.
+    memsets. ``scope`` (a ``jax.named_scope``) restricts it to kernels with an op of that scope; ops that XLA introduced
+    belong to no scope. InputError for a scope that no launch carries.
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)
@@ -57,12 +56,12 @@ def assert_no_layout_copies(
 def assert_fused(
     fn: Any, args: Sequence[Any] = (), *, scope: str = "stage_e", at_most: int = 1, target: str = "a100"
 ) -> Ledger:
-    """AssertionError where what ``fn`` does under ``jax.named_scope(scope)`` is more than ``at_most`` launches.
+    """AssertionError where the ops of ``fn`` under ``jax.named_scope(scope)`` are more than ``at_most`` launches.
 
-    Counted are launches in which something of the scope runs, trips of loops multiplied, but those of a library
-    (``LIBRARY``: contractions, factorisations, solves), which XLA cannot fuse. So a replay that is still a loop fails
-    by its trips. The message has XLA's reasons for the boundaries that it left. What XLA made by itself belongs to no
-    scope. InputError for a scope that no launch carries.
+    Counted are launches with an op of the scope, trips of loops multiplied, except those of a library (``LIBRARY``:
+    contractions, factorisations, solves), which XLA cannot fuse. So a replay that is still a loop fails by its trips.
+    The message has XLA's reasons for the remaining boundaries. Ops that XLA introduced belong to no scope. InputError
+    for a scope that no launch carries.
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)

@@ -1,4 +1,4 @@
-"""The ledger of a function on a target that need not be there, and its text for people."""
+"""The ledger of a function on a target, which may be absent, and its text form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _made: list[Ledger] = []
 
 @dataclass(frozen=True, repr=False)
 class Ledger:
-    """What a compiled function launches. ``rows`` are its launch sites in XLA's order, copies apart.
+    """The launches of a compiled function. ``rows`` are its launch sites in XLA's order, copies apart.
 
     ``counts`` has static and dynamic launches and copies (trips of loops multiplied, those of unknown count as one).
     """
@@ -62,7 +62,7 @@ class Ledger:
 
     @cached_property
     def scopes(self) -> dict[str, frozenset[str]]:
-        """By launch name, the names of all ``jax.named_scope`` and functions that something in that launch is from."""
+        """By launch name, the names of every ``jax.named_scope`` and function that contributes to that launch."""
         found = {}
         for site in self.sites:
             computation = self.compiled.module.computations.get(site.computation)
@@ -91,7 +91,7 @@ class Ledger:
 
 
 def ledger(fn: Any, args: Sequence[Any] = (), *, target: str = "a100") -> Ledger:
-    """Lower and compile ``fn`` for ``target`` and count what it launches; nothing runs, and no GPU is needed.
+    """Lower and compile ``fn`` for ``target`` and count its launches; nothing runs, and no GPU is needed.
 
     ``fn`` is a function (jitted or not) of ``args``, which may be ``jax.ShapeDtypeStruct``; or a ``jax.stages.Traced``,
     a Workload or a Program, without ``args``. ``target`` is ``a100``, ``a5000``, ``h200``, ``cpu``, ``gpu`` (the
@@ -107,14 +107,14 @@ def ledger(fn: Any, args: Sequence[Any] = (), *, target: str = "a100") -> Ledger
 
 
 def take_made() -> list[Ledger]:
-    """The ledgers that were made since this was last asked, which the pytest plugin prints."""
+    """The ledgers made since the last call; the pytest plugin prints them."""
     taken = list(_made)
     _made.clear()
     return taken
 
 
 def line_of(row: LaunchRow) -> str:
-    """One launch site in a line: how often, what, and where it comes from."""
+    """One launch site as a line: its count, name and origin."""
     loop = f" in {row.loop}" if row.loop else ""
     place = ", ".join(filter(None, (row.stage and f"stage {row.stage}", row.role, row.source)))
     return f"{row.dynamic_launches:>8,}  {row.name} ({row.family}{', ' + place if place else ''}){loop}"

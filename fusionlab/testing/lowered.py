@@ -1,4 +1,4 @@
-"""What a test gives, as a Program: a function with its arguments, something of JAX's stages, a workload, a Program."""
+"""The argument of an assertion as a Program: a function with its arguments, a JAX stage, a workload, a Program."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
     """``given`` lowered for ``platform`` (``cpu`` or ``cuda``); arguments may be ``jax.ShapeDtypeStruct``.
 
     ``given`` is a function (jitted or not) of ``args``, a ``jax.stages.Traced``, a Workload or a Program; the last
-    three need no ``args``. InputError for arguments that do not fit, for what is none of these, and for a Program of
-    another platform.
+    three need no ``args``. InputError for arguments that do not fit, for any other type, and for a Program of another
+    platform.
     """
     require_tuple(args)
     if isinstance(given, Program | Workload | jax.stages.Traced):
@@ -46,7 +46,7 @@ def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
 
 
 def flat_program(given: Any, args: Sequence[Any]) -> Program:
-    """``given`` for the CPU with one argument per array of ``args``, whether it uses it or not; results flat.
+    """``given`` for the CPU with one argument per array of ``args``, used or not; results flat.
 
     Numbers that are no floats, strings and the like are not arguments of the program but constants of it.
     """
@@ -75,13 +75,13 @@ def arrays_of(args: Sequence[Any]) -> tuple[np.ndarray, ...]:
 
 
 def require_tuple(args: Any) -> None:
-    """InputError where the only argument is given in place of the tuple of arguments."""
+    """InputError where the only argument is passed instead of the tuple of arguments."""
     if not isinstance(args, tuple | list):
         raise InputError(f"args is the tuple of the function's arguments, as (x,), and not one {type(args).__name__}")
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf of the arguments is an array (or a float) and not a setting."""
+    """True if a leaf of the arguments is an array (or a float) and not a setting."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | complex | jax.ShapeDtypeStruct)
 
 

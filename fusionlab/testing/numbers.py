@@ -1,4 +1,4 @@
-"""The assertion that two functions compute the same, by the check that rewritten programs have to pass."""
+"""The assertion that two functions compute the same, by the same check as of rewritten programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fusionlab.testing.lowered import arrays_of, flat_program
 
 
 def assert_equivalent(f: Any, g: Any, args: Sequence[Any], *, perturbations: int = 2) -> Verdict:
-    """AssertionError unless ``g`` computes what ``f`` does, on the CPU.
+    """AssertionError unless ``g`` computes the same as ``f``, on the CPU.
 
     ``f`` and ``g`` are functions (jitted or not) of ``args``, or Programs, of which ``args`` are the arrays. They are
     compared on ``args`` and on ``perturbations`` of them, floats moved by a tenth of each array's spread. Truth is
     ``f`` in float64: ``g`` may be a few times further from it than ``f`` itself in its own precision, and in float64
-    has to be right (docs/trust.md). Results are compared leaf by leaf. No verdict is a failure too. The verdict comes
-    back. InputError for arguments without numbers.
+    has to be right (docs/trust.md). Results are compared leaf by leaf. No verdict is a failure too. Returns the
+    verdict. InputError for arguments without numbers.
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     arrays = arrays_of(args)

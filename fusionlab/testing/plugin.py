@@ -1,9 +1,9 @@
-"""A pytest plugin: a test that fails prints the ledger of every function that it has looked at.
+"""A pytest plugin: a failing test prints the ledger of every function it examined.
 
     pytest -p fusionlab.testing.plugin          or, in conftest.py: pytest_plugins = ["fusionlab.testing.plugin"]
 
 It is not loaded by itself: importing fusionlab sets three environment variables for JAX (``fusionlab.quiet_start``),
-which a project's tests should ask for.
+which a project's tests should opt into.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from fusionlab.testing.ledger import Ledger, take_made
 
 
 def pytest_runtest_setup() -> None:
-    """A test's ledgers are its own."""
+    """Reset the ledgers, so that a test has its own."""
     take_made()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """The ledgers that a failing test or its set-up made, and those that fixtures gave it, become sections of its
-    report."""
+    """Add the ledgers made by a failing test, its set-up and its fixtures to its report as sections."""
     outcome = yield
     report = outcome.get_result()
     if report.when == "teardown" or not report.failed:
@@ -37,5 +36,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 def _text(made: Ledger) -> str:
     try:
         return made.text()
-    except Exception as error:  # one that leaves a hook ends the whole session of pytest
+    except Exception as error:  # an exception that leaves a hook ends the whole pytest session
         return f"it cannot be told: {type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Dense layers: how wide, how initialised, how applied."""
+"""Dense layers: widths, initial values, application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uniform random numbers whose bounds, too, have the dtype asked for."""
+"""Uniform random numbers whose bounds, too, have the requested dtype."""
 
 from __future__ import annotations
 

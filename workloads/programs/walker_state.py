@@ -1,4 +1,4 @@
-"""What a sampler carries from one transition to the next."""
+"""The state that a sampler carries from one transition to the next."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``report.html``: one file that presents a study document, with its style and script inside, and no network.
+"""``report.html``: one file that presents a study document, with inline style and script, and no network.
 
-The parts are files of their own beside this one. The script is plain JavaScript without a framework; a security policy
-in the page lets that script and that style run, by their digests, and nothing else. Text from programs is data: it is
+The parts are files of their own beside this one. The script is plain JavaScript without a framework; a Content Security
+Policy in the page allows that script and style, by their digests, and nothing else. Text from programs is data: it is
 embedded as JSON that cannot end its element, and the script puts it into the page as text only.
 """
 
@@ -21,13 +21,13 @@ SCRIPTS = (
     "dom.js", "format.js", "data.js", "tables.js", "details.js", "summary.js", "launches.js", "layout.js", "boxes.js",
     "graph.js", "findings.js", "roofline.js", "records.js", "search.js", "main.js",
 )  # fmt: skip
-"""In the order in which they are joined: what a file uses when it is read stands before it."""
+"""Scripts in the order of concatenation: a file comes after those it uses at load time."""
 
 _FOLDER = Path(__file__).parent
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The HTML of ``report.html`` for a study document; ValueError for a number that JSON does not have."""
+    """The HTML of ``report.html`` for a study document; ValueError for a number that JSON cannot represent."""
     style = _family_style() + _read("report.css")
     given = {"FAMILIES": {family: look.mark for family, look in FAMILY_LOOKS.items()}, "LAUNCH_COLUMNS": LAUNCH_COLUMNS}
     constants = "".join(f"const {name} = {json.dumps(one, ensure_ascii=False)};\n" for name, one in given.items())

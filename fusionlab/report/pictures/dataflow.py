@@ -1,4 +1,4 @@
-"""The picture of what a value is made of and what it goes into: the operations some steps around one of them."""
+"""The picture of a value's producers and consumers: the operations some steps around one of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def dataflow_graph(program: Program, value: str, steps: int = 3) -> nx.DiGraph:
     """The operations at most ``steps`` before and after the operation ``value``, with their attributes (``hlo.graph``).
 
     ``value`` is a node's id (``main/17``, ``main/2355/body/12``) or the end of one scope
-    (``interaction_1/dot_general``). InputError: there is no such operation, or several, which it names.
+    (``interaction_1/dot_general``). InputError: there is no such operation, or several, which the message names.
     """
     view = graph(program)
     chosen = _find(view, value)
@@ -37,7 +37,7 @@ def dataflow_graph(program: Program, value: str, steps: int = 3) -> nx.DiGraph:
 
 
 def dataflow_drawing(program: Program, value: str, steps: int = 3) -> Drawing:
-    """The drawing of ``dataflow_graph``; the value that was asked for stands in a frame of its own."""
+    """The drawing of ``dataflow_graph``; the requested value has a frame of its own."""
     view = dataflow_graph(program, value, steps)
     chosen = view.graph["chosen"]
     nodes = sorted(view, key=lambda node: view.nodes[node]["order"])

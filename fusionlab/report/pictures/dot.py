@@ -1,6 +1,6 @@
 """DOT text: escaping, figures, HTML-like labels of panels and blocks, and a Drawing for Graphviz's ``dot``.
 
-Families are told by colour and by mark (``looks``), so that no reader depends on colours.
+Families are marked by colour and by a character (``looks``), so that no reader depends on colours.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fusionlab.report.pictures.looks import (
 from fusionlab.report.pictures.panels import Panel
 
 PANEL_WIDTHS = (172, 52, 80, 64, 84)
-"""Points of a panel's columns; labels ask for them, so that a layout can rely on them."""
+"""Points of a panel's columns; labels request them, so that a layout can rely on them."""
 FRAME_WIDTH = 250
-"""Points that ``frame_label`` asks for."""
+"""Points that ``frame_label`` requests."""
 _ROW = 18
 _SIDES = ("LEFT", "RIGHT", "RIGHT", "RIGHT", "LEFT")
 _ACROSS = 'COLSPAN="5" ALIGN="LEFT"'
@@ -133,10 +133,10 @@ def panel_height(panel: Panel, *, noted: bool) -> int:
 
 
 def _layers_words(panel: Panel) -> str:
-    """The count of what the panel shows, and whether all are the same."""
+    """The count of what the panel shows, in words that say if all are identical."""
     if list(panel.layers) == [len(panel.scope) - 1]:
         return panel.layers[len(panel.scope) - 1].words
-    return "inside of alike layers"  # not of each, perhaps: nobody has counted that
+    return "inside of alike layers"  # not necessarily of each: that is not counted
 
 
 def _panel_cells(box: Box, widest: int) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ def _block_label(block: PictureBlock, widest: int) -> str:
     colour = STAGE_COLOURS.get(block.stage, "#DDDDDD") if block.look == "panel" else "#E4E4E4"
     repeats = f"  &#215;{block.repeats}" if block.repeats > 1 else ""
     role = f" &#183; {text(ROLE_WORDS.get(block.role, block.role))}" if block.role else ""
-    wider = "&#160;" * (len(block.title) // 6)  # renderers' bold is wider than Graphviz reckons
+    wider = "&#160;" * (len(block.title) // 6)  # renderers' bold is wider than Graphviz assumes
     boxes = [_block_cells(box, widest) for box in block.rows]
     return _table(_rows(colour, f"<B>{text(block.title)}{repeats}</B>{role}{wider}", boxes, block.notes), 3)
 

@@ -43,8 +43,8 @@ def boxes_of(operations: Iterable[Mapping[str, Any]], runs: int = 1) -> list[Box
 class PictureBlock:
     """One block: a scope, a cluster of launches, a kernel or an operation.
 
-    ``groups`` are the ids of the groups around it, outermost first; ``repeats`` is how many alike parts it stands for.
-    ``look`` is ``panel``, or ``gate`` where a loop begins or ends.
+    ``groups`` are the ids of the groups around it, outermost first; ``repeats`` is the number of alike parts it
+    represents. ``look`` is ``panel``, or ``gate`` where a loop begins or ends.
     """
 
     title: str
@@ -90,7 +90,7 @@ class Drawing:
 
 
 def side_by_side(before: Drawing, after: Drawing, how: str) -> Drawing:
-    """Two drawings in one, left and right, at one scale; ``how`` is the pipeline between them."""
+    """Two drawings side by side at one scale; ``how`` is the pipeline between them."""
     groups = {"before": DrawingGroup("before", "side"), "after": DrawingGroup(f"after {how}", "side")}
     blocks: list[PictureBlock] = []
     flows: list[Flow] = []
@@ -104,7 +104,7 @@ def side_by_side(before: Drawing, after: Drawing, how: str) -> Drawing:
 
 
 def gathered(edges: Iterable[tuple[int, int, Hashable, int]]) -> tuple[Flow, ...]:
-    """The flows of edges (source, target, value, bytes) between blocks: every value once per block that reads it."""
+    """The flows between blocks from edges (source, target, value, bytes): every value once per block that reads it."""
     moved: dict[tuple[int, int], dict[Hashable, int]] = defaultdict(dict)
     for source, target, value, size in edges:
         if source != target:

@@ -1,4 +1,4 @@
-"""Pictures and graphs as files: DOT with what Graphviz makes of it, GraphML, and Google Model Explorer's JSON.
+"""Pictures and graphs as files: DOT and its rendering by Graphviz, GraphML, and Google Model Explorer's JSON.
 
 Model Explorer reads a collection ``{"label", "graphs": [{"id", "nodes"}]}``; a node has ``namespace`` (its nested
 layers), ``attrs`` and ``incomingEdges``. Node data come in files of their own, ``{graph id: {"results": {node id:
@@ -33,7 +33,7 @@ HINT = (
 )
 
 _GRADIENT = [{"stop": 0, "bgColor": "#FFFFFF"}, {"stop": 1, "bgColor": "#D55E00"}]
-"""White to vermilion (Okabe and Ito), told apart also without colour vision."""
+"""White to vermilion (Okabe and Ito), distinguishable also without colour vision."""
 
 NODE_DATA = {"bytes": "bytes", "flops": "flops", "launches": "launches", "time_us": "model_us"}
 """Name of a node data file to the attribute of a node that it holds."""
@@ -41,7 +41,7 @@ NODE_DATA = {"bytes": "bytes", "flops": "flops", "launches": "launches", "time_u
 
 @dataclass(frozen=True)
 class Written:
-    """The files of a picture; ``hint`` says how to render it when no renderer was found, else it is empty."""
+    """The files of a picture; ``hint`` is the way to render it when no renderer was found, else empty."""
 
     paths: tuple[Path, ...]
     hint: str
@@ -52,10 +52,10 @@ PICTURES = (".svg", ".png", ".pdf")
 
 
 def write_graph(dot_text: str, out: str | Path) -> Written:
-    """Write ``out`` with suffix .dot and, with Graphviz on PATH, the picture next to it: .svg, or what ``out`` says of
-    .png and .pdf. Existing files are replaced whole.
+    """Write ``out`` with suffix .dot and, with Graphviz on PATH, the picture next to it: .svg, or .png or .pdf if
+    ``out`` ends so. Existing files are replaced whole.
 
-    InputError when one of the files cannot be written, with nothing written if that can be told before;
+    InputError when one of the files cannot be written, if possible before anything is written;
     ``graphviz.CalledProcessError`` when Graphviz refuses the text, with nothing written.
     """
     if Path(out).is_dir():
@@ -95,9 +95,9 @@ def graphml(graph: nx.DiGraph) -> bytes:
 
 
 def of_all_trips(operations: nx.DiGraph, flat: FunctionView) -> nx.DiGraph:
-    """The graph with FLOPs and bytes of all trips at the operations inside of a loop, and none (-1) at the loop itself.
+    """The graph with FLOPs and bytes of all trips at the operations inside a loop, and none (-1) at the loop itself.
 
-    So that figures can be summed. A loop of unknown trips counts once, and a branch as both its sides.
+    Figures can then be summed. A loop of unknown trips counts once, and a branch as both its sides.
     """
     known = nodes_by_id(flat, flat.name)
     trips = {one: analyse(node).trips or 1 for one, node in known.items() if node.op is ops.WHILE}
@@ -117,7 +117,7 @@ def model_explorer(label: str, graphs: Mapping[str, nx.DiGraph]) -> str:
 
 
 def node_data(graphs: Mapping[str, nx.DiGraph]) -> dict[str, str]:
-    """Name of each figure that any node has to the text of its node data file."""
+    """The text of the node data file of each figure that any node has, by name."""
     texts = {}
     for name, attribute in NODE_DATA.items():
         data = {}

@@ -1,9 +1,9 @@
 """Positions of panels in a fixed picture and routes of the arrows between them, as DOT lines with pinned positions.
 
-Two columns: forward passes left, reverse passes right. A row holds one scope's values and their reverse pass, or its
+Two columns: forward passes left, reverse passes right. A row has one scope's values and their reverse pass, or its
 tangents and the tangents of its reverse pass. The places are computed here and pinned (Graphviz engine ``neato``,
-chosen by the graph itself), because ``dot`` neither keeps columns in a cluster nor routes labelled arrows within a
-rank reliably. Lengths are points, y upwards.
+chosen by the graph itself), because ``dot`` neither keeps columns in a cluster nor routes labelled arrows within a rank
+reliably. Lengths are points, y upwards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def grid_rows(panels: Sequence[Panel]) -> list[list[int]]:
 
 
 def reading_order(rows: Sequence[Sequence[int]], panels: Sequence[Panel], moved: Iterable[Flow]) -> list[list[int]]:
-    """``rows`` with the scopeless ones first, the others so that flows go a short way (forward down, reverse up)."""
+    """``rows`` with the scopeless ones first, the others so that flows are short (forward down, reverse up)."""
     given = sorted(rows, key=lambda row: (bool(panels[row[0]].scope), min(row)))
     number = {i: position for position, row in enumerate(given) for i in row}
     down: dict[tuple[int, int], float] = defaultdict(float)
@@ -47,7 +47,7 @@ def reading_order(rows: Sequence[Sequence[int]], panels: Sequence[Panel], moved:
 
 
 def ordered(rows: int, down: Mapping[tuple[int, int], float], fixed: int = 0) -> list[int]:
-    """An order of ``rows`` in which the weights ``down[i, j]`` (i should be above j) go a short way, and down.
+    """An order of ``rows`` in which the weights ``down[i, j]`` (i should be above j) are short, and point down.
 
     The first ``fixed`` stay in place. Steepest descent over moving one row; an arrow costs its length, and three times
     that when it points up.
@@ -99,7 +99,7 @@ class Grid:
         self.bounds = (-_WIDTH / 2 - left, top + _BETWEEN_ROWS - _MARGIN, right, _MARGIN)
 
     def _lanes_of(self, rows: Sequence[Sequence[int]]) -> dict[tuple[int, int], int]:
-        """A lane beside its column for each flow that passes a row, the shortest flows nearest."""
+        """A lane beside the column for each flow that passes a row, the shortest flows nearest."""
         row_of = {i: number for number, row in enumerate(rows) for i in row}
         taken: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         lanes = {}
@@ -124,12 +124,12 @@ class Grid:
             yield f"f{number}label [label=<{label}>, fontsize=10, {pin(label_at)}];"
 
     def _route(self, flow: Flow) -> tuple[list[Point], Point]:
-        """The corners of an arrow and where its label stands."""
+        """The corners of an arrow and the position of its label."""
         (x, y), (u, v) = self.centres[flow.source], self.centres[flow.target]
         half = _WIDTH / 2
         if x != u:
             side = 1 if u > x else -1
-            y, v = (y, v) if side > 0 else (y - 22, v - 22)  # beside an arrow the other way
+            y, v = (y, v) if side > 0 else (y - 22, v - 22)  # beside an arrow in the other direction
             return [(x + side * half, y), (u - side * half, v)], ((x + u) / 2, (y + v) / 2 + (14 if y == v else 0))
         up = 1 if v > y else -1
         if (flow.source, flow.target) in self._lanes:

@@ -34,9 +34,9 @@ def launch_graph(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) 
     """One node per launch site that runs, by the name of its HLO instruction, in XLA's order.
 
     Node attributes: ``kind`` (``launch``), ``name``, ``computation``, ``loop``, ``phase``, ``stage``, ``role``,
-    ``family``, ``launches`` (of all trips), ``trips``, ``flops``, ``bytes``, ``model_us`` (of all trips; -1.0: not
-    known), ``scope``, ``source``, ``order``. Edge attribute ``bytes``: what one run reads of the other's result, times
-    the reader's trips. Edges are those within one computation, through views and copies.
+    ``family``, ``launches`` (of all trips), ``trips``, ``flops``, ``bytes``, ``model_us`` (of all trips; -1.0:
+    unknown), ``scope``, ``source``, ``order``. Edge attribute ``bytes``: bytes of the other's result that one run
+    reads, times the reader's trips. Edges are within one computation, through views and copies.
     """
     found = nx.DiGraph()
     by_name: dict[str, LaunchRow] = {}
@@ -83,9 +83,9 @@ def _makers(computation: Computation, name: str) -> list[str]:
 
 
 def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
-    """The ``most`` clusters of launches that can give back most time, each a block, and all else by stage and family.
+    """The ``most`` clusters of launches that can save most time, each a block, and all else by stage and family.
 
-    Loops are frames; what of the rest moves less than a hundredth of all bytes is one block per loop.
+    Loops are frames; the rest that moves less than a hundredth of all bytes is one block per loop.
     """
     rows = tuple(row for row in launch_rows(compiled) if row.dynamic_launches)
     clusters = launch_clusters(compiled, rows)
@@ -213,7 +213,7 @@ def _member(one: Instruction) -> PictureBlock:
 
 
 def _inside(module: HloModule, instruction: Instruction) -> tuple[list[Instruction], list[tuple[str, str, int]]]:
-    """The instructions of the kernel, without views, and who of them reads whom (with the bytes of the value)."""
+    """The instructions of the kernel, without views, and the reads between them (with the bytes of the value)."""
     if instruction.opcode not in ("fusion", "call") or not instruction.called:
         return [instruction], []
     body = module.computations[instruction.called[0]]
@@ -238,7 +238,7 @@ def _through(body: Computation, names: Sequence[str]) -> list[str]:
 def _parameters(
     computation: Computation, instruction: Instruction, before: Sequence[str], inside: Sequence[Instruction]
 ) -> dict[str, int]:
-    """The parameter (position in ``inside``) that each maker of an operand feeds."""
+    """The parameter (position in ``inside``) that each producer of an operand feeds."""
     numbers = {one.operand_text.strip("()"): i for i, one in enumerate(inside) if one.opcode == "parameter"}
     found: dict[str, int] = {}
     for number, operand in enumerate(instruction.operands):

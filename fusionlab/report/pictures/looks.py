@@ -1,9 +1,9 @@
 """Colours, marks and words of families, stages and roles, for every picture: graphs, roofline plot and page.
 
 The hues are those of Okabe and Ito (2008) and two more, as light or dark as the paper asks for: on white and on the
-page's dark paper every colour stands out by at least 3 to 1 (WCAG 2, success criterion 1.4.11), and any two families
-differ by at least 10 in CIE L*a*b*, also to readers with protanopia, deuteranopia or tritanopia
-(tests/report/test_looks.py). A mark goes with each colour, so that nothing is said by colour alone.
+page's dark paper every colour has a contrast of at least 3 to 1 (WCAG 2, success criterion 1.4.11), and any two
+families differ by at least 10 in CIE L*a*b*, also to readers with protanopia, deuteranopia or tritanopia
+(tests/report/test_looks.py). Each colour has a mark, so that nothing depends on colour alone.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FAMILY_LOOKS: dict[str, Look] = {
     "constant": Look(*_REST, "▪"),
     "other": Look(*_REST, "?"),
 }
-"""Op family to its look, in the order of legends; families that are not here look like ``other``."""
+"""Op family to its look, in the order of legends; missing families look like ``other``."""
 
 _SMALL = ("custom", "unknown", "rng", "fft", "collective")
 BOX_FAMILIES = {"constant": "layout", "sort": "gather-scatter", **dict.fromkeys(_SMALL, "other")}
 """Families that share a box with a larger one."""
 
 STAGE_COLOURS = {"A": "#56B4E9", "B": "#E69F00", "C": "#009E73", "D": "#CC79A7", "E": "#F0E442", "": "#BBBBBB"}
-"""Stage to fill: the palette of Okabe and Ito (2008), made to be told apart by colour-blind readers."""
+"""Stage to fill: the palette of Okabe and Ito (2008), distinguishable for colour-blind readers."""
 
 STAGE_WORDS = {
     "A": "features",
@@ -52,7 +52,7 @@ STAGE_WORDS = {
     "E": "derivatives, Laplacian",
     "": "no stage known",
 }
-"""Stage to what it is (the characterisation, Section II)."""
+"""Stage to its meaning (the characterisation, Section II)."""
 
 ROLE_WORDS = {
     "primal": "values",
@@ -63,7 +63,7 @@ ROLE_WORDS = {
 
 
 def family_colour(family: str) -> str:
-    """``#RRGGBB``, on white paper: what Graphviz and the roofline plot draw on."""
+    """``#RRGGBB``, on white paper, for Graphviz and the roofline plot."""
     return FAMILY_LOOKS.get(family, FAMILY_LOOKS["other"]).colour
 
 

@@ -43,15 +43,15 @@ class Panel:
 
     @property
     def column(self) -> int:
-        """0 for what runs forward through the program, 1 for what runs backward."""
+        """0 for forward passes, 1 for reverse passes."""
         return 1 if "cotangent" in self.role else 0
 
 
 def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int, *, expand: bool = False) -> list[Panel]:
     """The panels of ``view``'s operations with at most ``most_boxes`` boxes (one per panel at least), in program order.
 
-    ``side`` names for each operation what plays the part of its role (operations without an entry are left out).
-    Alike layers are one scope; with ``expand`` each is its own.
+    ``side`` maps each operation to the substitute for its role (operations without an entry are left out). Alike layers
+    are one scope; with ``expand`` each is its own.
     """
     paths = {node: named_scopes(view.nodes[node]["scope"]) for node in side}
     layers: Layers = {}
@@ -86,8 +86,8 @@ def collect(
 ) -> list[Panel]:
     """One panel per owner and side, with its boxes; panels in the order of their first operation.
 
-    Families that have less than the share ``detail`` of a panel's bytes and FLOPs have one box together; above the
-    finest detail, so has all of a panel that moves less than a hundredth of all bytes.
+    Families with less than the share ``detail`` of a panel's bytes and FLOPs share one box; above the finest detail, so
+    do all of a panel that moves less than a hundredth of all bytes.
     """
     whole = sum(view.nodes[node]["bytes"] for node in owners)
     found: dict[tuple[Path, str], Panel] = {}

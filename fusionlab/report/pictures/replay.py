@@ -1,4 +1,4 @@
-"""The picture of the replay: what one trip of the Laplacian's loop runs, reads and adds up, as DOT text.
+"""The picture of the replay: the operations, reads and sum of one trip of the Laplacian's loop, as DOT text.
 
 One row per scope of the wavefunction, from the direction at the top down to the determinants. The tangents of the
 forward pass run down the left column; the tangents of the reverse pass come back up the right one to the sum. Each
@@ -37,7 +37,7 @@ def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) 
     """DOT text of the replay of ``program`` (the costliest, when there are several) in at most ``most_boxes`` boxes.
 
     Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gets a small picture of
-    its stages, which says in words what keeps each loop from being one.
+    its stages, with the reasons why no loop is one.
     """
     flat = view_of(program.parse())
     loops = inventory(flat)
@@ -160,7 +160,7 @@ def _nested(node: Node) -> Iterator[Node]:
 
 
 def _split_ends(view: nx.DiGraph, side: dict[str, str]) -> None:
-    """Stage E operations after the network (they pick the element and add it) go to the column of the reverse pass."""
+    """Move stage E operations after the network (they select and add the element) to the column of the reverse pass."""
     after: set[str] = set()
     for node in sorted(side, key=lambda node: view.nodes[node]["order"]):
         if view.nodes[node]["stage"] != "E" or any(source in after for source in view.predecessors(node)):
@@ -212,7 +212,7 @@ def _stage_place(panel: Panel) -> tuple[str, ...]:
 
 
 def _why(loops: Sequence[Replay]) -> Iterator[str]:
-    """Reasons for which each loop is not a replay, the largest loops first, the same words said once."""
+    """Reasons for which each loop is not a replay, the largest loops first, identical reasons once."""
     if not loops:
         yield "There is no replay to show: the program has no loop."
     reasons: dict[tuple[int | None, str], list[Replay]] = defaultdict(list)

@@ -105,7 +105,7 @@ def _roofs(axes: _Axes, ceilings: Ceilings) -> Iterator[str]:
 
 
 def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
-    """Dots, then their labels to the right of the plot, in the order of height and never on top of each other."""
+    """Dots, then their labels to the right of the plot, in order of height and without overlap."""
     for point in points:
         yield _dot(axes, point, 4 + 16 * math.sqrt(point.model_share or 0.0), family_colour(point.name), 0.8)
     at, left = float(_TOP), _WIDTH - _RIGHT + 14
@@ -122,7 +122,7 @@ def _families(axes: _Axes, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _above(kernels: Sequence[Point]) -> Iterator[str]:
-    """The reason for kernels above the roof, if there are any (1 and rounding is on it)."""
+    """The reason for kernels above the roof, if there are any (1 up to rounding is on it)."""
     above = sum(1 for point in kernels if point.roof_share is not None and point.roof_share > 1.02)
     if above:
         words = f"{above} of {len(kernels)} kernels, which use a part of operands that are counted whole"

@@ -1,13 +1,13 @@
-"""A program as levels of detail: loops, stages, nested scopes and ops, each group with what is in it, and the flows.
+"""A program as levels of detail: loops, stages, nested scopes and ops, each group with its members, and the flows.
 
-The tree is what a view may fold and unfold; it says nothing about how that looks. Groups nest like this:
+The tree is what a view may fold and unfold, independent of its appearance. Groups nest like this:
 
     program > loop (30 trips) > stage and role (``B tangent``) > scope (``interaction_0``) > op
 
-Scopes whose names differ in a number alone and that stand side by side are put into one *repeat* group
-(``interaction ×3``); layers without scopes get some (``part ×4``). A constant belongs where its first reader is;
-numbers written instead of an operand are no ops. Flows go from op to op: what a loop carries unchanged comes from
-where it was made, and a loop's result from the op in its body that made it.
+Neighbouring scopes whose names differ in a number alone form one *repeat* group (``interaction ×3``); layers without
+scopes get some (``part ×4``). A constant belongs to its first reader; inline literals are no ops. Flows go from op to
+op: a value that a loop carries unchanged comes from the op that made it, and a loop's result from the op in its body
+that made it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fusionlab.report.pictures.scopes import parts_of_stages, scope_path, unnumb
 
 _LOOP_PARTS = frozenset(("while", "body", "cond", "closed_call", ""))
 _ONE_FLOW = frozenset(("laplacian", "wavefunction", ""))
-"""Phases whose stages stand side by side; the others (sampling, optimiser, potential) hold their own."""
+"""Phases whose stages are siblings; the others (sampling, optimiser, potential) contain their own."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ Steps = tuple[PathStep, ...]
 class Leaf:
     """One op; ``group`` is the position of its group. FLOPs and bytes are of all ``runs`` (model, as in ``cost``).
 
-    ``unmodelled`` says that no rule gives its FLOPs. ``attribution`` is where it comes from.
+    ``unmodelled`` means that it has no FLOP rule. ``attribution`` is its origin.
     """
 
     node: Node
@@ -69,8 +69,8 @@ class Leaf:
 class ScopeGroup:
     """``kind`` is ``program``, ``loop``, ``branch``, ``stage``, ``scope`` or ``repeat``; ``parent`` -1 for the program.
 
-    Counts and costs are of everything below it. ``trips`` is a loop's (None: unknown); ``repeats`` how many scopes a
-    repeat holds, which do exactly the same if ``identical``. ``node`` is the op that a loop or branch is.
+    Counts and costs are of everything below it. ``trips`` is a loop's (None: unknown); ``repeats`` the number of scopes
+    of a repeat, which compute the same if ``identical``. ``node`` is the op that a loop or branch is.
     """
 
     label: str
@@ -93,8 +93,8 @@ class ScopeGroup:
 class ValueFlow:
     """A value that op ``target`` reads and op ``source`` made (positions of leaves; -1: an argument of the program).
 
-    ``kind`` is ``data``, ``residual`` (made outside of the loop that reads it in every trip) or ``carried`` (made in
-    the trip before).
+    ``kind`` is ``data``, ``residual`` (made outside the loop that reads it in every trip) or ``carried`` (made in the
+    trip before).
     """
 
     source: int
@@ -130,7 +130,7 @@ class _TreeBuilder:
         self._carried: dict[Value, Value] = {}
 
     def region(self, region: Region, inside: Steps, runs: int) -> None:
-        """Give every op of ``region`` its path; constants that of their first reader."""
+        """Assign every op of ``region`` its path; constants that of their first reader."""
         own = [node for node in region.nodes if not is_literal(node)]
         for node in own:
             self._runs[node] = runs
@@ -149,7 +149,7 @@ class _TreeBuilder:
                 self._enter(node, inside, runs)
 
     def _enter(self, node: Node, inside: Steps, runs: int) -> None:
-        """Descend into a loop or branch. One that belongs to no stage of the network stands beside the stages."""
+        """Descend into a loop or branch. One without a stage of the network is a sibling of the stages."""
         is_loop = node.op is ops.WHILE
         trips = analyse(node).trips if is_loop else None
         stage = self._attributions[node].stage
@@ -273,7 +273,7 @@ def _with_repeats(paths: Mapping[Node, Steps]) -> dict[Node, Steps]:
 
 
 def _groups(paths: Mapping[Node, Steps]) -> tuple[list[ScopeGroup], dict[Steps, int]]:
-    """A group per path and per beginning of one, in the order of their first op."""
+    """A group per path and per prefix of one, in the order of their first op."""
     groups = [ScopeGroup("program", "program", -1)]
     at: dict[Steps, int] = {(): 0}
     for path in paths.values():
@@ -288,7 +288,7 @@ def _groups(paths: Mapping[Node, Steps]) -> tuple[list[ScopeGroup], dict[Steps, 
 
 
 def _count(groups: Sequence[ScopeGroup], leaves: Sequence[Leaf]) -> None:
-    """Sums of every group; of a repeat also the number of its scopes, and whether all do the same."""
+    """Compute the sums of every group; for a repeat also the number of its scopes, and if all compute the same."""
     done: dict[int, list[tuple[str, ...]]] = defaultdict(list)
     for leaf in leaves:
         at, said = leaf.group, _done(leaf.node)
@@ -309,5 +309,5 @@ def _count(groups: Sequence[ScopeGroup], leaves: Sequence[Leaf]) -> None:
 
 
 def _done(node: Node) -> tuple[str, ...]:
-    """The name of an op and the types of its results: ops for which these are equal do the same."""
+    """The name of an op and the types of its results: ops for which these are equal compute the same."""
     return (node.name, *(str(value.handle.type) for value in node.results))

@@ -2,13 +2,13 @@
 
 Two sibling scopes are *alike* when their names differ by the number at the end alone, they have the same families of
 matrix products, solves and reductions, and the larger has at most twice the operations of the smaller: a first layer
-that reads the features, or a last one without a message to pass on, is still that layer. *Identical* means the same
-number of operations by name and result types.
+that reads the features, or a last one that passes no message on, is still that layer. *Identical* means the same number
+of operations by name and result types.
 
 PauliNet's and FermiNet's layers have names (``interaction_0``). Those of Psiformer, Orbformer and most foreign programs
 have not, but a layer lowers to the same operations on the same shapes each time. Such a sequence is found as a *tandem
-repeat*: operation ``i`` is that of ``i + period`` for as long as possible, three times or more. Twice is no layer yet:
-that is what the two spins do.
+repeat*: operation ``i`` is that of ``i + period`` for as long as possible, three times or more. Two repetitions are no
+layers yet: the two spins repeat so.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 _NUMBERED = re.compile(r"(.+?)_?(\d+)")
 _COMPUTING = {"gemm", "triangular-solve", "factorisation", "attention", "reduction"}
 _EACH = "*"
-"""After the stem it is the name of alike layers in a path, however many a role has of them; no scope has it."""
+"""The suffix to the stem that names alike layers in a path, whatever their number in a role; no scope has it."""
 _LEAST_OPERATIONS = 10
 _LEAST_PARTS = 3
 _LEAST_SHARE = 0.5
 _MOST_OPERATIONS = 20_000
-"""Of one stage: every period is tried, which takes the square of this."""
+"""The limit per stage: every period is tried, at a cost quadratic in it."""
 
 
 def scope_path(op_name: str) -> Path:
@@ -51,12 +51,12 @@ def scope_path(op_name: str) -> Path:
 
 
 def named_scopes(op_name: str) -> Path:
-    """The scopes of an operation that have a name of their own: not those of a contraction, ``hij,jhd->ihd``."""
+    """The scopes of an operation with a name of their own: not a contraction's, ``hij,jhd->ihd``."""
     return tuple(name for name in scope_path(op_name) if _NAME.fullmatch(name))
 
 
 def adopt_constants(view: nx.DiGraph, *places: dict[str, Any]) -> None:
-    """Constants have no scope of their own: in every dict of ``places``, give them the entry of their first reader."""
+    """Constants have no scope of their own: in every dict of ``places``, they get the entry of their first reader."""
     for node in reversed(list(places[0])):
         readers = [reader for reader in view.successors(node) if reader in places[0]]
         if view.nodes[node]["family"] == "constant" and readers:
@@ -109,14 +109,14 @@ def find_repeats(scopes: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Repe
 
 
 Layers = Mapping[tuple[Path, str], Mapping[int, Repeat]]
-"""Scope and role to the repeats that it is or is in, by their depth in the path; scopes outside of all layers lack."""
+"""Scope and role to the repeats that it is or is in, by their depth in the path; no scopes outside all layers."""
 
 
 def drawn_once(view: nx.DiGraph, side: Mapping[str, str], paths: Mapping[str, Path]) -> tuple[dict[str, Path], Layers]:
     """``paths`` (operations of ``view`` to their scopes) with alike layers under one name, and these layers.
 
-    ``side`` gives each operation its role; only scopes of one role are compared. Constants keep their path. Layers
-    without scopes get some, and what repeats inside of a layer is found too.
+    ``side`` maps each operation to its role; only scopes of one role are compared. Constants keep their path. Layers
+    without scopes get some, and repeats inside a layer are found too.
     """
     in_order = {node: paths[node] for node in sorted(paths, key=lambda node: view.nodes[node]["order"])}
     named = dict(paths) | with_parts(view, in_order, side)
@@ -145,7 +145,7 @@ def with_parts(view: nx.DiGraph, paths: Mapping[str, Path], groups: Mapping[str,
     """New scopes, with a ``part_1``, ``part_2``, ... in them, of operations whose stage has layers without scopes.
 
     ``paths`` are the scopes of the operations of ``view``, in program order; only those of one stage and of one of
-    ``groups`` are compared. The result has no operations that are in no part, and no constants.
+    ``groups`` are compared. Operations outside all parts, and constants, are not in the result.
     """
     stages: dict[tuple[str, Hashable], list[tuple[str, Hashable, Path]]] = defaultdict(list)
     for node, path in paths.items():
@@ -159,8 +159,8 @@ def with_parts(view: nx.DiGraph, paths: Mapping[str, Path], groups: Mapping[str,
 def parts_of_stages(stages: Iterable[Sequence[tuple[N, Hashable, Path]]]) -> dict[N, int]:
     """The part, from 1, of the operations that are in one, in stages whose layers have no scopes of their own.
 
-    Every stage lists its operations in program order: the operation, what it does (equal: the same), and its scopes in
-    the stage.
+    Every stage lists its operations in program order: the operation, a key (equal keys: same computation), and its
+    scopes in the stage.
     """
     found: dict[N, int] = {}
     for stage in stages:
@@ -171,7 +171,7 @@ def parts_of_stages(stages: Iterable[Sequence[tuple[N, Hashable, Path]]]) -> dic
 
 
 def part_numbers(operations: Sequence[Hashable]) -> list[int]:
-    """For every operation of a sequence the part that it is in, from 1; 0 before and after what repeats.
+    """For every operation of a sequence the part that it is in, from 1; 0 before and after the repeat.
 
     What compares equal is the same operation. All 0 unless there are three parts or more, of 10 operations or more each
     and half of the sequence together; of several repeats the one with most operations counts, and of its periods the

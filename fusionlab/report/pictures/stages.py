@@ -1,8 +1,8 @@
 """The picture of a whole program by scope: phases and loops as frames, scopes down to a depth as blocks.
 
-A loop with enough inside is a frame; a small one belongs to the block that it stands in. A frame has a gate where
-values enter (residuals and weights that every trip reads, by bytes) and one where its result leaves. What does next to
-nothing is part of the scope around it, and what repeats is one block. Figures are of all trips.
+A loop with enough inside is a frame; a small one belongs to the block around it. A frame has a gate where values enter
+(residuals and weights that every trip reads, by bytes) and one where its result leaves. A negligible scope is part of
+the scope around it, and repeats are one block. Figures are of all trips.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _PHASES = {"": "outside of every scope", "mcmc": "sampling"}
 _LEAST_INSIDE = 100
 """Operations that a loop must hold to be a frame."""
 _SMALLEST_SHARE = 0.0005
-"""Of all bytes: a scope under it is no block of its own."""
+"""The share of all bytes below which a scope is no block of its own."""
 
 
 def scope_drawing(program: Program, depth: int = 2, *, expand: bool = False) -> Drawing:
-    """The drawing of ``program`` with scopes down to ``depth`` (1: stages; 2: what is in them; ...).
+    """The drawing of ``program`` with scopes down to ``depth`` (1: stages; 2: their scopes; ...).
 
-    ``expand`` draws what repeats one by one.
+    ``expand`` draws repeats one by one.
     """
     return _View(program.name, view_of(program.parse()), depth, expand).drawing()
 
@@ -107,7 +107,7 @@ class _View:
         return found
 
     def _folded(self, found: dict[_Key, _Leaf]) -> list[_Leaf]:
-        """The leaves without those that do next to nothing: these are part of the scope around them, if it is drawn."""
+        """The leaves, with negligible ones merged into the scope around them, if it is drawn."""
         work = {key: sum(box.bytes for box in self._boxes(leaf)) for key, leaf in found.items()}
         least = _SMALLEST_SHARE * sum(work.values())
         for key in sorted(found, key=lambda key: -len(key.scope)):
@@ -200,7 +200,7 @@ class _View:
                     yield f"{number} {what}: {bytes_text(size)}, read in every trip"
 
     def _reading_order(self, gates: list[str]) -> list[int]:
-        """Positions of leaves and gates as they stand in the program, a loop's between its gates."""
+        """Positions of leaves and gates in program order, a loop's between its gates."""
 
         def orders(nodes: Iterable[str]) -> tuple[float, ...]:
             return tuple(float(self.view.nodes[node]["order"]) for node in nodes)
@@ -237,7 +237,7 @@ class _View:
 
 
 def _title(scope: Path) -> str:
-    """``B: interaction 1``, ``A: features``, ``potential``: the stage's letter, and the scopes or what the stage is."""
+    """``B: interaction 1``, ``A: features``, ``potential``: the stage's letter, and the scopes or its meaning."""
     words = [name.replace("_", " ") for name in scope]
     stage = scope[0].removeprefix("stage_").upper() if scope and scope[0].startswith("stage_") else ""
     if stage not in STAGE_WORDS or not stage:

@@ -1,7 +1,7 @@
-"""Results as tables: a view declares columns with their cells, and the one model is text, Markdown, or rows.
+"""Results as tables: a view declares columns with their cells; one model renders text, Markdown, or rows.
 
-``text`` is for a terminal, from 40 columns on without a cut: where it is too narrow, words go on in the next line, and
-numbers in another table below.
+``text`` is for a terminal, uncut from 40 columns on: if it is too narrow, words wrap, and numbers go into another table
+below.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOOK: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": 
 _WORDS: dict[str, Any] = {"justify": "left", "overflow": "fold"}
 _NUMBERS: dict[str, Any] = {"justify": "right", "no_wrap": True}
 _LEAST_WORDS = 12
-"""Characters that a column of words keeps; what is longer goes on in the next line."""
+"""The least width of a column of words, in characters; longer words wrap."""
 
 Cell = Callable[[Any], str]
 
@@ -37,7 +37,7 @@ class Table:
     def of(
         title: str, records: Iterable[Any], columns: Mapping[str, Cell] | Sequence[tuple[str, Cell]], words: int = 1
     ) -> Table:
-        """A row per record; ``columns`` are labels, and how the text of a cell follows from a record."""
+        """A row per record; ``columns`` are labels and functions from a record to a cell's text."""
         cells = list(columns.items()) if isinstance(columns, Mapping) else list(columns)
         rows = [[cell(record) for _, cell in cells] for record in records]
         return Table(title, [label for label, _ in cells], rows, words)
@@ -45,7 +45,7 @@ class Table:
     def print(self, console: Console) -> None:
         """The table on a terminal."""
         widths = [max(len(row[i]) for row in (self.columns, *self.rows)) for i in range(len(self.columns))]
-        between = (0, 1) if self.words == 1 else (0, 1, 0, 0)  # words need the room: as column_groups reckons
+        between = (0, 1) if self.words == 1 else (0, 1, 0, 0)  # words need the room, as column_groups assumes
         for part, positions in enumerate(column_groups(widths, self.words, console.width)):
             made = RichTable(title=None if part else self.title or None, padding=between, **_LOOK)
             for i in positions:
@@ -88,16 +88,16 @@ def milliseconds(us: float | None, *, incomplete: bool = False) -> str:
 
 
 def note(console: Console, line: str) -> None:
-    """A dim line under a table, which goes on where the terminal ends."""
+    """A dim line under a table, wrapped at the width of the terminal."""
     console.print(line, style="dim", soft_wrap=True)
 
 
 def column_groups(widths: Sequence[int], words: int, room: int) -> list[list[int]]:
     """Positions of the columns of each table: the first ``words`` ones, which may wrap, and as many numbers as fit.
 
-    ``widths`` are the characters of the widest cell of each column, ``room`` those of the terminal. A table has one
-    column of numbers at least, if there are any. Columns stand 3 apart, 2 where there are several of words, and a
-    table has a character left and right.
+    ``widths`` are the characters of the widest cell of each column, ``room`` those of the terminal. A table has at
+    least one column of numbers, if there are any. Columns are 3 apart, 2 if several are of words, and a table has a
+    character left and right.
     """
     gap = 3 if words == 1 else 2
     names, numbers = list(range(words)), range(words, len(widths))

@@ -1,6 +1,6 @@
 """Changes made by passes, as text for a terminal: ``-`` removed, ``+`` added, ``>`` moved, ``~`` reads another value.
 
-The same change made in several places is shown once. What does not fit is counted, never dropped without a word.
+The same change made in several places is shown once. Lines that do not fit are counted, never dropped silently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KINDS_NAMED = 6
 
 @dataclass(frozen=True)
 class ShownLine:
-    """``mark`` is one of ``-+>~ `` for an op, ``@`` for where it stands, ``…`` for what is left out."""
+    """``mark`` is one of ``-+>~ `` for an op, ``@`` for its place, ``…`` for omitted lines."""
 
     mark: str
     text: str

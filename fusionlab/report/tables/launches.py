@@ -1,6 +1,6 @@
-"""The launch table: what a study document holds of each launch, and what its page shows.
+"""The launch table: the fields of each launch in a study document, and the columns of its page.
 
-A new column is a line here; ``measure.launch_rows`` says what there is to show.
+A new column is a line here; ``ledger.launch_rows`` has the available fields.
 """
 
 from __future__ import annotations
@@ -24,4 +24,4 @@ LAUNCH_COLUMNS = (
     ("source", "source", "source"),
     ("scope", "op_name", "scope"),
 )
-"""Columns on the page: label, field, and how its script formats it (``tables.js``)."""
+"""Columns on the page: label, field, and its format in the script (``tables.js``)."""

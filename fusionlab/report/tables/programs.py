@@ -1,4 +1,4 @@
-"""One program's figures, what passes made of them, the verdict of a check, and the front of a search."""
+"""One program's figures, before and after passes, the verdict of a check, and the front of a search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS: tuple[tuple[str, str, int | None, float], ...] = (
     ("GiB accessed (model)", "bytes_accessed", 2, 2**30),
     ("compile (s)", "compile_s", 1, 1),
 )
-"""Label, field of a Footprint, digits after the point (None: an integer), and what the unit is."""
+"""Label, field of a Footprint, digits after the point (None: an integer), and unit."""
 
 
 def print_footprint(found: Footprint, console: Console) -> None:
@@ -67,7 +67,7 @@ def print_events(events: Sequence[Event], console: Console) -> None:
 
 
 def _figure(row: tuple[str, str, int | None, float], of: Footprint | None) -> str:
-    """A figure with its digits; with two significant ones where these would show a small figure as nothing."""
+    """A figure with its digits; with two significant ones if a small figure would show as zero."""
     _, name, digits, unit = row
     value = getattr(of, name, None)
     if value is None or digits is None:
@@ -136,7 +136,7 @@ _TRIAL: dict[str, Cell] = {
 
 
 def print_search(found: SearchResult, console: Console) -> None:
-    """The program as it is, the front with its best marked, what was tried, and the pipeline to repeat."""
+    """The original program, the front with its best marked, the trials, and the pipeline to repeat."""
     start, goal = found.trials[0], found.goal
     named = [(f"{start.pipeline} (fixed)" if start.pipeline else _AS_IT_IS, start)]
     named += [(f"{'* ' if one is found.best else '  '}{one.pipeline or _AS_IT_IS}", one) for one in found.front]

@@ -1,4 +1,4 @@
-"""Records of measurements as tables: one run of ``bench``, comparisons, a calibration and what it predicts."""
+"""Records of measurements as tables: one run of ``bench``, comparisons, a calibration and its predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fusionlab.report.tables import UNKNOWN, Cell, Table, field, note, number, s
 
 
 def peak_mib(variant: Mapping[str, Any]) -> str:
-    """The allocator's peak in MiB; where it says nothing, XLA's buffer assignment, named so."""
+    """The allocator's peak in MiB; without one, XLA's buffer assignment, named so."""
     if variant["peak_bytes"] is None:
         return f"{variant['assigned_bytes'] / 2**20:,.1f} (XLA)"
     return f"{variant['peak_bytes'] / 2**20:,.1f}"
@@ -194,7 +194,7 @@ _PREDICTED: dict[str, Cell] = {
 
 
 def print_calibration(found: Calibration, console: Console) -> None:
-    """A row per family: what was measured, the plain roofline, the fit, and its error."""
+    """A row per family: the measurement, the plain roofline, the fit, and its error."""
     Table.of(f"the model against {found.device}", found.fits.values(), _FIT).print(console)
     roofs = found.ceilings
     note(
@@ -205,7 +205,7 @@ def print_calibration(found: Calibration, console: Console) -> None:
 
 
 def _error_words(found: Calibration) -> str:
-    """The error of whole programs, and how it was found."""
+    """The error of whole programs, and its derivation."""
     how = "fitted without their own model" if found.held_out else "of the very programs that it was fitted to"
     return f"{found.error:.0%} mean error of {found.programs} whole programs, {how}"
 
