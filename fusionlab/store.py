@@ -7,6 +7,7 @@ cannot be written to is never an error: the work is done again later.
 
 from __future__ import annotations
 
+import errno
 import functools
 import gzip
 import hashlib
@@ -51,7 +52,7 @@ class Store:
             return None
 
     def store(self, key: str, content: Any) -> None:
-        """Store ``content`` (JSON) under ``key``, unless a write has failed before."""
+        """Store ``content`` (JSON) under ``key``, unless the folder cannot be written to."""
         if not self._writable:
             return
         path, data = self.path(key), json.dumps(content).encode()
@@ -59,7 +60,7 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, gzip.compress(data, compresslevel=6, mtime=0) if path.suffix == ".gz" else data)
         except OSError as error:
-            self._writable = False
+            self._writable = error.errno == errno.ENOSPC  # a full disk may have room later
             level = logging.WARNING if self._title else logging.INFO
             _log.log(level, "%s is off: %s", self._title or f"the store {self.folder}", error.strerror or error)
 

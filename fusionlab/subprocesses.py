@@ -2,7 +2,7 @@
 
 ``call(function, ...)`` runs a function of a module in ``python -m fusionlab.subprocesses MODULE FUNCTION``. Arguments
 and result are JSON, with bytes and NumPy arrays anywhere in it; they go through stdin and stdout, and nothing is ever
-unpickled. The reader of foreign modules (``hlo.reader``) stays apart: it is kept between requests, starts without JAX
+unpickled. The reader of foreign modules (``hlo.sandbox``) stays apart: it is kept between requests, starts without JAX
 and trusts neither side.
 """
 
@@ -146,7 +146,10 @@ def call(
         raise ProcessFailed(f"it did not finish within {limit_s:g} s", None)
     if ended.exit_code:
         raise ProcessFailed(ended.last_line or "no message", ended.exit_code)
-    return decode(ended.output)
+    try:
+        return decode(ended.output)
+    except (ValueError, LookupError):
+        raise ProcessFailed("no result, exit code 0", 0) from None
 
 
 def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
@@ -200,9 +203,9 @@ def decode(content: bytes) -> Any:
 
 
 def main(module: str, function: str, *limited: str) -> None:
-    """Call the function with the arguments on stdin; what libraries print to stdout is not part of the answer."""
+    """Call the function with the arguments on stdin; what libraries print to stdout is dropped."""
     answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if limited:
         limit_memory()
     try:

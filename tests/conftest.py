@@ -42,7 +42,7 @@ FIRST = (
     "facts/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
     "codegen/laplacian/test_jets.py",
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
-    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/test_raising.py",
+    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/raising/test_raising.py",
     "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_guards.py", "search/test_best.py",
     "passes/test_interface.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip

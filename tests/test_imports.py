@@ -109,7 +109,8 @@ def test_the_rules_see_imports_inside_functions(tmp_path):
 
 
 def test_class_names_are_unique():
+    sources = sorted((ROOT / "fusionlab").rglob("*.py"))
     classes = [
-        node.name for path in SOURCES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+        node.name for path in sources for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
     ]
     assert {name for name in classes if classes.count(name) > 1} == set()

@@ -1,5 +1,8 @@
 """The table of the slowest tests, from a JUnit file."""
 
+from pathlib import Path
+
+from tests.conftest import FIRST
 from tests.slowest import seconds_of, table
 
 XML = """<testsuites><testsuite name="pytest">
@@ -16,3 +19,7 @@ def test_files_in_the_order_of_their_seconds_with_the_slowest_of_their_tests(tmp
     assert title == "## Fast: 3 tests, 6 s; the 2 slowest take 6 s"
     assert first == "| `test_b.py` | 4 | two 3.5 |"
     assert second == "| `hlo/test_a.py` | 2 | one[x/y] 2.0 |"
+
+
+def test_the_files_that_are_begun_first_are_there():
+    assert [name for name in FIRST if not (Path(__file__).parent / name).is_file()] == []

@@ -38,6 +38,7 @@ def test_what_a_library_prints_is_no_part_of_the_answer():
     ("function", "arguments", "reason", "code"),
     [
         (decode, [b"no JSON"], "JSONDecodeError: Expecting value: line 1 column 1 (char 0)", 1),
+        (os._exit, [0], "no result, exit code 0", 0),
         (sys.exit, ["first\nsecond"], "second", 1),
         (signal.raise_signal, [int(signal.SIGKILL)], "no message", -signal.SIGKILL),
     ],
@@ -54,6 +55,17 @@ process = subprocess.Popen(["sleep", "300"])
 print(process.pid, file=open(sys.argv[1], "w"), flush=True)
 time.sleep(300)
 """
+
+
+def reason_then_chatter():
+    os.write(2, b"the reason\n")
+    os.write(1, b"chatter\n")
+    os._exit(3)
+
+
+def test_chatter_on_stdout_does_not_hide_the_reason():
+    with pytest.raises(ProcessFailed, match=r"^the reason$"):
+        call(reason_then_chatter, limit_s=60.0)
 
 
 def test_a_process_that_takes_too_long_ends_with_all_that_it_started(tmp_path):

@@ -1,4 +1,4 @@
-"""Ansatz: the interface of every ansatz file, so that programs are written once for all of them."""
+"""Ansatz: what every ansatz file provides, so that programs are written once for all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ansatz:
     r's dtype; ``sign`` carries no gradient. Stages A to D are marked with ``jax.named_scope("stage_a")`` to
     ``"stage_d"``. ``upstream`` names the defaults of the code that the ansatz comes from.
 
-    An adapter to a code with programs of its own provides them here, to be used instead of ours:
+    An adapter to a code that has programs of its own gives them here, and they are used instead of ours:
     ``local_energy(laplacian)`` is ``(parameters, walkers) -> {"local_energy": [W]}``, and ``mcmc`` the program of
     ``workloads.programs.mcmc``.
     """
@@ -71,10 +71,10 @@ def find_size(size: str, sizes: Mapping[str, Any]) -> Any:
 
 
 def at_precision(precision: str | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` traced with matmul ``precision`` as JAX's default; None leaves the default unchanged.
+    """``function`` traced with matmul ``precision`` as JAX's default; None leaves the default alone.
 
-    A matrix product keeps the precision that it was traced with through every derivative and batching. Products that a
-    derivative rule adds follow the current default, so whole programs are wrapped as well.
+    A matrix product keeps the precision that it was traced with through every derivative and batching. What a
+    derivative rule adds by itself follows the default of the moment, so whole programs are wrapped as well.
     """
     if precision is None:
         return function

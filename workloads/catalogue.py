@@ -37,7 +37,7 @@ PROGRAMS = {
 """Name of a program to the module whose ``build(ansatz, laplacian)`` makes its function."""
 
 MOST_WALKERS = 2**31 - 1
-"""XLA counts along an axis in 32 bits, and aborts far beyond."""
+"""XLA counts along an axis in 32 bits, and aborts the process far beyond."""
 DTYPES = ("float32", "float64")
 SIZES = ("full", "tiny")
 
@@ -55,7 +55,7 @@ def build(
 ) -> Workload:
     """The workload ``program`` of ansatz ``name`` on ``molecule``; no array is computed before ``inputs`` is called.
 
-    ``molecule`` is a name or an XYZ file, ``charge`` and ``spin`` (n_up - n_down) are its own unless passed.
+    ``molecule`` is a name or an XYZ file, ``charge`` and ``spin`` (n_up - n_down) are its own unless given.
     ``laplacian=None`` takes the ansatz's own. ``size="tiny"`` is a narrow variant for tests. ``InputError`` names the
     nearest valid names for an unknown one. Float64 workloads are traced and run under ``jax.enable_x64(True)``.
     """

@@ -1,4 +1,4 @@
-"""Settings around a wavefunction of the codes that the ansätze come from, as literals by ansatz.
+"""What the codes that the ansätze come from do around a wavefunction, as literal settings by ansatz.
 
 DeepQMC 1.2.0: ``deepqmc/__init__.py`` (precision), ``conf/hamil/qc.yaml`` (Laplacian) and ``conf/task/train.yaml``,
 ``train_ferminet.yaml``, ``train_psiformer.yaml`` with the sampler factories they name. oneQMC: ``scripts/args.py`` and
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 class Upstream:
     """Names of the defaults, each a key of a table in ``workloads.programs``.
 
-    ``matmul_precision`` is the setting of the code's whole process (``jax_default_matmul_precision``; None: JAX's
+    ``matmul_precision`` is what the code sets for its whole process (``jax_default_matmul_precision``; None: JAX's
     default). ``laplacian`` is a key of LAPLACIANS, ``sampler`` of SAMPLERS, ``clipping`` (of the local energies that
     weight the gradient) of CLIPPINGS, ``potential`` of POTENTIALS.
     """

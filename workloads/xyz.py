@@ -18,7 +18,7 @@ _PERIODS = (
 ELEMENTS = tuple(symbol for period in _PERIODS for symbol in period.split())
 """Symbols by atomic number, from 1."""
 LEAST_DISTANCE = 0.1
-"""Angstrom; nuclei nearer than this are a typing error (the shortest bond, of H2, has 0.74)."""
+"""Angstrom; nuclei nearer than this are a slip of the pen (the shortest bond, of H2, has 0.74)."""
 
 
 def read_xyz(path: str | Path, charge: int = 0, spin: int | None = None) -> Molecule:

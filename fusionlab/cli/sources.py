@@ -81,7 +81,7 @@ def target_names(source: object, given: str | None) -> list[str]:
 def circumstances(
     source: object, *, target: str | None, no_cache: bool, progress: Callable[[str], None], **check: Any
 ) -> Circumstances:
-    """``check`` are the limits of checks, as ``options.check_options`` has them. InputError for an unknown target."""
+    """``check`` are the limits of checks, those of ``options.check``. InputError for an unknown target."""
     from fusionlab.codegen.cache import default_cache
     from fusionlab.codegen.targets import load_target
     from fusionlab.study import Circumstances

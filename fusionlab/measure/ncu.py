@@ -68,7 +68,7 @@ def profile(module: str, arguments: Sequence[str], time_limit_s: float) -> list[
     if "ERR_NVGPUCTRPERM" in output + ended.errors:
         raise InputError("ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run it as root")
     if ended.exit_code:
-        raise InputError(f"ncu failed: {ended.last_line or [*output.splitlines(), '?'][0]}")
+        raise InputError(f"ncu failed: {ended.last_line or ['?', *output.splitlines()][-1]}")
     return read_counters(output.splitlines())
 
 

@@ -70,7 +70,7 @@ def event_of_json(record: dict[str, Any]) -> Event:
 
 
 _FORMAT = 2
-_DECIDING = ("passes", "hlo", "codegen", "equivalence", "optimizing", "study.py")
+_DECIDING = ("passes", "hlo", "codegen", "equivalence", "ledger", "optimizing", "study.py")
 
 
 class OptimizedStore:

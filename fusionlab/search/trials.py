@@ -17,7 +17,7 @@ from fusionlab.search.costs import Costs
 from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 
 _FORMAT = 1
-_DECIDING = ("hlo", "codegen", "passes", "ledger", "search")
+_DECIDING = ("hlo", "codegen", "passes", "equivalence", "ledger", "search")
 """The sources that determine a pipeline's result: a changed pass is another pass."""
 
 Status = Literal["measured", "same", "nothing", "failed", "unfinished"]

@@ -50,6 +50,7 @@ def test_without_ncu_there_is_one_line(monkeypatch):
     [
         ("echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'", "may not read the GPU's counters"),
         ("echo broken >&2; exit 3", "ncu failed: broken"),
+        ("echo '==PROF== connected'; echo '==ERROR== it failed'; exit 3", "ncu failed: ==ERROR== it failed"),
         ("sleep 5", "did not finish within 1 s"),
     ],
 )

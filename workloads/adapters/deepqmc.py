@@ -1,8 +1,8 @@
 """The models of the installed DeepQMC 1.2.0, unedited, as Ansatz records; an optional extra.
 
-DeepQMC's own are the wavefunction, the local energy (its Hamiltonian, which takes a Laplacian as an argument), and the
-sampler (``deepqmc_sampler``). Ours are the initial walkers, and in a training step the estimator of the gradient, its
-clipping and the optimiser. Those follow DeepQMC's formulas except for walkers without a finite energy
+What is DeepQMC's own: the wavefunction, the local energy (its Hamiltonian, which takes a Laplacian as an argument), and
+the sampler (``deepqmc_sampler``). What is ours around them: the initial walkers, and in a training step the estimator
+of the gradient, its clipping and the optimiser. Those follow DeepQMC's formulas but for walkers without a finite energy
 (``workloads.programs.clipping``); DeepQMC's own loss is written for ``pmap``, and by default it trains with KFAC.
 
 Importing DeepQMC sets JAX's default matmul precision to ``highest`` and ``NVIDIA_TF32_OVERRIDE=0`` for the whole
@@ -45,7 +45,7 @@ SETTINGS: dict[str, Upstream] = {
     "deepqmc:psiformer": UPSTREAM["psiformer-deepqmc"],
     "deepqmc:deeperwin": UPSTREAM["paulinet"],
 }
-"""Name of a model to the settings of its training configuration; deeperwin has none and takes the default's."""
+"""Name of a model to the settings of its training configuration; there is none for deeperwin, so the default's."""
 
 
 def require_deepqmc() -> None:
@@ -62,7 +62,7 @@ def require_deepqmc() -> None:
 
 @contextlib.contextmanager
 def _old_jax_names_allowed() -> Iterator[None]:
-    """kfac_jax, on which DeepQMC depends, uses names that JAX deprecates; in every release."""
+    """kfac_jax, on which DeepQMC depends, uses names that JAX deprecates; no release of it is free of them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"jax\.core\.\w+ is deprecated", DeprecationWarning)
         yield
@@ -108,7 +108,7 @@ def build(name: str, molecule: Molecule, size: str = "full") -> Ansatz:
 
 
 def _as_in_deepqmc(settings: Upstream) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: trace the function under the settings of DeepQMC's process."""
+    """A decorator: trace the function as DeepQMC's process would."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -147,7 +147,7 @@ def _local_energy(name: str, molecule: Molecule, laplacian: str) -> Callable[...
 
 
 def _laplacian_factory(laplacian: str) -> Callable[[Any], Any]:
-    """The factory of DeepQMC's Hamiltonian for a Laplacian of log|psi|; its operations are marked ``stage_e``."""
+    """What DeepQMC's Hamiltonian makes a Laplacian of log|psi| with; its operations are marked ``stage_e``."""
     from deepqmc.physics import laplacian as deepqmc_replay
 
     if laplacian in SPARSITY_THRESHOLDS:

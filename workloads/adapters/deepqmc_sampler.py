@@ -21,7 +21,7 @@ FACTORIES = {
 def sample(
     sampler: str, hamiltonian: Any, wavefunction: Any, parameters: Any, walkers: Any, key: Any, step: Any
 ) -> dict[str, Any]:
-    """The program of ``workloads.programs.mcmc.build``, by DeepQMC's sampler ``sampler`` (a key of ``FACTORIES``).
+    """What ``workloads.programs.mcmc.build`` documents, by DeepQMC's sampler ``sampler`` (a key of ``FACTORIES``).
 
     Ten transitions for all, as in the paper's protocol, though DeepQMC's Psiformer takes 30. The wavefunction of the
     given walkers is evaluated first, as DeepQMC does after each update of the parameters. ``acceptance`` is that of
@@ -43,7 +43,7 @@ def sample(
 
 
 def configured_sampler(sampler: str) -> Any:
-    """DeepQMC's settings of its last, moving sampler: the tau and target acceptance of its file."""
+    """DeepQMC's settings of its last, moving sampler: the tau and target acceptance that its file gives."""
     return _parts(sampler)[-1]
 
 
@@ -55,7 +55,7 @@ def _parts(sampler: str) -> Any:
 
 
 def _chain(sampler: str, hamiltonian: Any, wavefunction: Any) -> Any:
-    """DeepQMC's chain of samplers: the repetition, then the moving sampler."""
+    """DeepQMC's chain of samplers: the repetition, then what moves electrons."""
     from deepqmc.sampling import combine_samplers
     from hydra.utils import instantiate
 

@@ -22,7 +22,7 @@ from workloads.molecule import Molecule
 
 
 @dataclass(frozen=True)
-class FermiNetSize:
+class Size:
     """Widths: ``embedding`` of the one-electron stream, ``pair`` of the two-electron stream."""
 
     determinants: int = 16
@@ -31,7 +31,7 @@ class FermiNetSize:
     pair: int = 32
 
 
-SIZES = {"full": FermiNetSize(), "tiny": FermiNetSize(determinants=2, interactions=2, embedding=8, pair=4)}
+SIZES = {"full": Size(), "tiny": Size(determinants=2, interactions=2, embedding=8, pair=4)}
 
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
@@ -39,7 +39,7 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
     return assemble("ferminet", molecule, size, SIZES, initial_parameters, log_psi)
 
 
-def initial_parameters(molecule: Molecule, size: FermiNetSize) -> dict[str, Any]:
+def initial_parameters(molecule: Molecule, size: Size) -> dict[str, Any]:
     """Weights normal of variance 1/fan-in, biases of variance 1/length, envelopes one."""
     nodes, pairs = 4 * len(molecule.charges), 4
     interactions = []
@@ -57,7 +57,7 @@ def initial_parameters(molecule: Molecule, size: FermiNetSize) -> dict[str, Any]
     }
 
 
-def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: FermiNetSize) -> tuple[Any, Any]:
+def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) -> tuple[Any, Any]:
     """Sign and log|psi| of one walker ``r`` (``[electrons, 3]``, bohr, spin-up first)."""
     n_up, nuclei = molecule.n_up, jnp.asarray(molecule.nuclei, r.dtype)
     with jax.named_scope("stage_a"):

@@ -35,7 +35,7 @@ CUSP_DECAY = 10.0  # 1/bohr
 
 
 @dataclass(frozen=True)
-class PauliNetSize:
+class Size:
     """Widths: ``embedding`` per electron, ``pair`` per electron pair."""
 
     determinants: int = 16
@@ -44,7 +44,7 @@ class PauliNetSize:
     pair: int = 32
 
 
-SIZES = {"full": PauliNetSize(), "tiny": PauliNetSize(determinants=2, interactions=2, embedding=8, pair=4)}
+SIZES = {"full": Size(), "tiny": Size(determinants=2, interactions=2, embedding=8, pair=4)}
 
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
@@ -52,7 +52,7 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
     return assemble("paulinet", molecule, size, SIZES, initial_parameters, log_psi)
 
 
-def initial_parameters(molecule: Molecule, size: PauliNetSize) -> dict[str, Any]:
+def initial_parameters(molecule: Molecule, size: Size) -> dict[str, Any]:
     """Dense weights truncated normal of variance 1/fan-in, biases zero, envelopes and determinant weights one."""
     nodes, pairs = 4 * len(molecule.charges), 4
     interactions = []
@@ -70,7 +70,7 @@ def initial_parameters(molecule: Molecule, size: PauliNetSize) -> dict[str, Any]
     }
 
 
-def initial_interaction(nodes: int, pairs: int, size: PauliNetSize, *, update_pairs: bool) -> dict[str, Any]:
+def initial_interaction(nodes: int, pairs: int, size: Size, *, update_pairs: bool) -> dict[str, Any]:
     """One interaction that reads embeddings of width ``nodes`` and pairs of width ``pairs``."""
 
     def subnet(inputs: int) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ def initial_interaction(nodes: int, pairs: int, size: PauliNetSize, *, update_pa
     return {**interaction, "pair": subnet(pairs)} if update_pairs else interaction
 
 
-def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: PauliNetSize) -> tuple[Any, Any]:
+def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) -> tuple[Any, Any]:
     """Sign and log|psi| of one walker ``r`` (``[electrons, 3]``, bohr, spin-up first)."""
     n_up, nuclei = molecule.n_up, jnp.asarray(molecule.nuclei, r.dtype)
     with jax.named_scope("stage_a"):

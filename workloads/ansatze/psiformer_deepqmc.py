@@ -27,7 +27,7 @@ from workloads.molecule import Molecule
 
 
 @dataclass(frozen=True)
-class PsiformerDeepQMCSize:
+class Size:
     """``embedding`` is the width per electron, shared out among ``heads``."""
 
     determinants: int = 16
@@ -36,10 +36,7 @@ class PsiformerDeepQMCSize:
     heads: int = 4
 
 
-SIZES = {
-    "full": PsiformerDeepQMCSize(),
-    "tiny": PsiformerDeepQMCSize(determinants=2, interactions=2, embedding=8, heads=2),
-}
+SIZES = {"full": Size(), "tiny": Size(determinants=2, interactions=2, embedding=8, heads=2)}
 
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:
@@ -47,7 +44,7 @@ def build(molecule: Molecule, size: str = "full") -> Ansatz:
     return assemble("psiformer-deepqmc", molecule, size, SIZES, initial_parameters, log_psi)
 
 
-def initial_parameters(molecule: Molecule, size: PsiformerDeepQMCSize) -> dict[str, Any]:
+def initial_parameters(molecule: Molecule, size: Size) -> dict[str, Any]:
     """Weights normal of variance 1/fan-in (the first cut), biases of variance 1/length, envelopes and cusps one."""
     width, orbitals = size.embedding, size.determinants * molecule.electrons
     return {
@@ -62,7 +59,7 @@ def initial_parameters(molecule: Molecule, size: PsiformerDeepQMCSize) -> dict[s
     }
 
 
-def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: PsiformerDeepQMCSize) -> tuple[Any, Any]:
+def log_psi(parameters: dict[str, Any], r: Any, molecule: Molecule, size: Size) -> tuple[Any, Any]:
     """Sign and log|psi| of one walker ``r`` (``[electrons, 3]``, bohr, spin-up first)."""
     n_up, nuclei = molecule.n_up, jnp.asarray(molecule.nuclei, r.dtype)
     with jax.named_scope("stage_a"):

@@ -1,4 +1,4 @@
-"""Dense layers: widths, initial values, application."""
+"""Dense layers: how wide, how initialised, how applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage A: the network's view of a configuration: differences, lengths and their features."""
+"""Stage A: what a network sees of a configuration: differences, lengths and their features."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Initial parameters: a pytree of descriptions, and the one function that draws them all.
+"""How parameters start: a pytree of descriptions, and the one function that draws them all.
 
-All random numbers of an ansatz come from one draw that is then split: a draw per array would cost a compilation per
+All random numbers of an ansatz come from one draw that is then cut up: a draw per array would cost a compilation per
 shape, ten seconds for PauliNet.
 """
 

@@ -37,7 +37,7 @@ def near_equal_determinants(inputs: int, outputs: int, determinants: int, deviat
 
 
 def join_determinants(drawn: Any) -> Any:
-    """The pytree ``drawn`` with one array of weights instead of every ``NearEqual``."""
+    """The pytree ``drawn`` with one array of weights in place of every ``NearEqual``."""
 
     def join(entry: Any) -> Any:
         if not isinstance(entry, NearEqual):

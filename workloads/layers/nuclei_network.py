@@ -35,7 +35,7 @@ def nuclei_network(parameters: dict[str, Any], system: System, heads: int) -> An
 
 
 def look_up(table: Any, species: Any) -> Any:
-    """Rows of ``table`` for species numbers from 1, by a product with one-hot rows; species 0 yields zeros."""
+    """Rows of ``table`` for species numbers from 1, by a product with one-hot rows; species 0 gives zeros."""
     return jax.nn.one_hot(species - 1, table.shape[0], dtype=table.dtype) @ table
 
 

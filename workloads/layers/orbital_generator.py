@@ -52,7 +52,7 @@ def orbital_generator(
 
 
 def atomic_orbitals(system: System, dimensions: Dimensions, dtype: Any) -> Any:
-    """One-hot ``[orbitals, nuclei, charge (charge + 1) / 2]``: the atomic orbital that each orbital starts from.
+    """One-hot ``[orbitals, nuclei, charge (charge + 1) / 2]``: which atomic orbital each orbital starts from.
 
     A nucleus of charge Z owns the next Z orbitals; its i-th one (from 0) has its one at its own nucleus and feature
     ``Z (Z - 1) / 2 + i``. Right for neutral molecules only, as in oneQMC. The inner loop's trip count is data.
@@ -75,7 +75,7 @@ def atomic_orbitals(system: System, dimensions: Dimensions, dtype: Any) -> Any:
 
 
 def _slot_order(system: System, dimensions: Dimensions) -> Any:
-    """The row of each orbital slot: n_up rows to the up slots, the next n_down to the down slots, the rest."""
+    """Which row goes to which orbital slot: n_up rows to the up slots, the next n_down to the down slots, the rest."""
     slot = lax.iota(jnp.int32, dimensions.electrons)
     down_end = dimensions.up + system.n_down
     order = jnp.where(slot < dimensions.up, slot + system.n_down, slot)

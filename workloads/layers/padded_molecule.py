@@ -1,4 +1,4 @@
-"""A molecule as runtime data, padded to fixed dimensions, with masks of the real entries.
+"""A molecule as runtime data, padded to fixed dimensions, with masks that say what is real.
 
 oneQMC compiles one program for many molecules: positions, charges and counts are arguments, and masks are computed
 from the counts. Here the molecule is fixed, but its data pass through an optimization barrier, so that a compiler
@@ -66,7 +66,7 @@ class System(NamedTuple):
 
 
 def load_system(molecule: Molecule, dimensions: Dimensions, dtype: Any) -> System:
-    """The data of ``molecule`` in ``dimensions``, positions in ``dtype``, after one optimization barrier."""
+    """The data of ``molecule`` in ``dimensions``, positions in ``dtype``, behind one optimization barrier."""
     count = len(molecule.charges)
     positions = np.zeros((dimensions.nuclei, 3))
     positions[:count] = molecule.nuclei

@@ -61,5 +61,5 @@ def as_blocks(pairs: Any, like: Blocks) -> Blocks:
 
 
 def sum_over_senders(blocks: Blocks) -> Any:
-    """``[electrons, features]``: the sum that every electron receives, spin up first."""
+    """``[electrons, features]``: what every electron receives, spin up first."""
     return jnp.concatenate([block.sum(axis=0) for block in blocks], axis=0)

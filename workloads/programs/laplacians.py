@@ -66,7 +66,7 @@ def jvp_in_loop(f: Function) -> Callable[[Any], tuple[Any, Any]]:
 
 
 def vmap(f: Function) -> Callable[[Any], tuple[Any, Any]]:
-    """All directions at once: the linear program under ``vmap``, and the trace of its result (the whole Hessian)."""
+    """All directions at once: the linear program under ``vmap``, and the trace of what it gives (the whole Hessian)."""
 
     def laplacian(x: Any) -> tuple[Any, Any]:
         gradient, hessian_times = jax.linearize(jax.grad(f), x)
@@ -78,7 +78,7 @@ def vmap(f: Function) -> Callable[[Any], tuple[Any, Any]]:
 def jet(f: Function) -> Callable[[Any], tuple[Any, Any]]:
     """Taylor mode: the second derivative along every direction, from ``jax.experimental.jet`` under ``vmap``.
 
-    InputError when tracing meets an operation that jet cannot do (``INCOMPLETE``); every ansatz has one.
+    InputError when tracing meets an operation that jet cannot do (``INCOMPLETE``); none of the ansätze is without one.
     """
     from jax.experimental.jet import jet as taylor
 
@@ -146,4 +146,4 @@ LAPLACIANS: dict[str, LaplacianOf] = {
 STOCHASTIC = frozenset({"hutchinson"})
 
 INCOMPLETE = frozenset({"jet"})
-"""Laplacians that do not support every operation: they work on some functions only."""
+"""Those that cannot do every operation: they work on some functions only."""

@@ -19,7 +19,7 @@ from workloads.programs.drift import limited_drift
 from workloads.programs.pruning import prune
 from workloads.programs.samplers import SAMPLERS, Sampler
 from workloads.programs.uniform import uniform
-from workloads.programs.walker_state import WalkerState
+from workloads.programs.walker_state import State
 
 USES_LAPLACIAN = False
 TRANSITIONS = 10
@@ -62,7 +62,7 @@ def sample(ansatz: Ansatz, sampler: Sampler, parameters: Any, walkers: Any, key:
     """The program itself; see ``build``."""
     evaluate = partial(_evaluate, ansatz, sampler, parameters)
 
-    def transition(carry: tuple[WalkerState, Any, Any], key: Any) -> tuple[tuple[WalkerState, Any, Any], None]:
+    def transition(carry: tuple[State, Any, Any], key: Any) -> tuple[tuple[State, Any, Any], None]:
         state, step, accepted_before = carry
         proposal_key, acceptance_key = jax.random.split(key)
         proposal = evaluate(_propose(sampler, state, proposal_key, step), step)
@@ -91,36 +91,36 @@ def sample(ansatz: Ansatz, sampler: Sampler, parameters: Any, walkers: Any, key:
     }
 
 
-def _evaluate(ansatz: Ansatz, sampler: Sampler, parameters: Any, r: Any, step: Any) -> WalkerState:
+def _evaluate(ansatz: Ansatz, sampler: Sampler, parameters: Any, r: Any, step: Any) -> State:
     if not sampler.drift:
         sign, log_psi = jax.vmap(ansatz.log_psi, (None, 0))(parameters, r)
-        return WalkerState(r, log_psi, sign, ())
+        return State(r, log_psi, sign, ())
 
     def log_and_sign(r: Any) -> tuple[Any, Any]:
         sign, log = ansatz.log_psi(parameters, r)
         return log, sign
 
-    def of_one_walker(r: Any) -> WalkerState:
+    def of_one_walker(r: Any) -> State:
         (log, sign), gradient = jax.value_and_grad(log_and_sign, has_aux=True)(r)
-        return WalkerState(r, log, sign, limited_drift(gradient, r, ansatz.molecule, step))
+        return State(r, log, sign, limited_drift(gradient, r, ansatz.molecule, step))
 
     return jax.vmap(of_one_walker)(r)  # type: ignore[no-any-return]
 
 
-def _propose(sampler: Sampler, state: WalkerState, key: Any, step: Any) -> Any:
+def _propose(sampler: Sampler, state: State, key: Any, step: Any) -> Any:
     noise = jax.random.normal(key, state.r.shape, state.r.dtype)
     if sampler.drift:
         return state.r + step * state.drift + jnp.sqrt(step) * noise
     return state.r + step * noise
 
 
-def _log_proposal_ratio(state: WalkerState, proposal: WalkerState, step: Any) -> Any:
+def _log_proposal_ratio(state: State, proposal: State, step: Any) -> Any:
     """Log of the Langevin proposal density of the way back over that of the way there, ``[W]``."""
     mean_change = (state.r - proposal.r) + step / 2 * (state.drift - proposal.drift)
     return jnp.sum((state.drift + proposal.drift) * mean_change, axis=(1, 2))
 
 
-def _choose(accepted: Any, proposal: WalkerState, state: WalkerState) -> WalkerState:
+def _choose(accepted: Any, proposal: State, state: State) -> State:
     def pick(new: Any, old: Any) -> Any:
         return jnp.where(accepted.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 

@@ -13,7 +13,7 @@ from workloads.layers.features import electron_pair_lengths
 from workloads.molecule import Molecule
 
 SQUARE_FLOOR = 1e-12
-"""The constant that oneQMC adds to every squared distance (bohr^2; physics.py)."""
+"""What oneQMC adds to every squared distance (bohr^2; physics.py)."""
 
 
 def nuclear_repulsion(molecule: Molecule, floor: float = 0.0) -> float:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 from workloads.programs.robust_statistics import mean_deviation, median
 from workloads.programs.uniform import uniform
-from workloads.programs.walker_state import WalkerState
+from workloads.programs.walker_state import State
 
 
-def prune(state: WalkerState, key: Any, width: float) -> WalkerState:
+def prune(state: State, key: Any, width: float) -> State:
     """Replace walkers whose log|psi| is not finite, or too small, by copies of other walkers drawn uniformly.
 
     Too small is below the median minus ``width`` times the mean absolute deviation from it. oneQMC

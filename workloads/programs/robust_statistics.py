@@ -1,6 +1,6 @@
-"""Mean, median, quantiles and spread of the non-NaN values of a batch, in the batch's own dtype.
+"""Mean, median, quantiles and spread of those of a batch that are not NaN, in the batch's own dtype.
 
-jnp's functions compute some of them in float64. Each is NaN if there is no value.
+jnp's functions compute some of it in float64. Each is NaN where there is no value.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sampler:
-    """The settings of a sampler.
+    """How walkers move.
 
-    ``step`` is the first proposal width (bohr), or the time step (bohr^2) of a drifting proposal; ``target_acceptance``
-    is the rate to which the step is adapted after every transition (None: fixed step); ``drift`` adds the gradient of
-    log|psi| to the proposal (Metropolis-adjusted Langevin); ``prune_width`` replaces walkers of outlying log|psi|
-    before the first transition (None: never).
+    ``step`` is the first proposal width (bohr), or the time step (bohr^2) of a drifting proposal;
+    ``target_acceptance`` is what the step is adapted to after every transition (None: fixed step); ``drift`` adds
+    the gradient of log|psi| to the proposal (Metropolis-adjusted Langevin); ``prune_width`` replaces walkers of
+    outlying log|psi| before the first transition (None: never).
     """
 
     step: float

@@ -1,8 +1,8 @@
 """The forward Laplacian by folx, stage by stage, so that its operations keep the scopes of the wavefunction.
 
-folx evaluates a traced function equation by equation and drops the named scopes on the way: a program made with it has
-no scopes of stages A to D. Here the traced function is cut where the stage changes, and folx evaluates each piece
-within a scope of that name.
+folx evaluates a traced function equation by equation and drops the named scopes on the way: a program made with it
+says nothing about stages A to D. Here the traced function is cut where the stage changes, and folx evaluates each
+piece within a scope of that name.
 """
 
 from __future__ import annotations

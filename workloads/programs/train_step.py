@@ -55,13 +55,13 @@ def energy_gradient(ansatz: Ansatz, parameters: Any, walkers: Any, energies: Any
     """2 E[(E_L - E) grad log|psi|], a pytree like ``parameters`` (the paper's Eq. 7).
 
     ``walkers`` ``[W, electrons, 3]`` are distributed as |psi|^2; ``energies`` ``[W]`` are their local energies, which
-    only weight the backward pass. Walkers whose energy is NaN are left out, as if they were absent; NaN if there are no
-    others.
+    only weight the backward pass. Walkers whose energy is NaN are left out, and the others count as if these were not
+    there; NaN if there are no others.
     """
     used = ~jnp.isnan(energies)
     deviations = jnp.where(used, energies - mean(energies), jnp.zeros_like(energies))
     weights = 2 * deviations / jnp.sum(used.astype(energies.dtype))
-    # Zero times the derivative of a walker without a wavefunction is NaN, so another walker is used instead.
+    # Zero times the derivative of a walker without a wavefunction is NaN, so another walker stands in its place.
     walkers = jnp.where(used[:, None, None], walkers, walkers[jnp.argmax(used)])
 
     def weighted_log_psi(parameters: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Uniform random numbers whose bounds, too, have the requested dtype."""
+"""Uniform random numbers whose bounds, too, have the dtype asked for."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The state that a sampler carries from one transition to the next."""
+"""What a sampler carries from one transition to the next."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 
-class WalkerState(NamedTuple):
+class State(NamedTuple):
     """Walkers ``r`` ``[W, electrons, 3]``, their ``log_psi`` and ``sign`` ``[W]``, and ``drift`` like r, or ()."""
 
     r: Any

@@ -16,6 +16,8 @@ from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import Tracker
 from fusionlab.equivalence.exact.undefined import TIES, FieldWithUndefined, tied
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
+from fusionlab.hlo import ops
+from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Node, Value, source_of, view_of
 
@@ -108,11 +110,21 @@ def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identi
 
 def points(function: FunctionView) -> Iterator[tuple[int, Sequence[int], Sequence[float]]]:
     """Primes, each with the seeds of its draws and the shares of those that are steered; a small program has more."""
-    elements = sum(math.prod(value.type.shape) for node in function.nodes for value in node.results)
-    repeats = min(max(ELEMENTS // (POINTS * max(elements, 1)), 1), MOST_REPEATS)
+    repeats = min(max(ELEMENTS // (POINTS * max(_computed(function.nodes), 1)), 1), MOST_REPEATS)
     for first, last in ((0, 1), (1, repeats))[: min(repeats, 2)]:
         for p, shares in zip(primes(len(SHARES)), SHARES, strict=True):
             yield p, range(POINTS * first, POINTS * last), shares * (last - first)
+
+
+def _computed(nodes: Sequence[Node]) -> int:
+    """Elements of all values that one evaluation of ``nodes`` computes, each trip of a loop counted."""
+    found = 0
+    for node in nodes:
+        inner = sum(_computed(region.nodes) for region in node.regions)
+        trips = analyse(node).trips if node.op is ops.WHILE else 1
+        found += inner * (ELEMENTS if trips is None else trips)
+        found += sum(math.prod(value.type.shape) for value in node.results)
+    return found
 
 
 def _at_ties(original: FunctionView, rewritten: FunctionView, formulas: dict[Node, Formula]) -> str:

@@ -45,22 +45,23 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
                     try:
                         if (found := _identified(each, numbers, x, group, deadline)) is not None:
                             return found
+                    except MemoryError:
+                        too_large = f"{candidate.subject} needs more memory than there is to be identified"
+                        reasons.append(LimitReached(too_large))
                     except (NotALaplacian, RaiseError) as reason:
-                        if isinstance(reason, LimitReached):
+                        if time.monotonic() > deadline:
                             raise
                         reasons.append(reason)
         except (NotALaplacian, RaiseError) as reason:
-            if isinstance(reason, LimitReached):
+            if time.monotonic() > deadline:
                 raise
             reasons.append(reason)
-        except MemoryError:
-            raise LimitReached(f"{candidate.subject} needs more memory than there is to be identified") from None
         if (uncovered := next((reason for reason in reasons if isinstance(reason, UncoveredMatch)), None)) is not None:
             raise uncovered
         where = "before the loop" if candidate.replay else "without directions"
         none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"
         refused += reasons or [NotALaplacian(none)]
-    raise refused[0]
+    raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 
 
 def _identified(

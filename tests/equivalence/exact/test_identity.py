@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.equivalence.exact.identity import compare_exactly
+from fusionlab.equivalence.exact.identity import compare_exactly, points
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.interface import Setting
 
@@ -275,3 +276,14 @@ def test_a_loop_that_never_ends_at_ties(lowered):
     found = compare_exactly(program, program)
     assert found.result == "identical"
     assert found.at_ties == "" or "were not compared" in found.at_ties
+
+
+def test_trips_of_loops_count_where_a_program_is_small(lowered):
+    def looped(x, trips):
+        return jax.lax.fori_loop(0, trips, lambda _, y: jnp.tanh(y @ y), x)
+
+    def draws(trips):
+        program = lowered(lambda x: looped(x, trips), np.ones((40, 40), np.float32))
+        return sum(len(seeds) for _, seeds, _ in points(view_of(program.parse())))
+
+    assert draws(2) > draws(20) > draws(2000) == 12
