@@ -7,7 +7,6 @@ cannot be written to is never an error: the work is done again later.
 
 from __future__ import annotations
 
-import errno
 import functools
 import gzip
 import hashlib
@@ -52,7 +51,7 @@ class Store:
             return None
 
     def store(self, key: str, content: Any) -> None:
-        """Store ``content`` (JSON) under ``key``, unless the folder cannot be written to."""
+        """Store ``content`` (JSON) under ``key``, unless a warning has said that writing failed."""
         if not self._writable:
             return
         path, data = self.path(key), json.dumps(content).encode()
@@ -60,7 +59,7 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, gzip.compress(data, compresslevel=6, mtime=0) if path.suffix == ".gz" else data)
         except OSError as error:
-            self._writable = error.errno == errno.ENOSPC  # a full disk may have room later
+            self._writable = not self._title  # the warning says that it is off; the others try again
             level = logging.WARNING if self._title else logging.INFO
             _log.log(level, "%s is off: %s", self._title or f"the store {self.folder}", error.strerror or error)
 

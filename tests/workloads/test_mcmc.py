@@ -18,7 +18,7 @@ from workloads.programs import mcmc
 from workloads.programs.drift import limited_drift
 from workloads.programs.pruning import prune
 from workloads.programs.samplers import SAMPLERS, Sampler
-from workloads.programs.walker_state import WalkerState
+from workloads.programs.walker_state import State
 from workloads.upstream import UPSTREAM
 
 HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
@@ -149,7 +149,7 @@ def test_drift_is_finite_at_a_nucleus_and_without_gradient() -> None:
 def test_pruning_replaces_lost_walkers_by_others() -> None:
     log_psi = np.array([0.0, 0.1, -0.1, np.nan, 0.2, -np.inf, -50.0, 0.05], np.float32)
     r = np.arange(8, dtype=np.float32)[:, None, None] * np.ones((8, 1, 3), np.float32)
-    state = jax.jit(lambda s, k: prune(s, k, 4.0))(WalkerState(r, log_psi, np.ones(8, np.float32), ()), KEY)
+    state = jax.jit(lambda s, k: prune(s, k, 4.0))(State(r, log_psi, np.ones(8, np.float32), ()), KEY)
     good = [0, 1, 2, 4, 7]
     np.testing.assert_array_equal(np.asarray(state.r)[good], r[good])
     source = np.asarray(state.r)[:, 0, 0].astype(int)
@@ -160,7 +160,7 @@ def test_pruning_replaces_lost_walkers_by_others() -> None:
 def test_pruning_draws_every_good_walker_equally_often() -> None:
     log_psi = np.where(np.arange(4000) < 3000, -np.inf, 0.0).astype(np.float32)
     r = np.arange(4000, dtype=np.float32)[:, None, None]
-    state = prune(WalkerState(r, log_psi, np.ones(4000, np.float32), ()), KEY, 4.0)
+    state = prune(State(r, log_psi, np.ones(4000, np.float32), ()), KEY, 4.0)
     donors = np.asarray(state.r)[:3000, 0, 0]
     assert donors.min() >= 3000
     assert abs(donors.mean() - 3499.5) < 5 * 1000 / (12 * 3000) ** 0.5
