@@ -8,7 +8,7 @@ from tests.fuzzing import pairs
 
 @pytest.fixture(scope="module")
 def comparison():
-    return pairs.Comparison(points=4)
+    return pairs.Comparison()
 
 
 @pytest.mark.slow
