@@ -51,7 +51,7 @@ class ViewedDot:
         kinds, steps = zip(*(each[axis] for axis in order), strict=True)
         return ViewedDot(node, kinds, steps, product)
 
-    def turned(self) -> ViewedDot:
+    def swapped(self) -> ViewedDot:
         """The same with operands exchanged."""
         of = self.product
         terms = tuple(Axis(axis.extent, axis.steps[::-1]) for axis in of.terms)
@@ -135,10 +135,10 @@ def as_one(out: Value, contractions: Sequence[ViewedDot]) -> SumOfProducts | Non
 
 
 def _aligned(one: ViewedDot, first: ViewedDot) -> ViewedDot:
-    """``one``, turned if more of its axes are then of the kinds that they have in ``first``."""
-    turned = one.turned()
+    """``one``, swapped if more of its axes are then of the kinds that they have in ``first``."""
+    swapped = one.swapped()
 
     def alike(other: ViewedDot) -> int:
         return sum(mine == its != "batch" for mine, its in zip(other.kinds, first.kinds, strict=True))
 
-    return turned if alike(turned) > alike(one) else one
+    return swapped if alike(swapped) > alike(one) else one
