@@ -193,5 +193,5 @@ def require_known_calls(program: Program) -> None:
 
 def _supported(node: Node) -> bool:
     if node.op is ops.CUSTOM_CALL:
-        return calls.call_target(node) in calls.TARGETS
+        return node.call_target in calls.TARGETS
     return node.name in RULES

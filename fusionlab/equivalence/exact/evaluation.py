@@ -106,7 +106,7 @@ class Evaluator:
 
     def _step(self, node: Node) -> Step:
         if not node.regions and has_effect(node):
-            raise Uncovered(f"{_called(node)}, which has an effect,", node.scope)
+            raise Uncovered(f"{node.label}, which has an effect,", node.scope)
         step = step_of(self.rules.get(node.name, uninterpreted), node, self)
         if node.operands or node.regions:
             return step
@@ -183,7 +183,7 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
     """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
     if node.regions:
         raise Uncovered(node.name, node.scope)
-    evaluator.uncovered.add(_called(node))
+    evaluator.uncovered.add(node.label)
     text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
     arrays = same_draws([operand.array for operand in operands])
     found: list[Held] = []
@@ -210,8 +210,3 @@ def same_draws(arrays: Sequence[Array]) -> list[Array]:
     """``arrays`` with as many draws each: those of one draw are repeated."""
     draws = max(map(len, arrays), default=1)
     return [array if len(array) == draws else np.broadcast_to(array, (draws, *array.shape[1:])) for array in arrays]
-
-
-def _called(node: Node) -> str:
-    target = node.attributes.get("call_target_name")
-    return node.name if target is None else f"custom call @{target.value}"

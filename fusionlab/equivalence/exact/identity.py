@@ -88,24 +88,27 @@ def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identi
     """``compare_exactly`` of two views."""
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Identity("not-identical", 0, 0, 1.0, unlike)
-    draws = used = 0
+    draws, used = 0, set[int]()
     called: set[str] = set()
     formulas: dict[Node, Formula] = {}
     try:
         for p, seeds, shares in points(original):
-            draws, used = draws + len(seeds), max(used, primes(len(SHARES)).index(p) + 1)
+            draws += len(seeds)
+            used.add(p)
             for first, second in evaluators(PrimeField(p, seeds), shares, formulas):
                 expected, found = _outputs(original, first), _outputs(rewritten, second)
                 called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found)) is not None:
                     if called:
-                        return Identity("not-covered", draws, used, 1.0, f"{', '.join(sorted(called))} has no rule")
+                        return Identity(
+                            "not-covered", draws, len(used), 1.0, f"{', '.join(sorted(called))} has no rule"
+                        )
                     where = first_difference(original, rewritten, first.arithmetic)
-                    return Identity("not-identical", draws, used, 1.0, difference, where)
+                    return Identity("not-identical", draws, len(used), 1.0, difference, where)
     except Uncovered as error:
-        return Identity("not-covered", draws, used, 1.0, str(error))
-    chance = max((DEGREE / min(primes(used))) ** draws, 1e-300)
-    return Identity("identical", draws, used, chance, at_ties=_at_ties(original, rewritten, formulas))
+        return Identity("not-covered", draws, len(used), 1.0, str(error))
+    chance = max((DEGREE / min(used)) ** draws, 1e-300)
+    return Identity("identical", draws, len(used), chance, at_ties=_at_ties(original, rewritten, formulas))
 
 
 def points(function: FunctionView) -> Iterator[tuple[int, Sequence[int], Sequence[float]]]:
@@ -123,7 +126,7 @@ def _computed(nodes: Sequence[Node]) -> int:
         inner = sum(_computed(region.nodes) for region in node.regions)
         trips = analyse(node).trips if node.op is ops.WHILE else 1
         found += inner * (ELEMENTS if trips is None else trips)
-        found += sum(math.prod(value.type.shape) for value in node.results)
+        found += sum(math.prod(value.type.shape) for value in node.results if value.is_array)
     return found
 
 

@@ -287,3 +287,11 @@ def test_trips_of_loops_count_where_a_program_is_small(lowered):
         return sum(len(seeds) for _, seeds, _ in points(view_of(program.parse())))
 
     assert draws(2) > draws(20) > draws(2000) == 12
+
+
+def test_tokens_are_no_part_of_the_size_of_a_program(program_of_text):
+    program = program_of_text("""func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %t = stablehlo.create_token : !stablehlo.token
+      return %x : tensor<3xf32>
+    }""")
+    assert [len(seeds) for _, seeds, _ in points(view_of(program.parse()))] == [6, 6, 66, 66]

@@ -22,7 +22,6 @@ from fusionlab.codegen.laplacian.rules import moves
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.composites import Composite
-from fusionlab.codegen.raising.rules.calls import call_target
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo.constants import filling, taken_branch
@@ -67,7 +66,7 @@ def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
         if (region := taken_branch(node)) is not None:
             value = region.returns[value.index]
             continue
-        if node.name == "stablehlo.custom_call" and call_target(node) in _LU:
+        if node.call_target in _LU:
             return path, value if value is node.results[0] else None
         path.append(node)
         if node.name == "stablehlo.select" and _is_nan(node.operands[2]):

@@ -17,11 +17,6 @@ from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax
 from fusionlab.hlo.view import Node
 
 
-def call_target(node: Node) -> str:
-    """The target name of a ``stablehlo.custom_call``."""
-    return str(node.attributes["call_target_name"].value)
-
-
 def _getrf(node: Node, operands: list[Any], raising: Any) -> list[Any]:
     factors, pivots, _ = in_jax(node, lax.linalg.lu, operands[0])
     return [factors, pivots + 1, in_jax(node, jnp.zeros, raising.shape(node.results[2]), np.int32)]
@@ -72,7 +67,7 @@ TARGETS: dict[str, Callable[[Node, list[Any], Any], list[Any]]] = {
 
 
 def _custom_call(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    target = call_target(node)
+    target = node.call_target
     if target not in TARGETS:
         raise RaiseError(f"custom call @{target} is opaque", node)
     return TARGETS[target](node, operands, raising)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising.rules.calls import call_target
 from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held
@@ -131,7 +130,7 @@ _TARGETS: dict[str, Rule] = {
 
 
 def _custom_call(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    return step_of(_TARGETS.get(call_target(node), uninterpreted), node, evaluator)(operands, environment)
+    return step_of(_TARGETS.get(node.call_target, uninterpreted), node, evaluator)(operands, environment)
 
 
 RULES: dict[str, Rule] = {
