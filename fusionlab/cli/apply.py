@@ -111,7 +111,7 @@ def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str,
 
 def _as_read(program: Program) -> bytes:
     """The bytes of the file that ``program`` was read from; its text where the file can no longer be read the same."""
-    from fusionlab.hlo.saved import content_as_saved
+    from fusionlab.hlo.optimised.saved import content_as_saved
 
     path = Path(program.provenance)
     with contextlib.suppress(InputError):
@@ -124,7 +124,7 @@ def _as_read(program: Program) -> bytes:
 def require_one_device(source: Workload | Program) -> None:
     """NotStudied for a file's program that is partitioned over several devices: XLA compiles it for as many only, and
     ``apply`` compiles and checks for one."""
-    from fusionlab.hlo.contents import parts_by_hand
+    from fusionlab.hlo.program import parts_by_hand
 
     if not isinstance(source, Workload) and (where := parts_by_hand(source.parse())) is not None:
         what = f"there is a sdy.manual_computation (shard_map) in {where}: it is compiled and checked for one device"

@@ -46,7 +46,7 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
 
     InputError: XLA wrote no fusion dump (a CPU target, HLO text), or there is no launch called ``kernel``.
     """
-    from fusionlab.hlo.saved import HloFile
+    from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.ledger.launch_rows import launch_rows
     from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 

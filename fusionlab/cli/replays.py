@@ -87,10 +87,9 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
 def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
     from fusionlab.hlo.cost import program_cost
     from fusionlab.hlo.loops import loop_number, without_numbers
-    from fusionlab.hlo.replay import operations
     from fusionlab.hlo.view import Region
 
-    body = list(operations(loop.loop.body))
+    body = list(loop.loop.body.operations())
     pushed = [node for node in body if not loop.varying.isdisjoint(node.results)]
     once = program_cost(loop.loop.body)
     number = loop_number(loop.loop.node.scope)
@@ -120,9 +119,8 @@ def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _families(nodes: list[Node]) -> Counter[str]:
-    from fusionlab.hlo.families import family
 
-    return Counter(family(node) for node in nodes)
+    return Counter(node.family for node in nodes)
 
 
 def _print(found: dict[str, Any], console: Console) -> None:

@@ -11,8 +11,8 @@ from fusionlab.errors import InputError
 if TYPE_CHECKING:
     from fusionlab.codegen.compile import Compiled
     from fusionlab.codegen.targets import Target
+    from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.hlo.program import Program
-    from fusionlab.hlo.saved import HloFile
     from fusionlab.study import Circumstances
     from fusionlab.workload import Workload
 
@@ -48,7 +48,7 @@ def load_source(*, file: str | None = None, model: str | None = None, **named: A
 
 def load_program(path: str) -> Program:
     """The StableHLO program of a file: text, bytecode, portable artifact or saved ``jax.export``; else InputError."""
-    from fusionlab.hlo.saved import HloFile, load_saved
+    from fusionlab.hlo.optimised.saved import HloFile, load_saved
 
     found = load_saved(path)
     if isinstance(found, HloFile):
@@ -62,8 +62,8 @@ def default_target(source: object) -> str:
     Optimised HLO text with XLA's estimates names their clock, and so one of our targets.
     """
     from fusionlab.codegen.targets import target_of_clock
+    from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.hlo.program import Program
-    from fusionlab.hlo.saved import HloFile
 
     if isinstance(source, HloFile) and source.estimates_clock_ghz is not None:
         return target_of_clock(source.estimates_clock_ghz) or "a100"
@@ -100,7 +100,7 @@ def load_facts(
 ) -> tuple[Source, Circumstances, list[Target]]:
     """The workload or the file's content in any form, the circumstances (with the first target), all targets."""
     from fusionlab.codegen.targets import load_target
-    from fusionlab.hlo.saved import load_saved
+    from fusionlab.hlo.optimised.saved import load_saved
 
     is_file = options["file"] is not None and options["model"] is None
     source: Source = load_saved(options["file"]) if is_file else load_source(**options)
@@ -114,7 +114,7 @@ def load_facts(
 
 def require_program(source: Source, verb: str) -> Workload | Program:
     """``source``, unless it is optimised HLO text, which has no StableHLO: InputError."""
-    from fusionlab.hlo.saved import HloFile
+    from fusionlab.hlo.optimised.saved import HloFile
 
     if isinstance(source, HloFile):
         raise InputError(f"{source.path}: `{verb}` reads StableHLO, and this is XLA's optimised HLO")
@@ -123,7 +123,7 @@ def require_program(source: Source, verb: str) -> Workload | Program:
 
 def make(source: Source, given: Circumstances) -> CompiledSource:
     """Lower and compile for ``given.target`` (from the cache if possible); HLO text is taken as it is."""
-    from fusionlab.hlo.saved import HloFile
+    from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.study import compiled, lower
 
     if isinstance(source, HloFile):
@@ -137,7 +137,7 @@ def make(source: Source, given: Circumstances) -> CompiledSource:
 
 def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[CompiledSource]:
     """``make`` for each of ``targets``, in order. InputError for several targets of one optimised HLO text."""
-    from fusionlab.hlo.saved import HloFile
+    from fusionlab.hlo.optimised.saved import HloFile
 
     if isinstance(source, HloFile) and len(targets) > 1:
         named = ", ".join(target.name for target in targets)

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.hlo.element_types import NUMPY
-from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.ops import NUMPY
+from fusionlab.hlo.view import TensorType
 
 
 def numpy_dtype(type_: TensorType) -> np.dtype[Any]:

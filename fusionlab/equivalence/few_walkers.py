@@ -16,7 +16,6 @@ from dataclasses import replace
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.families import family
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
 from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
 
@@ -90,7 +89,7 @@ class _Alike:
         rule = _RULES.get(node.op)
         if rule is not None:
             return rule(self, node)
-        return family(node) == "elementwise" and self.in_one_place(node.operands, node)
+        return node.family == "elementwise" and self.in_one_place(node.operands, node)
 
     def in_one_place(self, values: Sequence[Value], node: Node) -> bool:
         """True if ``values``, except scalars, have their walkers in the axis of the first result."""
@@ -212,7 +211,7 @@ def _scatter(alike: _Alike, node: Node) -> bool:
 
 
 def _call(alike: _Alike, node: Node) -> bool:
-    return family(node) in ("factorisation", "triangular-solve") and alike.batched(node)
+    return node.family in ("factorisation", "triangular-solve") and alike.batched(node)
 
 
 _SIZES = (ops.DYNAMIC_SLICE, ops.GATHER)

@@ -88,7 +88,7 @@ def evaluate(program: Program, arrays: tuple[np.ndarray, ...]) -> list[np.ndarra
 
 
 def _entry_types(module: ir.Module) -> list[ir.Type]:
-    from fusionlab.hlo.program import public_function
+    from fusionlab.hlo.view import public_function
 
     return list(public_function(module).type.inputs)
 

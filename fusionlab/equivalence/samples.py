@@ -16,9 +16,9 @@ from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
-from fusionlab.hlo.element_types import WIDE_FLOATS
-from fusionlab.hlo.program import Program, TensorType
-from fusionlab.hlo.view import constant_array, view_of
+from fusionlab.hlo.ops import WIDE_FLOATS
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import TensorType, constant_array, view_of
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)

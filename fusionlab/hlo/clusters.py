@@ -21,7 +21,6 @@ from networkx.utils import UnionFind
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
-from fusionlab.hlo.families import family
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import Attribution, attribute_nodes
@@ -227,7 +226,7 @@ def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
         reads[node.operands[0]] = results
     return Unit(
         name=f"{node.op.mnemonic} %{node.id}",
-        family="control" if is_loop else family(node),
+        family="control" if is_loop else node.family,
         stage=attribution.stage,
         region=region,
         runs=runs,

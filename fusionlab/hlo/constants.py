@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.element_types import INTEGERS, NUMPY, WIDE_FLOATS
+from fusionlab.hlo.ops import INTEGERS, NUMPY, WIDE_FLOATS
 from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
 
 _MOST_ELEMENTS = 4096

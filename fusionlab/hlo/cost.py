@@ -21,16 +21,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.element_types import FLOATS, NUMPY
 from fusionlab.hlo.loops import Loop, analyse
-from fusionlab.hlo.program import Program, TensorType
-from fusionlab.hlo.view import Node, Region, Value, view_of
+from fusionlab.hlo.ops import FLOATS, NUMPY
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, Region, TensorType, Value, view_of
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,58 @@ class Cost:
     def intensity(self) -> float:
         """FLOPs per byte; 0 when nothing moves."""
         return self.flops / self.bytes if self.bytes else 0.0
+
+
+_NUMBER_BYTES = 4
+
+
+@dataclass(frozen=True)
+class DotAxes:
+    """The axes of a dot_general by kind, as pairs (left axis, right axis) or as one axis."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    batch: tuple[tuple[int, int], ...]
+    contracted: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def of(node: Node) -> DotAxes:
+        """The axes of ``node``, a ``stablehlo.dot_general``."""
+        numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+        left, right = (value.type.shape for value in node.operands)
+        batch = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
+        contracted = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
+        return DotAxes(left, right, tuple(batch), tuple(contracted))
+
+    @property
+    def free_left(self) -> list[int]:
+        """Axes of the left operand that are axes of the result."""
+        used = {left for left, _ in (*self.batch, *self.contracted)}
+        return [axis for axis in range(len(self.left)) if axis not in used]
+
+    @property
+    def free_right(self) -> list[int]:
+        """Axes of the right operand that are axes of the result."""
+        used = {right for _, right in (*self.batch, *self.contracted)}
+        return [axis for axis in range(len(self.right)) if axis not in used]
+
+    @property
+    def batch_in_front(self) -> bool:
+        """True if the batch axes come first, in the same order, in both operands."""
+        return all(pair == (at, at) for at, pair in enumerate(self.batch))
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """M, N and K of one batch element, as a matrix product."""
+        rows = math.prod(self.left[axis] for axis in self.free_left)
+        columns = math.prod(self.right[axis] for axis in self.free_right)
+        return rows, columns, math.prod(self.left[axis] for axis, _ in self.contracted)
+
+    @property
+    def intensity(self) -> float:
+        """FLOP/byte of one batch element."""
+        m, n, k = self.extents
+        return 2 * m * n * k / (_NUMBER_BYTES * (m * k + k * n + m * n))
 
 
 def program_cost(program: Program | Region) -> Cost:
@@ -118,7 +170,7 @@ def _flops(node: Node) -> int | None:
         case "elements":
             return _elements(node.results[0].type) if any(type_ in FLOATS for type_ in types) else 0
         case "call":
-            return next((rule(node) for part, rule in _CALL_RULES.items() if part in node.call_target), None)
+            return call_flops(node.call_target, [value.type.shape for value in node.operands])
         case rule:
             return _RULES[rule](node)
 
@@ -138,11 +190,27 @@ def _bytes(node: Node) -> int:
     return results + sum(size_bytes(value.type) for value in dict.fromkeys(node.operands))
 
 
+def call_flops(target: str, operands: Sequence[tuple[int, ...]]) -> int | None:
+    """FLOPs of a call of the library function ``target`` on arrays of these shapes; None when there is no rule for it.
+
+    LU of m x n: n^2 (m - n/3), Cholesky n^3 / 3, a triangular solve n^2 per right-hand side.
+    """
+    if "getrf" in target:
+        *batch, rows, columns = operands[0]
+        long, short = max(rows, columns), min(rows, columns)
+        return round(math.prod(batch) * short**2 * (long - short / 3))
+    if "potrf" in target:
+        return round(math.prod(operands[0]) * operands[0][-1] / 3)
+    if re.search(r"trsm|triangularSolve", target):
+        return math.prod(operands[1]) * operands[0][-1]
+    if re.search(r"lu_pivots_to_permutation|Sharding|threefry|__cub\$|[Tt]op_?[Kk]", target):
+        return 0
+    return None
+
+
 def _dot_general(node: Node) -> int:
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    left = node.operands[0].type.shape
-    contracted = math.prod(left[int(axis)] for axis in numbers.lhs_contracting_dimensions)
-    return 2 * _elements(node.results[0].type) * contracted
+    axes = DotAxes.of(node)
+    return 2 * _elements(node.results[0].type) * math.prod(axes.left[axis] for axis, _ in axes.contracted)
 
 
 def _reduce(node: Node) -> int:
@@ -163,45 +231,19 @@ def _region_flops(node: Node) -> int:
     return sum(_flops(inner) or 0 for inner in node.regions[0].nodes)
 
 
-def _triangular_solve(node: Node) -> int:
-    order = node.operands[0].type.shape[-1]
-    return _elements(node.operands[1].type) * order
-
-
-def _getrf(node: Node) -> int:
-    *batch, rows, columns = node.operands[0].type.shape
-    long, short = max(rows, columns), min(rows, columns)
-    return round(math.prod(batch) * short**2 * (long - short / 3))
-
-
-def _cholesky(node: Node) -> int:
-    *batch, _, order = node.operands[0].type.shape
-    return round(math.prod(batch) * order**3 / 3)
-
-
-def _free(node: Node) -> int:
-    return 0
+def _as_call(target: str) -> Callable[[Node], int]:
+    return lambda node: call_flops(target, [value.type.shape for value in node.operands]) or 0
 
 
 _RULES: dict[str, Callable[[Node], int]] = {
-    "cholesky": _cholesky,
+    "cholesky": _as_call("potrf"),
     "dot_general": _dot_general,
     "reduce": _reduce,
     "reduce_window": _reduce_window,
     "scatter": _scatter,
-    "triangular_solve": _triangular_solve,
+    "triangular_solve": _as_call("trsm"),
 }
 """``flops`` of ``hlo.ops`` to its rule."""
-
-_CALL_RULES: dict[str, Callable[[Node], int]] = {
-    "getrf": _getrf,
-    "potrf": _cholesky,
-    "trsm": _triangular_solve,
-    "lu_pivots_to_permutation": _free,
-    "Sharding": _free,
-    "threefry2x32": _free,
-}
-"""Part of a custom call's target to its rule."""
 
 
 def _elements(type_: TensorType) -> int:

@@ -15,7 +15,6 @@ import networkx as nx
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import Cost, array_bytes, node_cost
-from fusionlab.hlo.families import family
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import Attribution, attribute_nodes
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, view_of
@@ -80,7 +79,7 @@ class _Builder:
         for position, node in enumerate(region.nodes):
             own = f"{path}/{position}"
             cost = node_cost(node)
-            facts = {**place, **_facts(cost), "family": family(node), "scope": node.scope}
+            facts = {**place, **_facts(cost), "family": node.family, "scope": node.scope}
             attribution = self.attributions[node]
             facts |= {"phase": attribution.phase, "stage": attribution.stage, "role": attribution.role}
             self._add(own, "op", node.name, node.results, facts)

@@ -7,11 +7,15 @@ independent of the other carried values are added to it), *stacked* (each trip w
 Loops of one scope (two sums in one function) have one name stack, and a pass reports by name stack;
 ``with_numbered_loops`` tells them apart. Names decide nothing: a program with numbered loops is rewritten like the
 original.
+
+A *loop-invariant computation* of the body depends on no value that changes between trips. That is decided here alone:
+the inventory of replays reports these nodes, and ``hoist-loop-invariants`` moves them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +23,9 @@ from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.contents import inner_operations
-from fusionlab.hlo.element_types import COMPLEX, FLOATS, INTEGERS, NUMPY
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, Region, Value, location_name, reads
+from fusionlab.hlo.ops import COMPLEX, FLOATS, INTEGERS, NUMPY
+from fusionlab.hlo.program import Program, inner_operations
+from fusionlab.hlo.view import Node, Region, Value, free_values, location_name, reached, reads
 
 _MOST_TRIPS = 10_000
 
@@ -110,7 +113,7 @@ def analyse(node: Node) -> Loop:
     counters = {i: counter for i, counter in found if counter is not None}
     trips, reason = _trips(node, counters, constants)
     carried = {a for i, a in enumerate(body.arguments) if i not in counters and i not in invariants}
-    dependent = _dependent(body, carried)
+    dependent = reached(body, carried)
     roles: list[Role] = []
     for i in range(len(body.arguments)):
         if i in invariants:
@@ -175,15 +178,6 @@ def _trips(node: Node, counters: dict[int, Counter], constants: dict[int, np.nda
     return None, f"more than {_MOST_TRIPS} trips"
 
 
-def _dependent(body: Region, sources: set[Value]) -> set[Value]:
-    """Values of ``body`` that depend on ``sources``."""
-    reached = set(sources)
-    for node in body.nodes:
-        if not reached.isdisjoint(reads(node)):
-            reached.update(node.results)
-    return reached
-
-
 def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) -> Role:
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
@@ -231,10 +225,8 @@ def _sum_role(body: Region, index: int, argument: Value, terms: list[tuple[int, 
 
 
 def _uses(body: Region, value: Value) -> int:
-    nodes = list(body.walk())
-    inner = [region for node in nodes for region in node.regions]
-    reads = sum(node.operands.count(value) for node in nodes)
-    return reads + sum(region.returns.count(value) for region in [body, *inner])
+    by_ops = sum(node.operands.count(value) for node in body.walk())
+    return by_ops + sum(region.returns.count(value) for region in body.regions())
 
 
 def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting) -> Stacked | None:
@@ -260,6 +252,86 @@ def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting)
         assert position is not None
         slots.append(int(np.clip(int(position), 0, argument.type.shape[axes[0]] - 1)))
     return Stacked(update, axes[0], tuple(slots)) if len(set(slots)) == len(slots) else None
+
+
+def invariant_nodes(loop: Loop) -> list[Node]:
+    """Nodes of the body that compute something from invariant values only, and the views that these need.
+
+    A loop or branch in the body is one node. Ops that only create or view data, or follow from constants alone, do
+    not count: XLA folds them, or makes them inside a fusion. Nodes with an effect stay where they are.
+    """
+    body = loop.body
+    varying = {a for i, a in enumerate(body.arguments) if not isinstance(loop.roles[i], Invariant)}
+    invariant = []
+    for node in body.nodes:
+        if varying.isdisjoint(reads(node)) and not has_effect(node):
+            invariant.append(node)
+        else:
+            varying.update(node.results)
+    constants = constants_of(loop)
+    wanted: set[Value] = set()
+    found = []
+    for node in reversed(invariant):
+        if not only_makes_data(node, constants) or not wanted.isdisjoint(node.results):
+            found.append(node)
+            wanted.update(reads(node))
+    return found[::-1]
+
+
+def only_makes_data(node: Node, constants: set[Value]) -> bool:
+    """True for views, and anything computed from ``constants`` alone (XLA folds it, or makes it inside a fusion)."""
+    return _makes_data(node) or constants.issuperset(node.results)
+
+
+def constants_of(loop: Loop) -> set[Value]:
+    """Values of a trip that are computed from constants alone, carried or captured ones too."""
+    body = loop.body
+    carried = [(a, loop.node.operands[i]) for i, a in enumerate(body.arguments) if isinstance(loop.roles[i], Invariant)]
+    given = {argument for argument, operand in carried if _views_constants(operand)}
+    return constant_values(body.nodes, given | set(filter(_views_constants, free_values(body))))
+
+
+def _views_constants(value: Value) -> bool:
+    node = value.producer
+    return node is not None and _makes_data(node) and all(map(_views_constants, node.operands))
+
+
+def _makes_data(node: Node) -> bool:
+    return node.op.source or node.op.strided or node.op is ops.CONVERT
+
+
+def constant_values(nodes: list[Node], given: Collection[Value] = ()) -> set[Value]:
+    """Values that are computed from constants and ``given`` ones alone, which are among them."""
+    found = set(given)
+    for node in nodes:
+        read = reads(node)
+        if node.op.source or (read and found.issuperset(read)):
+            found.update(node.results)
+    return found
+
+
+def has_effect(node: Node) -> bool:
+    """True if ``node`` does more than return its results."""
+    if node.op.control_flow:
+        return any(has_effect(inner) for region in node.regions for inner in region.walk())
+    if node.op is ops.CUSTOM_CALL and "has_side_effect" in node.attributes:
+        return bool(node.attributes["has_side_effect"].value)
+    return node.op.effect
+
+
+def has_effect_inside(operation: ir.Operation, functions: Mapping[str, ir.Operation]) -> bool:
+    """``has_effect`` of an operation with all that it runs; ``functions`` are those that it may call, by name."""
+    for one in (operation, *inner_operations(operation)):
+        attributes = one.attributes
+        if one.name == ops.CUSTOM_CALL.name and "has_side_effect" in attributes:
+            if attributes["has_side_effect"].value:
+                return True
+        elif one.name == "func.call":
+            if has_effect_inside(functions[attributes["callee"].value], functions):
+                return True
+        elif ops.op_of(one.name).effect:
+            return True
+    return False
 
 
 _NUMBER = re.compile(r"#loop(\d+)(?=/|$)")

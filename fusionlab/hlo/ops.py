@@ -1,4 +1,4 @@
-"""Every StableHLO and CHLO op with its traits: the one table that analyses, passes and kernels read.
+"""Every StableHLO and CHLO op with its traits, and every element type: the tables that all others read.
 
 A new op is a row here and a raising rule (``codegen/raising/rules``). A trait that a single pass needs stays in that
 pass, as a set of the names below the table.
@@ -6,17 +6,75 @@ pass, as a set of the names below the table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+NUMPY: dict[str, np.dtype[Any]] = {
+    name: np.dtype(type_)
+    for name, type_ in {
+        "i1": np.bool_,
+        "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+        "ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64,
+        "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+        "complex<f32>": np.complex64, "complex<f64>": np.complex128,
+    }.items()
+}  # fmt: skip
+"""MLIR's element types, and the NumPy types that hold them."""
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+WIDE_FLOATS = ("f32", "f64")
+COMPLEX = ("complex<f32>", "complex<f64>")
+INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
+
+FAMILIES = (
+    "elementwise", "gemm", "reduction", "layout", "gather-scatter", "triangular-solve", "factorisation", "attention",
+    "sort", "rng", "fft", "collective", "constant", "control", "custom", "unknown",
+)  # fmt: skip
+"""Those of the characterisation's kernel tables (GEMM, TRSM, fused elementwise, transpose and other layout, reduction,
+attention), and others that these programs contain. A name that is in no table is ``unknown``."""
+
+TARGET_FAMILIES: tuple[tuple[str, str], ...] = (
+    (r"(?i).*(fmha|flash|attention|mhsea).*", "attention"),
+    (r"__cublas\$triangularSolve|.*trsm.*", "triangular-solve"),
+    (r"__cublas\$.*|__triton_gemm.*|__onednn\$matmul.*|.*_gemm.*", "gemm"),
+    (r"__cudnn\$conv.*", "gemm"),
+    (r".*(getrf|potrf|geqrf|orgqr|ungqr|syevd|syevj|heevd|gesvd|gesdd|gesvdj|gesvdp|sytrd|hetrd).*", "factorisation"),
+    (r"Qr|Eigh|Householder.*|LuDecomposition|ProductOfElementaryHouseholderReflectors", "factorisation"),
+    (r"cu_lu_pivots_to_permutation|hip_lu_pivots_to_permutation", "factorisation"),
+    (r".*threefry2x32.*", "rng"),
+    (r"(__cub\$.*)?(?i:.*sort.*|top_?k.*)", "sort"),
+    (r".*ducc_fft.*", "fft"),
+    (r"Sharding|annotate_device_placement|SPMD.*", "layout"),
+)
+"""Custom-call target (a whole match) to family; the first row that matches wins."""
+
+_CUDA_CALLS = re.compile(r"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_|__triton")
+_CPU_CALLS = re.compile(r"lapack_|__custom_call_cpu|__onednn|ducc_fft|eigen_")
+
+
+def family_of_target(target: str) -> str:
+    """The family of a custom call, by its target."""
+    return next((family for pattern, family in TARGET_FAMILIES if re.fullmatch(pattern, target)), "custom")
+
+
+def platform_of_target(target: str) -> str:
+    """``cuda`` or ``cpu`` if ``target`` is a function of a library for one of them; else ""."""
+    if _CUDA_CALLS.search(target):
+        return "cuda"
+    return "cpu" if _CPU_CALLS.search(target) else ""
 
 
 @dataclass(frozen=True, eq=False)
 class OpDef:
     """The traits of an op, whatever its operands are.
 
-    ``family`` is that of the kernel tables (``hlo.families``); ``flops`` and ``axes`` name a rule of ``hlo.cost`` ("":
+    ``family`` is one of FAMILIES; ``flops`` and ``axes`` name a rule of ``hlo.cost`` ("":
     none, the op is unmodelled) and of ``hlo.walker_axes``. ``derivative``, with respect to its floating-point operands:
     ``linear`` (affine in all together), ``product`` (linear in each), ``piecewise`` (linear almost everywhere),
     ``smooth``, ``zero`` (almost everywhere, or of a result that is no float), ``regions`` or ``call`` (that of what

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fusionlab.hlo.constants import number_of
-from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Value
 
 

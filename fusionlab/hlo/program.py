@@ -1,13 +1,19 @@
 """Program: one StableHLO module, frozen, with its signature, platform and provenance.
 
 The StableHLO module is the IR of record (docs/decisions/0001). A Program keeps it as MLIR bytecode, so that nothing
-can edit it in place and equal programs have equal digests; ``parse`` returns a fresh module in a fresh context.
+can edit it in place and equal programs have equal digests; ``parse`` returns a fresh module in a fresh context, and
+``program_view`` the one view of all that only read it.
+
+What a module contains is found by walking its operations, never by searching its text: strings, names and locations
+in it are arbitrary.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,30 +23,16 @@ from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, NotStudied
-from fusionlab.hlo.contents import is_dynamic, is_impossible, operations_in, platform_of, types_in
+from fusionlab.hlo import ops
 from fusionlab.hlo.sandbox.client import Foreign, Unreadable, read_apart
+from fusionlab.hlo.view import FunctionView, TensorType, functions_of, public_function, public_functions, view_of
 from fusionlab.reading import read_file
 
+MOST_ELEMENTS = 2**48
+SHARDINGS = ("mhlo.sharding", "sdy.sharding")
+"""Attributes of operations, and of a function's arguments and results, that say on which devices arrays lie."""
+_COUNTED = ("stablehlo", "chlo")
 _ONLY_STATIC = "only tensors of static shape can be studied"
-
-
-@dataclass(frozen=True)
-class TensorType:
-    """Shape and element type of one value; ``dtype`` is MLIR's spelling (``f32``, ``i1``, ``ui32``)."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-    def __str__(self) -> str:
-        return "x".join([*map(str, self.shape), self.dtype])
-
-    @staticmethod
-    def of(mlir_type: Any) -> TensorType:
-        """The record of a ranked, static MLIR tensor type; ValueError for another form."""
-        ranked = ir.RankedTensorType(mlir_type)
-        if not ranked.has_static_shape:
-            raise ValueError(f"dynamic shape {mlir_type}")
-        return TensorType(tuple(ranked.shape), str(ranked.element_type))
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,7 @@ class Program:
     @cached_property
     def _entry_types(self) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
         module = self.parse()  # held: a function does not keep its module alive
-        entry = _public_function(module).type
+        entry = public_function(module).type
         inputs, results = (tuple(map(TensorType.of, types)) for types in (entry.inputs, entry.results))
         return inputs, results
 
@@ -126,8 +118,19 @@ class Program:
 
     @cached_property
     def ops(self) -> int:
-        """Number of StableHLO and CHLO operations, in all functions and regions."""
-        return operations_in(self.parse())
+        """Number of StableHLO and CHLO operations, in all functions and regions; terminators do not count."""
+        module = self.parse()  # held: an operation does not keep its module alive
+        names = (operation.name.partition(".") for operation in inner_operations(module.operation))
+        return sum(dialect in _COUNTED and name != "return" for dialect, _, name in names)
+
+    @cached_property
+    def _view(self) -> FunctionView:
+        return view_of(self.parse())
+
+
+def program_view(program: Program) -> FunctionView:
+    """The view of the public function of ``program``: one for all its readers, and never edited."""
+    return program._view
 
 
 def rewritten(program: Program, module: ir.Module) -> Program:
@@ -143,25 +146,6 @@ def bytecode_of(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
-def public_function(module: ir.Module) -> Any:
-    """The entry ``func.func`` of ``module``: ``main``, else its first public function."""
-    function = _public_function(module)
-    if function is None:
-        raise InputError("the module has no public function; expected one named main")
-    return function
-
-
-def public_functions(module: ir.Module) -> list[Any]:
-    """The public ``func.func`` of ``module``, in order."""
-    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    return [f for f in functions if f.sym_visibility is None or f.visibility.value == "public"]
-
-
-def _public_function(module: ir.Module) -> Any:
-    public = public_functions(module)
-    return next((f for f in public if f.name.value == "main"), public[0] if public else None)
-
-
 def _parsed(bytecode: bytes) -> ir.Module:
     with make_ir_context():
         return ir.Module.parse(bytecode)
@@ -170,8 +154,9 @@ def _parsed(bytecode: bytes) -> ir.Module:
 def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
     """InputError naming the file, unless ``module`` has an entry, and tensors of possible shapes; NotStudied for
     dynamic ones."""
-    if (entry := _public_function(module)) is None:
+    if not public_functions(module):
         raise InputError(f"{path}: the module has no public function; expected one named main")
+    entry = public_function(module)
     for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
         for index, type_ in enumerate(types):
             try:
@@ -180,9 +165,83 @@ def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> No
                 where = f"@{entry.name.value}"
                 what = f"{kind} {index} of {where} has type {type_}; {_ONLY_STATIC}"
                 raise NotStudied(str(path), what, where, content) from None
-    found = types_in(module)
-    if (dynamic := next(filter(is_dynamic, found), None)) is not None:
+    found = _types_in(module)
+    if (dynamic := next(filter(_is_dynamic, found), None)) is not None:
         where = found[dynamic]
         raise NotStudied(str(path), f"there is a {dynamic} in {where}; {_ONLY_STATIC}", where, content)
-    if (large := next(filter(is_impossible, found), None)) is not None:
+    if (large := next(filter(_is_impossible, found), None)) is not None:
         raise InputError(f"{path}: there is a {large} in {found[large]}, more than any memory holds")
+
+
+def inner_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
+    """The operations nested in ``operation``, in pre-order."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from inner_operations(inner.operation)
+
+
+def platform_of(module: ir.Module) -> str:
+    """``cuda`` or ``cpu``, by the libraries that custom calls of ``module`` name; ``any`` where they name neither."""
+    called = {
+        ops.platform_of_target(operation.attributes["call_target_name"].value)
+        for operation in inner_operations(module.operation)
+        if operation.name.endswith("custom_call") and "call_target_name" in operation.attributes
+    }
+    return next((platform for platform in ("cuda", "cpu") if platform in called), "any")
+
+
+def is_sharded(module: ir.Module) -> bool:
+    """True if any operation, argument or result of ``module`` has a sharding."""
+    return any(map(_has_sharding, inner_operations(module.operation)))
+
+
+def _has_sharding(operation: ir.Operation) -> bool:
+    attributes = operation.attributes
+    of_values = [given for name in ("arg_attrs", "res_attrs") if name in attributes for given in attributes[name]]
+    return operation.name.startswith("sdy.") or any(
+        name in each for each in (attributes, *of_values) for name in SHARDINGS
+    )
+
+
+def parts_by_hand(module: ir.Module) -> str | None:
+    """The function (``@main``) in which ``module`` partitions work by hand (``shard_map``); None if there is none."""
+    for name, function in functions_of(module).items():
+        if any(inner.name == "sdy.manual_computation" for inner in inner_operations(function.operation)):
+            return f"@{name}"
+    return None
+
+
+def _types_in(module: ir.Module) -> dict[ir.Type, str]:
+    """Types of all values in ``module``, and of the arguments and results of functions without a body, each with the
+    first function that has it (``@main``), or ``the module``."""
+    found: dict[ir.Type, str] = {}
+    for top in module.body.operations:
+        is_function = top.operation.name == "func.func"
+        where = f"@{top.name.value}" if is_function else "the module"
+        types = [*top.type.inputs, *top.type.results] if is_function else []
+        for operation in (top.operation, *inner_operations(top.operation)):
+            types += [result.type for result in operation.results]
+            types += [a.type for region in operation.regions for block in region for a in block.arguments]
+        for type_ in types:
+            found.setdefault(type_, where)
+    return found
+
+
+def _is_dynamic(type_: ir.Type) -> bool:
+    """True if ``type_`` is a tensor of unknown shape, or a tuple that contains one."""
+    return any(isinstance(t, ir.UnrankedTensorType) or not t.has_static_shape for t in _tensors(type_))
+
+
+def _is_impossible(type_: ir.Type) -> bool:
+    """True if ``type_``, which is not dynamic, has more elements than any memory holds."""
+    return any(math.prod(tensor.shape) > MOST_ELEMENTS for tensor in _tensors(type_))
+
+
+def _tensors(type_: Any) -> Iterator[Any]:
+    if isinstance(type_, ir.TupleType):
+        for index in range(type_.num_types):
+            yield from _tensors(type_.get_type(index))
+    elif isinstance(type_, ir.RankedTensorType | ir.UnrankedTensorType):
+        yield type_

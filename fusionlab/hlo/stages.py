@@ -24,8 +24,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fusionlab.hlo.replay import Replay, find_replays, reached
-from fusionlab.hlo.view import Node, Region
+from fusionlab.hlo.replay import Replay, find_replays
+from fusionlab.hlo.view import Node, Region, reached
 
 PHASES = ("mcmc", "laplacian", "potential", "wavefunction", "optimiser")
 STAGES = ("A", "B", "C", "D", "E")

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Hashable, Iterator
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.view import FunctionView, Node, Region, Value
 
 

@@ -17,9 +17,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
-from fusionlab.hlo.element_types import COMPLEX, NUMPY
-from fusionlab.hlo.ops import OpDef, op_of
-from fusionlab.hlo.program import TensorType, public_function
+from fusionlab.hlo.ops import COMPLEX, CUSTOM_CALL, NUMPY, OpDef, family_of_target, op_of
 
 _MAX_CALL_DEPTH = 200
 
@@ -27,6 +25,25 @@ TERMINATORS = ("stablehlo.return", "func.return")
 
 TWIN = "twin"
 """Attribute of a function that holds a kernel: the function of plain ops that computes the same."""
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Shape and element type of one value; ``dtype`` is MLIR's spelling (``f32``, ``i1``, ``ui32``)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return "x".join([*map(str, self.shape), self.dtype])
+
+    @staticmethod
+    def of(mlir_type: Any) -> TensorType:
+        """The record of a ranked, static MLIR tensor type; ValueError for another form."""
+        ranked = ir.RankedTensorType(mlir_type)
+        if not ranked.has_static_shape:
+            raise ValueError(f"dynamic shape {mlir_type}")
+        return TensorType(tuple(ranked.shape), str(ranked.element_type))
 
 
 @dataclass(eq=False)
@@ -94,6 +111,11 @@ class Node:
         return "" if target is None else str(target.value)
 
     @property
+    def family(self) -> str:
+        """One of ``ops.FAMILIES``; that of a custom call by its target."""
+        return family_of_target(self.call_target) if self.op is CUSTOM_CALL else self.op.family
+
+    @property
     def label(self) -> str:
         """The op in a message: ``custom call @target``, or its name."""
         return f"custom call @{self.call_target}" if self.call_target else self.name
@@ -132,6 +154,18 @@ class Region:
         """Every node, those of nested regions after the node that owns them."""
         return walk(self.nodes)
 
+    def operations(self) -> Iterator[Node]:
+        """Every op of the region and of loops and branches in it; a combiner is part of its reduce, sort or scatter."""
+        for node in self.nodes:
+            yield node
+            if node.op.control_flow:
+                for inner in node.regions:
+                    yield from inner.operations()
+
+    def regions(self) -> list[Region]:
+        """All regions nested in this one, and then itself."""
+        return [*(region for node in self.walk() for region in node.regions), self]
+
 
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:
     """Every one of ``nodes``, those of nested regions after the node that owns them."""
@@ -154,13 +188,30 @@ def view_of(module: ir.Module, function: str | None = None) -> FunctionView:
     return _Inliner(module).view(function)
 
 
+def functions_of(module: ir.Module) -> dict[str, Any]:
+    """Every ``func.func`` of ``module`` by its name, in order."""
+    return {str(op.name.value): op for op in module.body.operations if op.operation.name == "func.func"}
+
+
+def public_function(module: ir.Module) -> Any:
+    """The entry ``func.func`` of ``module``: ``main``, else its first public function; InputError if it has none."""
+    if not (public := public_functions(module)):
+        raise InputError("the module has no public function; expected one named main")
+    return next((f for f in public if f.name.value == "main"), public[0])
+
+
+def public_functions(module: ir.Module) -> list[Any]:
+    """The public ``func.func`` of ``module``, in order."""
+    functions = functions_of(module).values()
+    return [f for f in functions if f.sym_visibility is None or f.visibility.value == "public"]
+
+
 def twins_of(module: ir.Module) -> set[str]:
     """The names of functions that hold a kernel, and of their plain twins: an edit of one would part them."""
     found = set()
-    for function in (op for op in module.body.operations if op.operation.name == "func.func"):
+    for name, function in functions_of(module).items():
         if TWIN in function.operation.attributes:
-            twin = ir.FlatSymbolRefAttr(function.operation.attributes[TWIN]).value
-            found |= {str(function.name.value), str(twin)}
+            found |= {name, str(ir.FlatSymbolRefAttr(function.operation.attributes[TWIN]).value)}
     return found
 
 
@@ -189,19 +240,26 @@ def source_of(operation: Any) -> tuple[str, int] | None:
 
 def free_values(region: Region) -> list[Value]:
     """Values that ``region`` reads from outside itself, in the order of first use."""
-    inside = set(region.arguments)
-    for node in region.walk():
-        inside.update(node.results)
-        for inner in node.regions:
-            inside.update(inner.arguments)
-    reads = [value for node in region.walk() for value in node.operands]
-    reads += [value for node in region.walk() for inner in node.regions for value in inner.returns]
-    return list(dict.fromkeys(value for value in [*reads, *region.returns] if value not in inside))
+    nodes, regions = list(region.walk()), region.regions()
+    inside = {value for node in nodes for value in node.results}.union(*(each.arguments for each in regions))
+    read = [*(value for node in nodes for value in node.operands), *(v for each in regions for v in each.returns)]
+    return list(dict.fromkeys(value for value in read if value not in inside))
 
 
 def reads(node: Node) -> list[Value]:
     """The values that ``node`` reads: its operands and those that its regions capture."""
     return [*node.operands, *(value for region in node.regions for value in free_values(region))]
+
+
+def reached(region: Region, sources: Iterable[Value]) -> set[Value]:
+    """Values of ``region`` and the regions in it that depend on ``sources``."""
+    found = set(sources)
+    for node in region.walk():
+        for inner in node.regions:
+            found.update(a for a, given in zip(inner.arguments, node.operands, strict=False) if given in found)
+        if not found.isdisjoint(reads(node)):
+            found.update(node.results)
+    return found
 
 
 def constant_array(node: Node) -> np.ndarray:
@@ -211,8 +269,10 @@ def constant_array(node: Node) -> np.ndarray:
         return _constant_from_text(node.operation, type_)
     attribute = node.attributes["value"]
     if getattr(attribute, "is_splat", False):
-        return np.broadcast_to(np.asarray(_element(attribute.get_splat_value())), node.results[0].type.shape)
-    return np.array(attribute).reshape(node.results[0].type.shape)
+        splat = attribute.get_splat_value()
+        is_number = isinstance(splat, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr)
+        return np.broadcast_to(np.asarray(splat.value if is_number else np.array(splat)), type_.shape)
+    return np.array(attribute).reshape(type_.shape)
 
 
 def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
@@ -236,16 +296,10 @@ def _real(text: str, dtype: np.dtype[Any]) -> Any:
     return np.frombuffer(int(text, 16).to_bytes(dtype.itemsize, "little"), dtype)[0]
 
 
-def _element(attribute: Any) -> Any:
-    if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr):
-        return attribute.value
-    return np.array(attribute)
-
-
 class _Inliner:
     def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self.functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
+        self.functions = functions_of(module)
         self.open: list[str] = []
         self.next_id = 0
 

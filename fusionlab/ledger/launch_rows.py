@@ -13,8 +13,7 @@ from typing import Any
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import unknown
-from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.optimised.kernel_cost import Work, work_of
+from fusionlab.hlo.optimised.kernel_cost import Work, family_of_kernel, work_of
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.ledger.ledger import LaunchSite, launches
 from fusionlab.ledger.model_time import Ceilings, ModelTime, time_model

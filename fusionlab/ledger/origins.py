@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fusionlab.hlo.families import family_of_kernel
+from fusionlab.hlo.optimised.kernel_cost import family_of_kernel
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import Attribution, attribute
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import Cost, node_cost
-from fusionlab.hlo.families import family
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Region, view_of
@@ -76,7 +75,7 @@ def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Co
             trips = analyse(node).trips if node.op is ops.WHILE else 1
             inner_costs = [op_family_costs(inner, runs * (1 if trips is None else trips)) for inner in node.regions]
         else:
-            inner_costs = [{family(node): node_cost(node).times(runs)}]
+            inner_costs = [{node.family: node_cost(node).times(runs)}]
         for costs in inner_costs:
             for name, cost in costs.items():
                 found[name] = found.get(name, Cost()) + cost

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
-from fusionlab.hlo.optimised.shapes import Shape
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
 
 _READ_A_PART = ("slice", "dynamic-slice", "gather")
 _UPDATE_A_PART = {"dynamic-update-slice": 1, "scatter": 2}  # opcode -> operand that holds the update, of one operand

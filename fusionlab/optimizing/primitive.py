@@ -28,7 +28,8 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
-from fusionlab.hlo.program import Program, public_function
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import public_function
 from fusionlab.optimizing.same_function import same_function
 
 __all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_left_alone", "without_mesh"]

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.contractions import Axes
+from fusionlab.hlo.cost import DotAxes
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node
 from fusionlab.passes.interface import Pass, Result, Setting
@@ -74,7 +74,7 @@ class ContractInFusions(Pass):
         return OpRewrite(product_and_sum(axes), (0, 1), axes)
 
 
-def product_and_sum(axes: Axes) -> Callable[[Any, Any], tuple[Any]]:
+def product_and_sum(axes: DotAxes) -> Callable[[Any, Any], tuple[Any]]:
     """The contraction as a callable of both operands: axes in the order batch, free left, free right, contracted."""
     free_left, free_right = axes.free_left, axes.free_right
     order_left = [*(left for left, _ in axes.batch), *free_left, *(left for left, _ in axes.contracted)]
@@ -95,14 +95,14 @@ def product_and_sum(axes: Axes) -> Callable[[Any, Any], tuple[Any]]:
     return contracted
 
 
-def batched_axes(node: Node) -> Axes | Refusal:
+def batched_axes(node: Node) -> DotAxes | Refusal:
     """The axes of ``node``, a dot_general; or the reason why no pass can rewrite it."""
     if "algorithm" in node.attributes:
         return Refusal("unsupported", "it asks for an explicit algorithm")
     kinds = {value.type.dtype for value in (*node.operands, *node.results)}
     if kinds not in ({"f32"}, {"f64"}):
         return Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
-    axes = Axes.of(node)
+    axes = DotAxes.of(node)
     if not axes.batch or not axes.contracted:
         return Refusal("unprofitable", "it has no batch axes, or contracts nothing")
     return axes

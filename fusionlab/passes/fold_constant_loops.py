@@ -25,10 +25,9 @@ import numpy as np
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
-from fusionlab.hlo.contents import SHARDINGS
 from fusionlab.hlo.cost import size_bytes
-from fusionlab.hlo.invariants import has_effect
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.loops import has_effect
+from fusionlab.hlo.program import SHARDINGS, Program
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, rewrite_loops

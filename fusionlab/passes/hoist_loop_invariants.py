@@ -24,8 +24,7 @@ from jax import lax
 
 from fusionlab.codegen.raising import Raising, raise_nodes, unsupported_nodes
 from fusionlab.hlo import ops
-from fusionlab.hlo.invariants import constants_of, invariant_nodes, only_makes_data
-from fusionlab.hlo.loops import Invariant, Loop
+from fusionlab.hlo.loops import Invariant, Loop, constants_of, invariant_nodes, only_makes_data
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.passes.interface import Pass, Result, Setting

@@ -15,10 +15,9 @@ from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.element_types import WIDE_FLOATS
 from fusionlab.hlo.loops import Invariant, find_loops
-from fusionlab.hlo.program import TensorType
-from fusionlab.hlo.view import Node, Value, view_of
+from fusionlab.hlo.ops import WIDE_FLOATS
+from fusionlab.hlo.view import Node, TensorType, Value, view_of
 
 _VIEWS = frozenset({ops.CONVERT, *(op for op in ops.OPS.values() if op.strided)})
 ELEMENTWISE = frozenset({ops.COSINE, ops.POWER, ops.SINE, *(op for op in ops.OPS.values() if op.triton)})

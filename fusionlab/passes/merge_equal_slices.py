@@ -31,7 +31,7 @@ from jax import lax
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value
 from fusionlab.passes.interface import Pass, Result, Setting

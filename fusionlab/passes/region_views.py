@@ -11,7 +11,7 @@ from typing import Any
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
-from fusionlab.hlo.invariants import constant_values
+from fusionlab.hlo.loops import constant_values
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values
 
 

@@ -22,11 +22,19 @@ from fusionlab.codegen.raising.inline import drop_dead, inline
 from fusionlab.codegen.raising.splice import drop_dead_functions, splice
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
-from fusionlab.hlo.contents import is_sharded
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.ops import OpDef
-from fusionlab.hlo.program import Program, public_function, public_functions, rewritten
-from fusionlab.hlo.view import FunctionView, Node, Value, free_values, twins_of, view_of
+from fusionlab.hlo.program import Program, is_sharded, rewritten
+from fusionlab.hlo.view import (
+    FunctionView,
+    Node,
+    Value,
+    free_values,
+    public_function,
+    public_functions,
+    twins_of,
+    view_of,
+)
 from fusionlab.passes.interface import Applied, Declined, Event, Kind, Pass, Result, Setting, platform_for, verify
 
 _MOST_SWEEPS = 200

@@ -14,7 +14,7 @@ from fusionlab.codegen.kernels.batched_products import Product, SumOfProducts
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.contractions import Axes
+from fusionlab.hlo.cost import DotAxes
 from fusionlab.hlo.strided import Axis, StridedView, count, row_major, run_on
 from fusionlab.hlo.view import Node, Value
 
@@ -39,7 +39,7 @@ class ViewedDot:
     @staticmethod
     def of(node: Node, order: Sequence[int]) -> ViewedDot:
         """``order`` maps each axis of the value to an axis of the node's result."""
-        axes = Axes.of(node)
+        axes = DotAxes.of(node)
         left, right = (StridedView.of(value) for value in node.operands)
         each: list[tuple[_Kind, tuple[int, int]]] = [
             ("batch", (left.strides[ours], right.strides[theirs])) for ours, theirs in axes.batch

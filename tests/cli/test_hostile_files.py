@@ -98,7 +98,7 @@ def test_the_name_of_an_exported_function_is_no_path(tmp_path):
     import jax
     from jax import export
 
-    from fusionlab.hlo.saved import load_saved
+    from fusionlab.hlo.optimised.saved import load_saved
 
     def evil(x):
         return x * 2

@@ -10,7 +10,7 @@ import pytest
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.samples import require_fitting
 from fusionlab.errors import InputError
-from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.view import TensorType
 
 ARRAYS = (
     np.arange(6, dtype=np.float32).reshape(2, 3),

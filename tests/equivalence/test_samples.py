@@ -9,7 +9,7 @@ from fusionlab.equivalence import equilibrated as chain
 from fusionlab.equivalence.edge_walkers import ALL_FAR_BOHR, FAR, FAR_BOHR, NEAR, NEAR_BOHR
 from fusionlab.equivalence.equilibrated import equilibrated
 from fusionlab.equivalence.samples import EDGE_SEED, SEEDS, signature_samples, walkers_argument, workload_samples
-from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.view import TensorType
 from workloads import catalogue
 
 

@@ -17,8 +17,8 @@ from fusionlab.cli.sources import make
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.parser import parse_optimized
+from fusionlab.hlo.optimised.saved import HloFile, load_saved
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.saved import HloFile, load_saved
 from fusionlab.ledger.launch_rows import launch_rows, totals
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.passes.interface import Setting

@@ -24,8 +24,8 @@ from jax import export, lax
 from jax._src.export._export import _module_to_bytecode
 from jax.sharding import NamedSharding, PartitionSpec
 
+from fusionlab.hlo.optimised.saved import load_saved
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.saved import load_saved
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 

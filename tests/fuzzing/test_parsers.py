@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.optimised.saved import load_saved
 from fusionlab.hlo.sandbox import client
-from fusionlab.hlo.saved import load_saved
 from tests.fuzzing import corpus
 from tests.fuzzing.reading import FINDING, READ, REFUSED, outcome
 from tests.hlo.optimised.test_parser import TEXT

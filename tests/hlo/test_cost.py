@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from fusionlab.hlo.cost import Cost, node_cost, program_cost, size_bytes
-from fusionlab.hlo.program import Program, TensorType
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import TensorType, view_of
 
 from .conftest import as_program
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fusionlab.hlo.families import FAMILIES, TARGET_FAMILIES, family, family_of_kernel
-from fusionlab.hlo.ops import OPS
+from fusionlab.hlo.ops import FAMILIES, OPS, TARGET_FAMILIES
+from fusionlab.hlo.optimised.kernel_cost import family_of_kernel
 from fusionlab.hlo.view import view_of
 
 
@@ -52,6 +52,6 @@ def test_family_of_a_kernel(kernel):
 
 
 def test_no_op_of_paulinet_is_unknown(paulinet):
-    found = {family(node) for node in view_of(paulinet.parse()).walk()}
+    found = {node.family for node in view_of(paulinet.parse()).walk()}
     assert {"gemm", "elementwise", "layout", "factorisation", "triangular-solve", "gather-scatter"} <= found
     assert found.isdisjoint({"unknown", "custom"})

@@ -6,7 +6,7 @@ import networkx as nx
 
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.graph import graph
-from fusionlab.hlo.replay import find_replays, operations
+from fusionlab.hlo.replay import find_replays
 from fusionlab.hlo.view import view_of
 
 from .conftest import as_program, laplacian_program
@@ -48,7 +48,7 @@ def test_the_view_is_acyclic_and_complete(paulinet):
     view = graph(paulinet)
     assert nx.is_directed_acyclic_graph(view)
     ops = [node for node, kind in view.nodes(data="kind") if kind == "op"]
-    assert len(ops) == sum(1 for _ in operations(view_of(paulinet.parse())))
+    assert len(ops) == sum(1 for _ in view_of(paulinet.parse()).operations())
     top = [node for node in ops if not view.nodes[node]["parent"]]
     assert sum(view.nodes[node]["flops"] for node in top) == program_cost(paulinet).flops
 
@@ -79,7 +79,7 @@ def test_a_region_alone(replay_program):
     body = find_replays(flat)[0].loop.body
     view = graph(flat, body)
     ops = [node for node, kind in view.nodes(data="kind") if kind == "op"]
-    assert len(ops) == sum(1 for _ in operations(body))
+    assert len(ops) == sum(1 for _ in body.operations())
     whole = graph(flat)
     assert {node: whole.nodes[node]["name"] for node in ops} == {node: view.nodes[node]["name"] for node in ops}
     assert {view.nodes[node]["stage"] for node in ops} == {"A", "B", "C", "E"}

@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from fusionlab.hlo.invariants import invariant_nodes
-from fusionlab.hlo.loops import find_loops
+from fusionlab.hlo.loops import find_loops, invariant_nodes
 from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants

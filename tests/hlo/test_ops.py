@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import chlo, stablehlo
 
 from fusionlab.codegen.raising import RULES, raise_program
 from fusionlab.hlo import cost, ops, walker_axes
-from fusionlab.hlo.families import FAMILIES
+from fusionlab.hlo.ops import FAMILIES
 from fusionlab.hlo.view import view_of
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.hlo.program import Program, TensorType, public_function
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import TensorType, public_function
 
 ADD = """func.func public @main(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
   %0 = stablehlo.add %x, %x : tensor<3x2xf32>

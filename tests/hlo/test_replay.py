@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from fusionlab.hlo.replay import find_replays, inventory, operations
+from fusionlab.hlo.replay import find_replays, inventory
 from fusionlab.hlo.view import view_of
 
 from .conftest import as_program, laplacian_program
@@ -22,7 +22,7 @@ def test_every_form_of_the_loop_is_a_replay(method):
     assert replay.terms == 1
     assert replay.seed is not None
     assert (replay.seed.extent, replay.seed.rows) == (6, 1)
-    assert replay.body_ops == sum(1 for _ in operations(replay.loop.body)) > 20
+    assert replay.body_ops == sum(1 for _ in replay.loop.body.operations()) > 20
 
 
 def test_the_seed_is_described():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.hlo.replay import find_replays, operations
+from fusionlab.hlo.replay import find_replays
 from fusionlab.hlo.stages import Attribution, Frame, attribute, attribute_nodes, frames
 from fusionlab.hlo.view import view_of
 
@@ -81,11 +81,11 @@ def test_the_loop_body_of_a_replay_is_all_tangents(paulinet):
     flat = view_of(paulinet.parse())
     (replay,) = find_replays(flat)
     found = attribute_nodes(flat, [replay])
-    body = set(operations(replay.loop.body))
+    body = set(replay.loop.body.operations())
     assert {found[node].role for node in body} == {"tangent", "tangent-of-cotangent"}
     assert {found[node].stage for node in body} == set("ABCDE")
     assert {found[node].phase for node in body} == {"laplacian"}
-    outside = [node for node in operations(flat) if node not in body]
+    outside = [node for node in flat.operations() if node not in body]
     assert {found[node].role for node in outside} - {"tangent"} == {"primal", "cotangent"}
     tangents = {node.name for node in outside if found[node].role == "tangent"}
     assert tangents <= {"stablehlo.while", "stablehlo.compare", "stablehlo.constant"}  # the loop and its condition
@@ -95,9 +95,9 @@ def test_dataflow_finds_what_a_jvp_in_the_loop_recomputes():
     flat = view_of(laplacian_program("jvp-in-loop").parse())
     (replay,) = find_replays(flat)
     found = attribute_nodes(flat, [replay])
-    tanh = [node for node in operations(replay.loop.body) if node.name == "stablehlo.tanh"]
+    tanh = [node for node in replay.loop.body.operations() if node.name == "stablehlo.tanh"]
     assert tanh
     assert {(found[node].stage, found[node].role) for node in tanh} == {("B", "primal")}
     assert {attribute(node.scope).role for node in tanh} == {"tangent"}  # all that the name alone says
-    dots = {found[node].role for node in operations(replay.loop.body) if node.name == "stablehlo.dot_general"}
+    dots = {found[node].role for node in replay.loop.body.operations() if node.name == "stablehlo.dot_general"}
     assert dots == {"primal", "tangent", "cotangent", "tangent-of-cotangent"}

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from fusionlab.hlo.families import FAMILIES
+from fusionlab.hlo.ops import FAMILIES
 from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.roofline import Point
 from fusionlab.report.page import page

@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
-from fusionlab.hlo.element_types import WIDE_FLOATS
+from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.strided import StridedView
 from fusionlab.hlo.view import Node, Value
 

@@ -16,7 +16,7 @@ from fusionlab.codegen.laplacian.state import Rule, State, read
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.codegen.raising.composites import Composite, find_composite
 from fusionlab.hlo.constants import taken_branch
-from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Value
 
 RULES: dict[str, Rule] = {

@@ -19,10 +19,19 @@ from fusionlab.codegen.raising.rules import calls, contraction, control, element
 from fusionlab.codegen.raising.rules.folding import folded
 from fusionlab.codegen.raising.rules.rule import JaxRefusal, RaiseError, RaisingFault, Rule
 from fusionlab.hlo import ops
-from fusionlab.hlo.contents import SHARDINGS
-from fusionlab.hlo.element_types import NUMPY
-from fusionlab.hlo.program import Program, TensorType
-from fusionlab.hlo.view import FunctionView, Node, Region, Value, constant_array, free_values, reads, view_of
+from fusionlab.hlo.ops import NUMPY
+from fusionlab.hlo.program import SHARDINGS, Program
+from fusionlab.hlo.view import (
+    FunctionView,
+    Node,
+    Region,
+    TensorType,
+    Value,
+    constant_array,
+    free_values,
+    reads,
+    view_of,
+)
 
 __all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
 

@@ -14,8 +14,8 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising.splice import lower_callable
-from fusionlab.hlo.invariants import has_effect_inside
-from fusionlab.hlo.program import TensorType
+from fusionlab.hlo.loops import has_effect_inside
+from fusionlab.hlo.view import TensorType
 
 
 def inline(

@@ -15,8 +15,7 @@ from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising.factorisation_checks import drop_factorisation_checks
 from fusionlab.codegen.raising.splice import import_lowered
-from fusionlab.hlo.program import public_function
-from fusionlab.hlo.view import Node
+from fusionlab.hlo.view import Node, public_function
 
 
 def rebuild(

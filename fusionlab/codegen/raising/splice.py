@@ -20,8 +20,8 @@ from jaxlib.mlir.dialects import func
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.lowering import lower_traced, tracing_for
-from fusionlab.hlo.program import TensorType, bytecode_of
-from fusionlab.hlo.view import Node, location_name
+from fusionlab.hlo.program import bytecode_of
+from fusionlab.hlo.view import Node, TensorType, location_name
 
 _MARK = re.compile(r"@<(\d+)>@")
 

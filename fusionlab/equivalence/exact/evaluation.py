@@ -25,7 +25,7 @@ from fusionlab.equivalence.exact.values import (
     is_float,
     part,
 )
-from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads
 
 Formula = Callable[..., Any]

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 

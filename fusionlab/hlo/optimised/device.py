@@ -8,16 +8,14 @@ cycles of the device and in microseconds.
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fusionlab.hlo.ops import platform_of_target
 from fusionlab.hlo.optimised.parser import HloModule, Instruction
 
-_CUDA_CALLS = re.compile(r"__cublas|__cudnn|cusolver|cu_lu_pivots|__triton|__gpu\$")
-_CPU_CALLS = re.compile(r"lapack_|__onednn|ducc_fft|eigen_|__custom_call_cpu")
 _CUDA_CONFIG, _CPU_CONFIG = '"operation_queue_id"', '"__ynn_fusion"'
 
 
@@ -28,9 +26,10 @@ def platform_of(module: HloModule) -> str:
     """
     fusions = 0
     for one in _instructions(module):
-        if _CUDA_CONFIG in one.attribute_text or _CUDA_CALLS.match(one.custom_call_target):
+        library = platform_of_target(one.custom_call_target)
+        if _CUDA_CONFIG in one.attribute_text or library == "cuda":
             return "cuda"
-        if _CPU_CONFIG in one.attribute_text or _CPU_CALLS.match(one.custom_call_target):
+        if _CPU_CONFIG in one.attribute_text or library == "cpu":
             return "cpu"
         fusions += one.opcode == "fusion"
     return "cpu" if fusions and "is_scheduled=true" in module.header else ""

@@ -1,4 +1,4 @@
-"""FLOPs of instructions of the optimised HLO by rule: the work of one kernel.
+"""The kernels of the optimised HLO: the family and, by rule, the FLOPs of one instruction.
 
 The conventions are those of ``fusionlab.hlo.cost``; a fusion is the sum of its members, each counted once (a member
 that XLA recomputes for every reader is still counted once: this is work asked for, not work done). A library call
@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fusionlab.hlo.families import family_of_kernel
-from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
-from fusionlab.hlo.optimised.shapes import Shape
+from fusionlab.hlo.cost import call_flops
+from fusionlab.hlo.ops import OPS, family_of_target
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
 
 STATED_FLOPS = "fusionlab_flops"
 """Frontend attribute of a call of a kernel that fusionlab made: its FLOPs, which nothing else records."""
@@ -25,6 +25,53 @@ STATED_FLOPS = "fusionlab_flops"
 _FREE_FAMILIES = ("layout", "constant", "sort", "gather-scatter", "rng", "control")
 _FLOAT = re.compile(r"f\d|bf16")
 _COMPLEX = re.compile(r"c\d")
+
+
+_HLO_OPCODES: dict[str, str] = {
+    **{op.name.partition(".")[2].replace("_", "-"): op.family for op in OPS.values() if op.family != "unknown"},
+    "bitcast": "layout",
+    "copy": "layout",
+    "copy-start": "layout",
+    "copy-done": "layout",
+    "conditional": "control",
+    "call": "control",
+    "parameter": "control",
+    "rng-get-and-update-state": "rng",
+}
+"""HLO opcode (hyphens) to family."""
+
+_HEROES = re.compile(
+    rf"(?<![a-z])({'|'.join(sorted((op.replace('-', '_') for op in _HLO_OPCODES), key=len, reverse=True))})(?![a-z])"
+)
+_FUSION_ORDER = (
+    "attention", "gemm", "triangular-solve", "factorisation", "sort", "fft", "reduction", "rng", "elementwise",
+    "gather-scatter", "layout", "constant",
+)  # fmt: skip
+"""The heaviest family first."""
+
+
+def family_of_kernel(name: str, opcode: str, custom_call_target: str = "") -> str:
+    """The family of one instruction of the optimised HLO.
+
+    ``name`` is the instruction's name (``loop_add_tanh_fusion.3``), ``opcode`` its HLO opcode (``fusion``). A fusion
+    that XLA named after its heroes is of the heaviest family among them; one that computes and rearranges is
+    elementwise, except that a scatter's emitter (``input_scatter_fusion``) makes it gather-scatter.
+    """
+    if opcode == "custom-call":
+        if custom_call_target.startswith("__gpu$xla.gpu.triton"):
+            return "attention" if re.search("(?i)attention|flash|mhsea", name) else "custom"
+        return family_of_target(custom_call_target)
+    if opcode != "fusion":
+        return _HLO_OPCODES.get(opcode, "unknown")
+    if re.match(r"(triton_gemm|gemm_fusion|cublas|cudnn)", name):
+        return "gemm"
+    if re.match(r"triton_softmax", name):
+        return "reduction"
+    heroes = re.sub(r"(^(loop|input|output|wrapped|fused|horizontal)_)|(_fusion)?([._]\d+)*$|_computation", "", name)
+    found = {_HLO_OPCODES[hero.replace("_", "-")] for hero in _HEROES.findall(heroes)}
+    if "scatter" in heroes and "reduce_scatter" not in heroes:
+        return "gather-scatter"
+    return next((candidate for candidate in _FUSION_ORDER if candidate in found), "unknown")
 
 
 @dataclass(frozen=True)
@@ -63,15 +110,8 @@ def _is_free(one: Instruction) -> bool:
 
 
 _FREE = (
-    "parameter",
-    "get-tuple-element",
-    "tuple",
-    "after-all",
-    "add-dependency",
-    "opt-barrier",
-    "async-done",
-    "domain",
-)
+    "parameter", "get-tuple-element", "tuple", "after-all", "add-dependency", "opt-barrier", "async-done", "domain",
+)  # fmt: skip
 
 
 def _of_call(computation: Computation, call: Instruction) -> Work:
@@ -83,17 +123,8 @@ def _of_call(computation: Computation, call: Instruction) -> Work:
         numbers = call.backend_config["gemm_backend_config"]["dot_dimension_numbers"]
         contracted = math.prod(shapes[0].dims[int(axis)] for axis in numbers["lhs_contracting_dimensions"])
         return Work(2 * _arrays(call.shape)[0].size * contracted)
-    if re.search(r"trsm|triangularSolve", target):
-        return Work(shapes[1].size * shapes[0].dims[-1])
-    if "getrf" in target:
-        *batch, rows, columns = shapes[0].dims
-        long, short = max(rows, columns), min(rows, columns)
-        return Work(round(math.prod(batch) * short**2 * (long - short / 3)))
-    if "potrf" in target:
-        return Work(round(math.prod(shapes[0].dims) * shapes[0].dims[-1] / 3))
-    if re.search(r"lu_pivots_to_permutation|Sharding|__cub\$|[Tt]op_?[Kk]|threefry", target):
-        return Work()
-    return Work(unmodelled=(f"custom-call {target}",))
+    flops = call_flops(target, [shape.dims for shape in shapes])
+    return Work(unmodelled=(f"custom-call {target}",)) if flops is None else Work(flops)
 
 
 def _dot(module: HloModule, computation: Computation, one: Instruction) -> int:
@@ -122,22 +153,17 @@ def _combiner_flops(module: HloModule, one: Instruction) -> int:
     return sum(work_of(module, combiner, member).flops for member in combiner.instructions)
 
 
-def _triangular_solve(module: HloModule, computation: Computation, one: Instruction) -> int:
-    matrix, right = _operands(computation, one)[:2]
-    return right.size * matrix.dims[-1]
-
-
-def _cholesky(module: HloModule, computation: Computation, one: Instruction) -> int:
-    return round(one.shape.size * one.shape.dims[-1] / 3)
+def _as_call(target: str) -> Callable[[HloModule, Computation, Instruction], int]:
+    return lambda module, computation, one: call_flops(target, [s.dims for s in _operands(computation, one)]) or 0
 
 
 _RULES: dict[str, Callable[[HloModule, Computation, Instruction], int]] = {
-    "cholesky": _cholesky,
+    "cholesky": _as_call("potrf"),
     "dot": _dot,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "scatter": _scatter,
-    "triangular-solve": _triangular_solve,
+    "triangular-solve": _as_call("trsm"),
 }
 
 

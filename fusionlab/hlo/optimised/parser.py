@@ -1,8 +1,14 @@
-"""XLA's optimised HLO text -> frozen records, and back. The grammar is in hlo.lark (lark, LALR)."""
+"""XLA's optimised HLO text -> frozen records, and back. The grammar is in hlo.lark (lark, LALR).
+
+The grammar splits a text into instructions. Their shapes (arrays with layouts, tuples, tokens) and attributes
+(``, name=value`` lists, values stay text) are parsed on demand.
+"""
 
 from __future__ import annotations
 
 import functools
+import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import lark
-
-from fusionlab.hlo.optimised.attributes import parse_json, parse_metadata, parse_names, split_attributes
-from fusionlab.hlo.optimised.shapes import Shape, parse_shape
 
 _CALLEES = ("calls", "to_apply", "condition", "body", "branch_computations", "called_computations",
             "true_computation", "false_computation", "select", "scatter")  # fmt: skip
@@ -25,6 +28,59 @@ class HloSyntaxError(ValueError):
     def __init__(self, line: int, column: int, expected: tuple[str, ...]) -> None:
         super().__init__(f"line {line}, column {column}: not HLO text: expected {' or '.join(expected) or 'the end'}")
         self.line, self.column, self.expected = line, column, expected
+
+
+_BITS = {
+    "pred": 8, "token": 0, "opaque": 0, "tuple": 0,
+    "s2": 2, "s4": 4, "s8": 8, "s16": 16, "s32": 32, "s64": 64,
+    "u2": 2, "u4": 4, "u8": 8, "u16": 16, "u32": 32, "u64": 64,
+    "f4e2m1fn": 4, "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "c64": 64, "c128": 128,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An array (``elements`` empty) or a tuple (``dtype`` is ``tuple``) of HLO.
+
+    ``dtype`` is HLO's spelling (``f32``, ``pred``, ``s32``), ``layout`` the text between the braces, minor to major,
+    e.g. ``1,0`` or ``1,0:S(5)`` ("" when the text has none).
+    """
+
+    dtype: str
+    dims: tuple[int, ...] = ()
+    layout: str = ""
+    elements: tuple[Shape, ...] = ()
+
+    @property
+    def is_tuple(self) -> bool:
+        """True if it is a tuple, of any number of elements."""
+        return self.dtype == "tuple"
+
+    @property
+    def size(self) -> int:
+        """Number of array elements (0 for a tuple)."""
+        return 0 if self.is_tuple else math.prod(self.dims)
+
+    @property
+    def byte_size(self) -> int:
+        """Bytes of data, of all elements of a tuple; tokens have none. ValueError for an unknown element type."""
+        if self.is_tuple:
+            return sum(element.byte_size for element in self.elements)
+        return -(-self.size * element_bits(self.dtype) // 8)
+
+    def __str__(self) -> str:
+        if self.is_tuple:
+            return f"({', '.join(map(str, self.elements))})"
+        return f"{self.dtype}[{','.join(map(str, self.dims))}]" + (f"{{{self.layout}}}" if self.layout else "")
+
+
+def element_bits(dtype: str) -> int:
+    """Bits of one element; ValueError when the type is not known."""
+    if dtype in _BITS:
+        return _BITS[dtype]
+    if re.fullmatch(r"f8e\w+", dtype):
+        return 8
+    raise ValueError(f"unknown HLO element type {dtype!r}")
 
 
 @dataclass(frozen=True)
@@ -233,3 +289,116 @@ def _syntax_error(text: str, error: Any) -> HloSyntaxError:
         lines = text.splitlines() or [""]
         line, column = len(lines), len(lines[-1]) + 1
     return HloSyntaxError(line, column, names)
+
+
+_COMMENT = re.compile(r"/\*.*?\*/")
+_ARRAY = re.compile(r"\s*([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?\s*")
+
+
+@functools.lru_cache(maxsize=16384)
+def parse_shape(text: str) -> Shape:
+    """The shape that ``text`` spells, e.g. ``(f32[2,3]{1,0}, /*index=1*/s32[])``; ValueError for other text."""
+    stripped = _COMMENT.sub("", text)
+    shape, end = _parse(stripped, 0)
+    if stripped[end:].strip():
+        raise ValueError(f"not a shape: {text!r}")
+    return shape
+
+
+def _parse(text: str, start: int) -> tuple[Shape, int]:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    if text.startswith("(", start):
+        return _parse_tuple(text, start + 1)
+    match = _ARRAY.match(text, start)
+    if match is None:
+        raise ValueError(f"not a shape: {text!r}")
+    dtype, dims, layout = match.groups()
+    try:
+        sizes = tuple(int(size.strip().removeprefix("<=")) for size in dims.split(",") if size.strip())
+    except ValueError:
+        raise ValueError(f"not a shape: {text!r}") from None
+    return Shape(dtype, sizes, layout or ""), match.end()
+
+
+def _parse_tuple(text: str, start: int) -> tuple[Shape, int]:
+    elements: list[Shape] = []
+    while True:
+        while start < len(text) and text[start] in " ,":
+            start += 1
+        if start >= len(text):
+            raise ValueError(f"not a shape: {text!r}: a parenthesis is never closed")
+        if text[start] == ")":
+            end = start + 1
+            while end < len(text) and text[end].isspace():
+                end += 1
+            return Shape("tuple", elements=tuple(elements)), end
+        element, start = _parse(text, start)
+        elements.append(element)
+
+
+_OPEN, _CLOSE = "({[", ")}]"
+_STRUCTURAL = re.compile(r'[(){}\[\],"=]')
+_STRING_END = re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)
+_METADATA = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|[^\s}]+)')
+
+
+def split_attributes(text: str) -> dict[str, str]:
+    """``, dimensions={0}, kind=kLoop`` to ``{"dimensions": "{0}", "kind": "kLoop"}``.
+
+    Commas and equal signs inside brackets or strings do not split. ValueError when brackets do not match.
+    """
+    attributes: dict[str, str] = {}
+    for part in split_top_level(text):
+        name, equals, value = part.partition("=")
+        attributes[name.strip()] = value.strip() if equals else ""
+    return attributes
+
+
+def split_top_level(text: str) -> list[str]:
+    """The non-empty parts of ``text`` between commas that are outside brackets and strings."""
+    parts: list[str] = []
+    depth = start = position = 0
+    while (match := _STRUCTURAL.search(text, position)) is not None:
+        character, position = match[0], match.end()
+        if character == '"':
+            closing = _STRING_END.match(text, position)
+            if closing is None:
+                raise ValueError(f"a string is never closed in {text[:80]!r}")
+            position = closing.end()
+        elif character in _OPEN:
+            depth += 1
+        elif character in _CLOSE:
+            depth -= 1
+            if depth < 0:
+                raise ValueError(f"unmatched {character!r} in {text[:80]!r}")
+        elif character == "," and depth == 0:
+            parts.append(text[start : match.start()])
+            start = position
+    if depth:
+        raise ValueError(f"a bracket is never closed in {text[:80]!r}")
+    parts.append(text[start:])
+    return [part for part in parts if part.strip()]
+
+
+def parse_metadata(text: str) -> dict[str, str]:
+    """``{op_name="a/b" source_line=3}`` to ``{"op_name": "a/b", "source_line": "3"}``."""
+    return {name: _unquote(value) for name, value in _METADATA.findall(text)}
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """The computation names in ``%f`` or ``{%f, %g}``."""
+    return tuple(re.findall(r"%([^\s,{}()]+)", text))
+
+
+def parse_json(text: str) -> dict[str, Any]:
+    """A ``backend_config`` that is JSON, else ``{}`` (it may be any text)."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _unquote(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value

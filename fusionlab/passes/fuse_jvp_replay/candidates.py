@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo import ops
-from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.hlo.view import Node, Value, reached, reads
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (

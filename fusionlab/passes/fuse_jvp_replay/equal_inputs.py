@@ -18,7 +18,7 @@ import numpy as np
 from fusionlab.codegen.laplacian.chains import EXTREMES
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
-from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Value, direction_of
 
 DRAWS = 4

@@ -15,9 +15,8 @@ from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of, number_of
-from fusionlab.hlo.element_types import INTEGERS
-from fusionlab.hlo.replay import reached
-from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads
+from fusionlab.hlo.ops import INTEGERS
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads
 from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}

@@ -38,9 +38,8 @@ from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.replay import reached
 from fusionlab.hlo.value_numbers import ValueNumbers, merge_equal
-from fusionlab.hlo.view import FunctionView, Node, Value, reads, view_of, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, view_of, walk
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.guards import (

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.directions import identity_extent
 from fusionlab.hlo.loops import Stacked, Sum
-from fusionlab.hlo.program import TensorType
-from fusionlab.hlo.replay import Replay, reached
-from fusionlab.hlo.view import FunctionView, Node, Value, reads
+from fusionlab.hlo.replay import Replay, identity_extent
+from fusionlab.hlo.view import FunctionView, Node, TensorType, Value, reached, reads
 
 _MOST_TARGETS = 6
 _MOST_SIZES = 3

@@ -16,7 +16,7 @@ from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
 from fusionlab.codegen.raising.rebuild import rebuild
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.invariants import has_effect
+from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import merge_equal

@@ -10,7 +10,7 @@ import networkx as nx
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import unknown
 from fusionlab.hlo.clusters import Cluster
-from fusionlab.hlo.families import family_of_kernel
+from fusionlab.hlo.optimised.kernel_cost import family_of_kernel
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import attribute
 from fusionlab.ledger.launch_clusters import launch_clusters

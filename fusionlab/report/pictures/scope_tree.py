@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.diff.numbering import is_literal
-from fusionlab.hlo.families import family
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.stages import Attribution, attribute_nodes
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, reads
@@ -142,7 +141,7 @@ class _TreeBuilder:
                     readers.setdefault(value.producer, node)
         self._readers |= readers
         for node in reversed(own):
-            if family(node) == "constant" and node in readers:
+            if node.family == "constant" and node in readers:
                 self._paths[node] = self._paths[readers[node]]
         for node in own:
             if node.op.control_flow:
@@ -189,14 +188,14 @@ class _TreeBuilder:
         found = _with_parts(paths)
         for node in reversed(list(found)):
             reader = self._readers.get(node)
-            if family(node) == "constant" and reader is not None and paths[node] == paths[reader]:
+            if node.family == "constant" and reader is not None and paths[node] == paths[reader]:
                 found[node] = found[reader]
         return found
 
     def _leaf(self, node: Node, group: int) -> Leaf:
         cost, runs = node_cost(node), self._runs[node]
         where, unmodelled = self._attributions[node], bool(cost.unmodelled)
-        return Leaf(node, group, family(node), where, runs, cost.flops * runs, cost.bytes * runs, unmodelled)
+        return Leaf(node, group, node.family, where, runs, cost.flops * runs, cost.bytes * runs, unmodelled)
 
     def _flows(self, target: int, leaves: Sequence[Leaf], places: Mapping[Node, int]) -> Iterator[ValueFlow]:
         """The flows into the op ``target``."""
@@ -241,7 +240,7 @@ def _with_parts(paths: Mapping[Node, Steps]) -> dict[Node, Steps]:
     depths: dict[Node, int] = {}
     for node, path in paths.items():
         depth = max((i for i, step in enumerate(path, 1) if step.kind == "stage"), default=0)
-        if depth and path[depth - 1].stage and family(node) != "constant":
+        if depth and path[depth - 1].stage and node.family != "constant":
             depths[node] = depth
             stages[path[:depth]].append((node, _done(node), tuple(step.label for step in path[depth:])))
     found = dict(paths)

@@ -2,9 +2,15 @@
 
 import pytest
 
-from fusionlab.hlo.optimised.attributes import parse_json, parse_metadata, split_attributes
-from fusionlab.hlo.optimised.parser import HloSyntaxError, parse_optimized
-from fusionlab.hlo.optimised.shapes import Shape, parse_shape
+from fusionlab.hlo.optimised.parser import (
+    HloSyntaxError,
+    Shape,
+    parse_json,
+    parse_metadata,
+    parse_optimized,
+    parse_shape,
+    split_attributes,
+)
 
 TEXT = r"""HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[4,8]{1,0})->(f32[4,8]{1,0}, s32[])}
 

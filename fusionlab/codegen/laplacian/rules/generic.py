@@ -14,9 +14,8 @@ from fusionlab.codegen.laplacian.chains import differentiable, jets_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.reduction import combiner
-from fusionlab.hlo.element_types import FLOATS
-from fusionlab.hlo.replay import reached
-from fusionlab.hlo.view import Node, Value
+from fusionlab.hlo.ops import FLOATS
+from fusionlab.hlo.view import Node, Value, reached
 
 
 def second_order(state: State, node: Node) -> list[Jet | None]:

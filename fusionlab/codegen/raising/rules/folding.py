@@ -15,7 +15,7 @@ import numpy as np
 from fusionlab.codegen.raising.rules.rule import Rule, in_jax
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import evaluate
-from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Value, reads
 
 _MOST_ELEMENTS = 65_536

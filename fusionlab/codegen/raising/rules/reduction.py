@@ -10,7 +10,7 @@ from jax import lax
 
 from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax, integers
 from fusionlab.hlo import ops
-from fusionlab.hlo.element_types import FLOATS
+from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, keyword
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
