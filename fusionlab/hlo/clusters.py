@@ -22,9 +22,9 @@ from networkx.utils import UnionFind
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.loops import analyse
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.stages import Attribution, attribute_nodes
-from fusionlab.hlo.view import Node, Region, free_values, view_of
+from fusionlab.hlo.view import Node, Region, free_values
 
 ELIGIBLE = ("elementwise", "layout")
 SOURCES = ("constant",)
@@ -198,7 +198,7 @@ _CONVERSIONS = (
 
 def op_clusters(program: Program) -> list[Cluster]:
     """The clusters of the StableHLO of ``program``, in every region; those that save most bytes first."""
-    flat = view_of(program.parse())
+    flat = program_view(program)
     attributions = attribute_nodes(flat)
     found: list[Cluster] = []
     pending: list[tuple[Region, str, int]] = [(flat, "main", 1)]

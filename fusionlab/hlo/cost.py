@@ -29,8 +29,8 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import Loop, analyse
 from fusionlab.hlo.ops import FLOATS, NUMPY
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, Region, TensorType, Value, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import Node, Region, TensorType, Value
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class DotAxes:
 
 def program_cost(program: Program | Region) -> Cost:
     """The cost of running ``program`` (or the nodes of a region) once, loops multiplied by their trips."""
-    region = view_of(program.parse()) if isinstance(program, Program) else program
+    region = program_view(program) if isinstance(program, Program) else program
     return sum((node_cost(node) for node in region.nodes), Cost())
 
 

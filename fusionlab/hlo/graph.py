@@ -15,9 +15,9 @@ import networkx as nx
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import Cost, array_bytes, node_cost
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.stages import Attribution, attribute_nodes
-from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, view_of
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values
 
 _REGION_NAMES = {ops.WHILE: ("condition", "body"), ops.IF: ("true", "false")}
 
@@ -35,7 +35,7 @@ def graph(program: Program | FunctionView, region: Region | None = None) -> nx.D
 
     With ``region``, values from outside of it appear as nodes of kind ``captured``.
     """
-    flat = view_of(program.parse()) if isinstance(program, Program) else program
+    flat = program_view(program) if isinstance(program, Program) else program
     builder = _Builder(attribute_nodes(flat))
     builder.add_region(flat, flat.name, "", region)
     return builder.graph

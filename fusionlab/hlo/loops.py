@@ -24,8 +24,8 @@ from jaxlib.mlir import ir
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.ops import COMPLEX, FLOATS, INTEGERS, NUMPY
-from fusionlab.hlo.program import Program, inner_operations
-from fusionlab.hlo.view import Node, Region, Value, free_values, location_name, reached, reads
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, Region, Value, free_values, inner_operations, location_name, reached, reads
 
 _MOST_TRIPS = 10_000
 

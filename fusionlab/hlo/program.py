@@ -25,7 +25,15 @@ from jaxlib.mlir import ir
 from fusionlab.errors import InputError, NotStudied
 from fusionlab.hlo import ops
 from fusionlab.hlo.sandbox.client import Foreign, Unreadable, read_apart
-from fusionlab.hlo.view import FunctionView, TensorType, functions_of, public_function, public_functions, view_of
+from fusionlab.hlo.view import (
+    FunctionView,
+    TensorType,
+    functions_of,
+    inner_operations,
+    public_function,
+    public_functions,
+    view_of,
+)
 from fusionlab.reading import read_file
 
 MOST_ELEMENTS = 2**48
@@ -171,15 +179,6 @@ def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> No
         raise NotStudied(str(path), f"there is a {dynamic} in {where}; {_ONLY_STATIC}", where, content)
     if (large := next(filter(_is_impossible, found), None)) is not None:
         raise InputError(f"{path}: there is a {large} in {found[large]}, more than any memory holds")
-
-
-def inner_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
-    """The operations nested in ``operation``, in pre-order."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from inner_operations(inner.operation)
 
 
 def platform_of(module: ir.Module) -> str:

@@ -7,11 +7,13 @@ is recognised. Results of loops and branches, and of ops with an effect, have nu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Mapping
+
+from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.loops import has_effect
-from fusionlab.hlo.view import FunctionView, Node, Region, Value
+from fusionlab.hlo.loops import constant_values, has_effect
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 
 
 class ValueNumbers(dict[Value, int]):
@@ -79,32 +81,32 @@ class ValueNumbers(dict[Value, int]):
         )
 
 
-def merge_equal(flat: FunctionView) -> None:
-    """Let every reader of a value of ``flat`` read the first one of its number; the others' nodes are dropped.
+def simplified_view(module: ir.Module) -> FunctionView:
+    """The view of the entry of ``module`` with equal values merged: all read the first one of their number.
 
-    It edits the view, not the module; nodes of regions stay where they are. Values computed from constants alone are
-    left alone: zeros of sixteen walkers and zeros of sixteen determinants are equal only until the number of walkers
-    changes.
+    The module stays as it is; nodes of regions stay where they are. Values computed from constants alone are not
+    merged: zeros of sixteen walkers and zeros of sixteen determinants are equal only until the number of walkers
+    changes. Those that a loop around another loop carries unchanged are read directly.
     """
+    flat = view_of(module)
     numbers = ValueNumbers(flat)
     fills = _from_constants(flat)
     first: dict[int, Value] = {}
     for value in (*flat.arguments, *(value for node in flat.nodes for value in node.results)):
         first.setdefault(numbers[value], value)
     top = {value for node in flat.nodes for value in node.results} - fills
+    _substitute(flat, {value: first[numbers[value]] for value in top})
+    kept = fills.union(first.values())
+    flat.nodes = [node for node in flat.nodes if not node.results or not kept.isdisjoint(node.results)]
+    _substitute(flat, _carried_constants(flat))
+    return flat
 
-    def merged(values: tuple[Value, ...]) -> tuple[Value, ...]:
-        return tuple(first[numbers[value]] if value in top else value for value in values)
 
-    flat.nodes = [
-        node
-        for node in flat.nodes
-        if not node.results or any(value in fills or first[numbers[value]] is value for value in node.results)
-    ]
+def _substitute(flat: Region, instead: Mapping[Value, Value]) -> None:
     for node in flat.walk():
-        node.operands = merged(node.operands)
-    for region in (flat, *_regions(flat)):
-        region.returns = merged(region.returns)
+        node.operands = tuple(instead.get(value, value) for value in node.operands)
+    for region in flat.regions():
+        region.returns = tuple(instead.get(value, value) for value in region.returns)
 
 
 def _from_constants(flat: FunctionView) -> set[Value]:
@@ -116,6 +118,22 @@ def _from_constants(flat: FunctionView) -> set[Value]:
     return found
 
 
-def _regions(region: Region) -> Iterator[Region]:
-    for node in region.walk():
-        yield from node.regions
+def _carried_constants(flat: Region) -> dict[Value, Value]:
+    """Arguments of the bodies of loops around other loops that stay what they were: constants from around the loop."""
+    known: set[Value] = set()
+    found: dict[Value, Value] = {}
+
+    def look(region: Region) -> None:
+        known.update(constant_values(region.nodes))
+        for node in region.nodes:
+            if node.op is ops.WHILE and any(inner.op is ops.WHILE for inner in node.regions[1].walk()):
+                body = node.regions[1]
+                for given, argument, back in zip(node.operands, body.arguments, body.returns, strict=True):
+                    constant = found.get(given, given)
+                    if argument is back and constant in known:
+                        found[argument] = constant
+            for inner_region in node.regions if node.op.control_flow else ():
+                look(inner_region)
+
+    look(flat)
+    return found

@@ -188,6 +188,15 @@ def view_of(module: ir.Module, function: str | None = None) -> FunctionView:
     return _Inliner(module).view(function)
 
 
+def inner_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
+    """The operations nested in ``operation``, in pre-order."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from inner_operations(inner.operation)
+
+
 def functions_of(module: ir.Module) -> dict[str, Any]:
     """Every ``func.func`` of ``module`` by its name, in order."""
     return {str(op.name.value): op for op in module.body.operations if op.operation.name == "func.func"}

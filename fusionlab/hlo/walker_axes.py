@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from jaxlib.mlir.dialects import stablehlo
 
+from fusionlab.hlo.cost import DotAxes
 from fusionlab.hlo.view import Node, Region, Value
 
 Axis = tuple[Value, int]
@@ -70,15 +71,13 @@ Pairs = Iterator[tuple[Axis, Axis]]
 
 
 def _elementwise(node: Node) -> Pairs:
-    """All operands and results of the rank of the first result have the same axes (scalars have none)."""
+    """Axes of equal extents of operands and results are the same (scalars have none); also of slices and updates."""
     if not node.results:
         return
     result = node.results[0]
-    rank = len(result.type.shape)
     for value in (*node.operands, *node.results[1:]):
-        shape = value.type.shape
-        for axis in range(min(rank, len(shape))):
-            if shape[axis] == result.type.shape[axis]:
+        for axis, (n, m) in enumerate(zip(value.type.shape, result.type.shape, strict=False)):
+            if n == m:
                 yield (value, axis), (result, axis)
 
 
@@ -147,22 +146,15 @@ def _reduce(node: Node) -> Pairs:
 
 
 def _dot_general(node: Node) -> Pairs:
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    left, right = node.operands
-    result = node.results[0]
-    batch = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
-    contracted = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
-    for to, (a, b) in enumerate(zip(*batch, strict=True)):
+    axes, (left, right), result = DotAxes.of(node), node.operands, node.results[0]
+    for a, b in axes.contracted:
+        yield (left, a), (right, b)
+    for to, (a, b) in enumerate(axes.batch):
         yield (left, a), (result, to)
         yield (right, b), (result, to)
-    for a, b in zip(*contracted, strict=True):
-        yield (left, a), (right, b)
-    to = len(batch[0])
-    for side, value in enumerate((left, right)):
-        for axis in range(len(value.type.shape)):
-            if axis not in batch[side] and axis not in contracted[side]:
-                yield (value, axis), (result, to)
-                to += 1
+    free = [*((left, axis) for axis in axes.free_left), *((right, axis) for axis in axes.free_right)]
+    for to, each in enumerate(free, len(axes.batch)):
+        yield each, (result, to)
 
 
 def _concatenate(node: Node) -> Pairs:
@@ -173,65 +165,62 @@ def _concatenate(node: Node) -> Pairs:
                 yield (operand, axis), (node.results[0], axis)
 
 
-def _same_extents(node: Node) -> Pairs:
-    """Slices, pads and updates: an axis that keeps its extent keeps its meaning."""
-    result = node.results[0]
-    for operand in node.operands:
-        if len(operand.type.shape) == len(result.type.shape):
-            for axis, (n, m) in enumerate(zip(operand.type.shape, result.type.shape, strict=True)):
-                if n == m:
-                    yield (operand, axis), (result, axis)
-
-
 def _gather(node: Node) -> Pairs:
     numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
     operand, indices = node.operands
-    result = node.results[0]
-    sizes = _integers(node, "slice_sizes")
-    offset = list(numbers.offset_dims)
+    batching = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    window = [axis for axis in range(len(sizes)) if axis not in dropped]
-    for axis, to in zip(window, offset, strict=True):
-        if sizes[axis] == operand.type.shape[axis]:
-            yield (operand, axis), (result, to)
-    batch = [axis for axis in range(len(result.type.shape)) if axis not in offset]
-    index_axes = [axis for axis in range(len(indices.type.shape)) if axis != numbers.index_vector_dim]
-    for axis, to in zip(index_axes, batch, strict=True):
-        yield (indices, axis), (result, to)
-    for axis, at in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
-        yield (operand, axis), (indices, at)
+    yield from _windows(
+        operand, indices, node.results[0], dropped, list(numbers.offset_dims), numbers.index_vector_dim, batching
+    )
 
 
 def _scatter(node: Node) -> Pairs:
     numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
     operand, indices, updates = node.operands
-    result = node.results[0]
-    window = list(numbers.update_window_dims)
+    batching = zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
     dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
-    kept = [axis for axis in range(len(operand.type.shape)) if axis not in dropped]
-    for axis in range(len(operand.type.shape)):
-        yield (operand, axis), (result, axis)
-    for axis, at in zip(kept, window, strict=True):
-        if operand.type.shape[axis] == updates.type.shape[at]:
-            yield (operand, axis), (updates, at)
-    batch = [axis for axis in range(len(updates.type.shape)) if axis not in window]
-    index_axes = [axis for axis in range(len(indices.type.shape)) if axis != numbers.index_vector_dim]
-    for axis, at in zip(index_axes, batch, strict=True):
-        yield (indices, axis), (updates, at)
-    for axis, at in zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+    yield from _identical(operand, node.results[0])
+    yield from _windows(
+        operand, indices, updates, dropped, list(numbers.update_window_dims), numbers.index_vector_dim, batching
+    )
+
+
+def _windows(
+    operand: Value,
+    indices: Value,
+    moved: Value,
+    dropped: set[int],
+    window: list[int],
+    index_vector: int,
+    batching: Iterable[tuple[int, int]],
+) -> Pairs:
+    """The windows ``moved`` (a gather's result, a scatter's updates) of ``operand`` at ``indices``.
+
+    Axes of ``operand`` but the ``dropped`` ones are the ``window`` axes of ``moved``, where they keep their extent; its
+    other axes are those of ``indices``.
+    """
+    kept = (axis for axis in range(len(operand.type.shape)) if axis not in dropped)
+    for axis, to in zip(kept, window, strict=True):
+        if operand.type.shape[axis] == moved.type.shape[to]:
+            yield (operand, axis), (moved, to)
+    batch = (axis for axis in range(len(moved.type.shape)) if axis not in window)
+    index_axes = (axis for axis in range(len(indices.type.shape)) if axis != index_vector)
+    for axis, to in zip(index_axes, batch, strict=True):
+        yield (indices, axis), (moved, to)
+    for axis, at in batching:
         yield (operand, axis), (indices, at)
 
 
 def _while(node: Node) -> Pairs:
     for i, operand in enumerate(node.operands):
-        same = [node.results[i], *(region.arguments[i] for region in node.regions), node.regions[1].returns[i]]
-        yield from _identical(operand, same)
+        arguments = (region.arguments[i] for region in node.regions)
+        yield from _identical(operand, node.results[i], *arguments, node.regions[1].returns[i])
 
 
 def _branches(node: Node) -> Pairs:
-    for region in node.regions:
-        for result, given in zip(node.results, region.returns, strict=True):
-            yield from _identical(result, [given])
+    for results in zip(node.results, *(region.returns for region in node.regions), strict=True):
+        yield from _identical(*results)
 
 
 def _leading(node: Node) -> Pairs:
@@ -239,13 +228,12 @@ def _leading(node: Node) -> Pairs:
     first = node.operands[0]
     batch = max(len(first.type.shape) - (1 if "permutation" in node.call_target else 2), 0)
     for value in (*node.operands[1:], *node.results):
-        shape = value.type.shape
-        for axis in range(min(batch, len(shape))):
-            if shape[axis] == first.type.shape[axis]:
+        for axis, (n, m) in enumerate(zip(first.type.shape[:batch], value.type.shape, strict=False)):
+            if n == m:
                 yield (first, axis), (value, axis)
 
 
-def _identical(value: Value, others: Iterable[Value]) -> Pairs:
+def _identical(value: Value, *others: Value) -> Pairs:
     for other in others:
         if value.is_array and other.is_array:
             for axis in range(len(value.type.shape)):
@@ -270,7 +258,6 @@ _RULES: dict[str, Callable[[Node], Pairs]] = {
     "gather": _gather,
     "none": _nothing,
     "reduce": _reduce,
-    "same_extents": _same_extents,
     "scatter": _scatter,
     "transpose": _transpose,
     "while": _while,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.hlo import ops
 from fusionlab.hlo.loops import constant_values
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values
 
@@ -29,33 +28,22 @@ def enclosing_regions(function: Region, node: Node) -> list[Region]:
 def view_of_region(flat: FunctionView, regions: Sequence[Region]) -> FunctionView:
     """The innermost of ``regions`` as a function of its arguments and of the values it captures.
 
-    Constants around it stay constants: their nodes are part of the view, and values that loops carry unchanged are read
-    from them (an edit of ``flat``, which stays equivalent).
+    Constants around it stay constants: their nodes are part of the view.
     """
-    constants: list[Node] = []
-    known: set[Value] = set()
-    instead: dict[Value, Value] = {}
-    outer: Region = flat
-    for region in regions:
-        found = constant_values(outer.nodes)
-        known |= found
-        constants += [node for node in outer.nodes if node.results and found.issuperset(node.results)]
-        node = next(node for node in outer.nodes if region in node.regions)
-        if node.op is ops.WHILE:
-            body = node.regions[1]
-            for given, argument, back in zip(node.operands, body.arguments, body.returns, strict=True):
-                if argument is back and region is body and instead.get(given, given) in known:
-                    instead[argument] = instead.get(given, given)
-        outer = region
-    for node in outer.walk():
-        node.operands = tuple(instead.get(value, value) for value in node.operands)
-        for inner in node.regions:
-            inner.returns = tuple(instead.get(value, value) for value in inner.returns)
-    captured = [value for value in free_values(outer) if value not in known]
+    around = [flat, *regions[:-1]]
+    known = [constant_values(outer.nodes) for outer in around]
+    constants = [
+        node
+        for outer, found in zip(around, known, strict=True)
+        for node in outer.nodes
+        if node.results and found.issuperset(node.results)
+    ]
+    inner = regions[-1]
+    captured = [value for value in free_values(inner) if not any(value in found for found in known)]
     return FunctionView(
-        arguments=(*outer.arguments, *captured),
-        nodes=[*constants, *outer.nodes],
-        returns=outer.returns,
+        arguments=(*inner.arguments, *captured),
+        nodes=[*constants, *inner.nodes],
+        returns=inner.returns,
         name=flat.name,
         module=flat.module,
     )

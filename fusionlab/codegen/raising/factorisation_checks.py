@@ -17,8 +17,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.program import inner_operations
-from fusionlab.hlo.view import keyword
+from fusionlab.hlo.view import inner_operations, keyword
 
 _GETRF = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 

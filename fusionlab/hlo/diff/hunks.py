@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+
+import networkx as nx
 
 from fusionlab.hlo.diff.lines import Names, line_of, loop_label
-from fusionlab.hlo.diff.matching import Matching, ops_of
+from fusionlab.hlo.diff.matching import Matching
 from fusionlab.hlo.diff.numbering import Digests, is_literal
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, Moved, OpLine, Rewired
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, Region, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import Node, Region
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,11 @@ def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
 
 def compare_programs(programs: Sequence[Program]) -> ComparedPrograms:
     """The changes from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
-    modules = [program.parse() for program in programs]
-    before = Digests(view_of(modules[0]))
+    before = Digests(program_view(programs[0]))
     names = Names(before.flat)
     diffs, views = [], [before]
-    for program, last, module in zip(programs[1:], programs, modules[1:], strict=False):
-        after = before if program.bytecode == last.bytecode else Digests(view_of(module))
+    for last, program in itertools.pairwise(programs):
+        after = before if program.bytecode == last.bytecode else Digests(program_view(program))
         diffs.append(_Diff(before, after, names).diff)
         before = after
         views.append(after)
@@ -46,30 +46,28 @@ def compare_programs(programs: Sequence[Program]) -> ComparedPrograms:
 class _Diff:
     def __init__(self, old: Digests, new: Digests, names: Names) -> None:
         before, after = old.flat, new.flat
-        self.diff = ModuleDiff((), sum(not is_literal(node) for node in ops_of(before)))
+        self.diff = ModuleDiff((), sum(not is_literal(node) for node in before.operations()))
         if before is after:
             return
         self._match = Matching(old, new)
         names.adopt(self._match.values, after)
         self._names = names
-        self._order = {node: i for i, node in enumerate((*ops_of(before), *ops_of(after)))}
+        self._order = {node: i for i, node in enumerate((*before.operations(), *after.operations()))}
         self._loops = dict((*_loops(before), *_loops(after)))
         self._labels: dict[Node, str] = {}
         paired = self._match.ops
         stays = set(paired.values())
-        self._removed = {node for node in ops_of(before) if node not in paired and not is_literal(node)}
-        self._added = {node for node in ops_of(after) if node not in stays and not is_literal(node)}
+        self._removed = {node for node in before.operations() if node not in paired and not is_literal(node)}
+        self._added = {node for node in after.operations() if node not in stays and not is_literal(node)}
         self._rewired = {node for node, other in paired.items() if self._reads_another(node, other)}
         changed = [*self._removed, *self._added, *self._match.moved, *self._rewired]
-        self._root = {node: node for node in changed}
         self._there = {other: node for node, other in paired.items()}
+        self._changes: nx.Graph[Node] = nx.Graph()
+        self._changes.add_nodes_from(sorted(changed, key=self._order.__getitem__))
         self._connect()
-        groups: dict[Node, list[Node]] = defaultdict(list)
-        for node in sorted(changed, key=self._order.__getitem__):
-            if node not in self._match.moved or node not in groups[self._find(node)]:
-                groups[self._find(node)].append(node)
-        hunks = tuple(self._hunk(group) for group in groups.values())
-        same = [node for node in paired if not is_literal(node) and node in self._order and node not in self._root]
+        groups = [sorted(group, key=self._order.__getitem__) for group in nx.connected_components(self._changes)]
+        hunks = tuple(self._hunk(group) for group in sorted(groups, key=lambda group: self._order[group[0]]))
+        same = [n for n in paired if not is_literal(n) and n in self._order and n not in self._changes]
         self.diff = ModuleDiff(hunks, len(same))
 
     def _reads_another(self, node: Node, other: Node) -> bool:
@@ -78,25 +76,14 @@ class _Diff:
         pairs = zip(node.operands, other.operands, strict=True)
         return any(not self._match.same(value, read) for value, read in pairs)
 
-    def _find(self, node: Node) -> Node:
-        while self._root[node] is not node:
-            self._root[node] = self._root[self._root[node]]
-            node = self._root[node]
-        return node
-
     def _join(self, first: Node | None, second: Node | None) -> None:
-        if first in self._root and second in self._root:
-            assert first is not None
-            assert second is not None
-            one, other = self._find(first), self._find(second)
-            if one is not other:
-                earlier, later = sorted((one, other), key=self._order.__getitem__)
-                self._root[later] = earlier
+        if first in self._changes and second in self._changes:
+            self._changes.add_edge(first, second)
 
     def _connect(self) -> None:
         """Connect changes along operands, from a replaced op to its replacement, and within a loop."""
         places: dict[tuple[Node | None, Node | None], Node] = {}
-        for node in list(self._root):
+        for node in list(self._changes):
             other = self._match.ops.get(node)
             for value in (*node.operands, *(other.operands if other else ())):
                 producer = self._match.origin(value).producer
@@ -137,7 +124,7 @@ class _Diff:
             for value in map(self._match.origin, node.operands):
                 producer = value.producer
                 unchanged = self._there.get(producer, producer) if producer else None
-                if unchanged is not None and unchanged not in self._root and not is_literal(unchanged):
+                if unchanged is not None and unchanged not in self._changes and not is_literal(unchanged):
                     found[unchanged] = None
         return tuple(self._line(node) for node in sorted(found, key=self._order.__getitem__))
 
@@ -156,7 +143,7 @@ class _Diff:
 def common_scope(scopes: Sequence[str]) -> str:
     """The longest common prefix of ``scopes``, in parts of name stacks, without the last part, which names the op."""
     paths = [scope.split("/")[:-1] for scope in scopes if "/" in scope]
-    common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    common = itertools.takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return "/".join(parts[0] for parts in common)
 
 

@@ -9,13 +9,16 @@ and its regions are compared in turn. Last, ops left over in one region that occ
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.diff.numbering import Digests, is_literal, literal
 from fusionlab.hlo.view import FunctionView, Node, Region, Value
 
 _MOST_ROUNDS = 8
+
+Key = Hashable
+KeyOf = Callable[[Node], Key]
 
 
 class Matching:
@@ -74,40 +77,50 @@ class Matching:
 
     def _pair_arguments(self, region: Region, other: Region) -> None:
         """Pair arguments by their initial values, the others by type and order."""
-        left = list(other.arguments)
-        unpaired = []
-        for value in region.arguments:
-            found = next((one for one in left if self._digest(one, 1) == self._digest(value, 0)), None)
-            if found is None:
-                unpaired.append(value)
-            else:
-                self.values[value] = found
-                left.remove(found)
-        for value in unpaired:
-            found = next((one for one in left if str(one.handle.type) == str(value.handle.type)), None)
-            if found is not None:
-                self.values[value] = found
-                left.remove(found)
-
-    def _digest(self, value: Value, side: int) -> str:
-        return self._digests[side].values[value]
+        left, right = list(region.arguments), list(other.arguments)
+        for keys in ([digests.values.__getitem__ for digests in self._digests], [_type_text] * 2):
+            for value in list(left):
+                if (found := next((one for one in right if keys[1](one) == keys[0](value)), None)) is not None:
+                    self.values[value] = found
+                    left.remove(value)
+                    right.remove(found)
 
     def _free(self, node: Node) -> bool:
         return node not in self.ops and node not in self._taken
 
-    def _same_digest(self, before: Iterable[Node], after: Iterable[Node]) -> list[Node]:
-        """Pair ops of the same digest: first those of the same scope, then any, in order."""
+    def _pair_equal(
+        self,
+        before: Iterable[Node],
+        after: Iterable[Node],
+        key: Callable[[Node], Key],
+        other_key: Callable[[Node], Key],
+    ) -> list[Node]:
+        """Pair ops of equal keys in order; ``key`` may depend on the pairs that were made before."""
+        waiting: dict[Key, deque[Node]] = defaultdict(deque)
+        for other in filter(self._free, after):
+            waiting[other_key(other)].append(other)
         paired = []
-        for scoped in (True, False):
-            waiting: dict[tuple[str, str], deque[Node]] = defaultdict(deque)
-            for other in filter(self._free, after):
-                waiting[self._digests[1].ops[other], other.scope if scoped else ""].append(other)
-            for node in filter(self._free, before):
-                others = waiting.get((self._digests[0].ops[node], node.scope if scoped else ""))
-                if others:
-                    self._pair(node, others.popleft())
-                    paired.append(node)
+        for node in filter(self._free, before):
+            if others := waiting.get(key(node)):
+                self._pair(node, others.popleft())
+                paired.append(node)
         return paired
+
+    def _same_digest(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
+        """Pair ops of the same digest: first those of the same scope, then any."""
+        old, new = (digests.ops for digests in self._digests)
+        scoped = self._pair_equal(before, after, lambda n: (old[n], n.scope), lambda n: (new[n], n.scope))
+        return scoped + self._pair_equal(before, after, old.__getitem__, new.__getitem__)
+
+    def _from_operands(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
+        """Pair equal ops of corresponding operands, and loops and branches of one scope, in program order."""
+
+        def key(node: Node, value_of: Callable[[Value], Value | None]) -> Key:
+            if node.op.control_flow:
+                return node.name, node.scope, len(node.regions)
+            return self._signatures[node], tuple(map(value_of, node.operands))
+
+        return self._pair_equal(before, after, lambda n: key(n, self.stands_for), lambda n: key(n, self.origin))
 
     def _from_returns(self, pairs: Iterable[tuple[Value, Value]], before: Region, after: Region) -> None:
         """Go from corresponding values to their producers, as long as these are equal but for their operands."""
@@ -134,29 +147,6 @@ class Matching:
         if node.op.control_flow:
             return node.name == other.name and len(node.regions) == len(other.regions) and node.scope == other.scope
         return self._signatures[node] == self._signatures[other] and len(node.operands) == len(other.operands)
-
-    def _from_operands(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
-        """Pair equal ops of corresponding operands, in program order."""
-        waiting: dict[tuple[str, tuple[Value, ...]], deque[Node]] = defaultdict(deque)
-        loops: dict[str, deque[Node]] = defaultdict(deque)
-        for other in filter(self._free, after):
-            if other.op.control_flow:
-                loops[other.scope].append(other)
-            else:
-                waiting[self._signatures[other], tuple(map(self.origin, other.operands))].append(other)
-        paired = []
-        for node in filter(self._free, before):
-            if node.op.control_flow:
-                others = loops.get(node.scope)
-            else:
-                operands = tuple(self.stands_for(value) for value in node.operands)
-                others = waiting.get((self._signatures[node], operands))  # type: ignore[arg-type]
-            while others and not self._free(others[0]):
-                others.popleft()
-            if others and self._alike(node, others[0]):
-                self._pair(node, others.popleft())
-                paired.append(node)
-        return paired
 
     def origin(self, value: Value) -> Value:
         """``value``, or the initial value of the loop that carries it unchanged."""
@@ -196,8 +186,8 @@ class Matching:
 
     def _find_moved(self, before: FunctionView, after: FunctionView) -> None:
         """Pair the ops that are left across regions: they have moved."""
-        old = [node for node in ops_of(before) if self._may_move(node)]
-        new = [node for node in ops_of(after) if self._may_move(node)]
+        old = [node for node in before.operations() if self._may_move(node)]
+        new = [node for node in after.operations() if self._may_move(node)]
         self.moved.update(self._same_digest(old, new))
         self.moved.update(self._from_operands(old, new))
 
@@ -205,10 +195,5 @@ class Matching:
         return self._free(node) and not node.op.control_flow and not is_literal(node)
 
 
-def ops_of(region: Region) -> Iterator[Node]:
-    """Every op of ``region`` and of the loops and branches in it, without combiners of reductions."""
-    for node in region.nodes:
-        yield node
-        if node.op.control_flow:
-            for inner in node.regions:
-                yield from ops_of(inner)
+def _type_text(value: Value) -> str:
+    return str(value.handle.type)

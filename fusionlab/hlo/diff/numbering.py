@@ -14,8 +14,8 @@ from collections import Counter
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import FunctionView, Node, Region, Value
 
 _NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmentSizes")
 
@@ -94,7 +94,7 @@ def content_digest(program: Program) -> str:
 
     Dead ops count only if they have an effect.
     """
-    flat = view_of(program.parse())
+    flat = program_view(program)
     digests = Digests(flat)
     effects = [digests.ops[node] for node in flat.nodes if has_effect(node)]
     arguments = [digests.values[value] for value in flat.arguments]

@@ -8,7 +8,6 @@ constants are written as their number, and are not counted as ops.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +35,11 @@ class OpLine:
         """``%7 = dot_general %3, %arg0 {contracting_dims=[1] x [0]} : 1024x64xf32``."""
         results = f"{', '.join(self.results)} = " if self.results else ""
         applied = f"[{', '.join(self.applies)}]" if self.applies else ""
-        attributes = (
-            " {"
-            + ", ".join(value if name in _TELL_THEMSELVES else f"{name}={value}" for name, value in self.attributes)
-            + "}"
-        )
+        told = (value if name in _TELL_THEMSELVES else f"{name}={value}" for name, value in self.attributes)
+        attributes = f" {{{', '.join(told)}}}" if self.attributes else ""
         operands = f" {', '.join(self.operands)}" if self.operands else ""
         types = f" : {', '.join(self.types)}" if self.types else ""
-        return f"{results}{self.op}{applied}{operands}{attributes if self.attributes else ''}{types}"
+        return f"{results}{self.op}{applied}{operands}{attributes}{types}"
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -107,10 +103,6 @@ class ModuleDiff:
     def count(self, what: str) -> int:
         """The number of ops that were ``removed``, ``added``, ``moved`` or ``rewired``."""
         return sum(len(getattr(hunk, what)) for hunk in self.hunks)
-
-    def by_op(self, what: str) -> Counter[str]:
-        """The number of ``removed`` or ``added`` ops by name."""
-        return Counter(line.op for hunk in self.hunks for line in getattr(hunk, what))
 
     def to_json(self) -> dict[str, Any]:
         """All fields and the counts, ready for ``json.dumps``."""

@@ -1,20 +1,21 @@
 """The process in which MLIR parses foreign modules: its parsers crash, or never return, on some damaged ones.
 
-    python -m fusionlab.hlo.sandbox.worker
+    python -m fusionlab.hlo.sandbox.worker DESCRIPTOR
 
-answers each module on stdin with its bytecode, as MLIR writes it after parsing and verifying, or with the error.
+answers each module from the connection DESCRIPTOR with its bytecode, as MLIR writes it after parsing and verifying, or
+with the error. One byte before it states the kind. Both sides send bytes, which nobody unpickles.
 ``client`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
-import os
 import re
 import resource
-import struct
 import sys
-from typing import Any, BinaryIO
+from multiprocessing.connection import Connection
+from typing import Any
 
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -22,14 +23,12 @@ from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
 from fusionlab.hlo.ops import op_of
 from fusionlab.hlo.sandbox.validation import why_not_studied, why_refused, why_text_refused
+from fusionlab.hlo.view import inner_operations
 from fusionlab.subprocesses import limit_memory
 
-HEADER = struct.Struct("<BQ")
-"""The header of a message in either direction: its kind, one of the three below, and its number of bytes."""
-
 WORDS, MODULE, FOREIGN = range(3)
-"""The error of a file; a module; the part of a valid module that is not studied and, on a line of its own, its
-place."""
+"""Kinds of answers: the error of a file; a module; the part of a valid module that is not studied and, on a line of its
+own, its place."""
 
 _MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
@@ -106,19 +105,14 @@ def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
 
 def _looks_dynamic(module: ir.Module) -> bool:
     """True if ``module`` has a computed or unknown shape, which may follow from static ones."""
-    found = []
+    return any(
+        op_of(operation.name).dynamic or any(map(_is_unknown, operation.results))
+        for operation in inner_operations(module.operation)
+    )
 
-    def look(operation: Any) -> Any:
-        if op_of(operation.name).dynamic or any(
-            isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
-            for value in operation.results
-        ):
-            found.append(operation.name)
-            return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
 
-    module.operation.walk(look)
-    return bool(found)
+def _is_unknown(value: Any) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
 
 
 def _with_static_shapes(content: bytes, context: ir.Context) -> ir.Module | None:
@@ -135,15 +129,11 @@ def _with_static_shapes(content: bytes, context: ir.Context) -> ir.Module | None
 
 def _read_names(module: ir.Module) -> None:
     """Read the names that the caller will read: the bindings crash on invalid UTF-8, so let it be in this process."""
-
-    def look(operation: Any) -> Any:
+    for operation in inner_operations(module.operation):
         _ = getattr(operation.location, "name_str", None)
         for key in ("call_target_name", "sym_name", "callee"):
             if key in operation.attributes:
                 _ = operation.attributes[key].value
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(look)
 
 
 def _context() -> ir.Context:
@@ -167,30 +157,27 @@ def _first_line(error: BaseException) -> str:
     return re.sub(r"^error: ", "", lines[0]) if lines else type(error).__name__
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until they end."""
-    while len(header := requests.read(HEADER.size)) == HEADER.size:
-        content = requests.read(HEADER.unpack(header)[1])
-        try:
-            what, answer = MODULE, read(content)
-        except Unreadable as error:
-            what, answer = WORDS, str(error).encode()
-        except Foreign as error:
-            what, answer = FOREIGN, f"{error.what}\n{error.where}".encode()
-        except (MemoryError, RecursionError, ir.MLIRError, ValueError, IndexError) as error:
-            what, answer = WORDS, f"cannot be read: {type(error).__name__}: {_first_line(error)}".encode()
-        answers.write(HEADER.pack(what, len(answer)) + answer)
-        answers.flush()
+def answer_to(content: bytes) -> tuple[int, bytes]:
+    """The kind of the answer to a module, and the answer."""
+    try:
+        return MODULE, read(content)
+    except Unreadable as error:
+        return WORDS, str(error).encode()
+    except Foreign as error:
+        return FOREIGN, f"{error.what}\n{error.where}".encode()
+    except (MemoryError, RecursionError, ir.MLIRError, ValueError, IndexError) as error:
+        return WORDS, f"cannot be read: {type(error).__name__}: {_first_line(error)}".encode()
 
 
-def main() -> None:
-    """Serve on stdin and stdout, with the libraries' own output redirected, and no core dumps."""
+def main(descriptor: str) -> None:
+    """Answer requests until they end; no core dumps."""
     limit_memory()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    serve(sys.stdin.buffer, answers)
+    with contextlib.suppress(EOFError, ConnectionError), Connection(int(descriptor)) as requests:
+        while True:
+            what, answer = answer_to(requests.recv_bytes())
+            requests.send_bytes(bytes([what]) + answer)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -38,8 +38,8 @@ from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.value_numbers import ValueNumbers, merge_equal
-from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, view_of, walk
+from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
+from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.guards import (
@@ -252,8 +252,7 @@ class Identification:
                     raise  # shapes that do not fit are expected only where axes are taken for those of walkers
                 said = str(error).splitlines()[0]
                 raise RaiseError(f"{self.candidate.subject} cannot be evaluated: {said}") from error
-        view = view_of(lowered.compiler_ir("stablehlo"))
-        merge_equal(view)
+        view = simplified_view(lowered.compiler_ir("stablehlo"))
         return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
 
     def _identical(self, lowered: FunctionView) -> list[Laplacian]:

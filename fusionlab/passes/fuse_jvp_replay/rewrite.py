@@ -19,8 +19,8 @@ from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
-from fusionlab.hlo.value_numbers import merge_equal
-from fusionlab.hlo.view import FunctionView, view_of
+from fusionlab.hlo.value_numbers import simplified_view
+from fusionlab.hlo.view import FunctionView
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
@@ -72,8 +72,7 @@ class View:
 
     def __init__(self, program: Program) -> None:
         self.module = program.parse()
-        self.flat = view_of(self.module)
-        merge_equal(self.flat)
+        self.flat = simplified_view(self.module)
         loops = [SumSite(self.flat, replay) for replay in inventory(self.flat)]
         self.sites = [*loops, *(SumSite(self.flat, each) for each in recognise.candidates_without_loop(self.flat))]
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.replay import inventory
-from fusionlab.hlo.value_numbers import merge_equal
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.passes.fuse_jvp_replay.candidates import find_laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from fusionlab.passes.interface import Setting
@@ -118,8 +117,7 @@ def other_rows(weights, x):
 def held_constant(log_psi, lowered, method=local_energy):
     """How many maxima and minima of the value of a replay of ``log_psi`` are held constant."""
     with jax.enable_x64(True):
-        flat = view_of(lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
-    merge_equal(flat)
+        flat = simplified_view(lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
     [replay] = [replay for replay in inventory(flat) if not replay.blockers]
     return len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient)
 
