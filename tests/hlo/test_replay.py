@@ -57,6 +57,13 @@ def test_one_replay_among_the_loops_of_an_lu_on_the_cpu(paulinet):
     assert all("links one trip to the next" in loop.blockers[0] for loop in loops if loop.blockers)
 
 
+SLICE = "each trip takes a slice of a {}xf32 value that is not known to be an identity"
+
+
+def rows_of_data(x):
+    return jax.lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[k]).sum(), 0.0)
+
+
 def unused_direction(x):
     def body(carry, _):
         k, total = carry
@@ -70,13 +77,13 @@ def unused_direction(x):
     [
         (
             lambda: laplacian_program("random"),
-            "each trip takes a slice of a 6x6xf32 value that is not known to be an identity",
+            SLICE.format("6x6"),
         ),
         (
             lambda: as_program(
                 lambda x: jax.lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[k]).sum(), 0.0), jnp.ones((4, 3))
             ),
-            "each trip takes a slice of a 4x3xf32 value that is not known to be an identity",
+            SLICE.format("4x3"),
         ),
         (
             lambda: as_program(unused_direction, jnp.ones(3)),

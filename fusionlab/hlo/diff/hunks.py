@@ -12,8 +12,8 @@ from fusionlab.hlo.diff.lines import Names, line_of, loop_label
 from fusionlab.hlo.diff.matching import Matching
 from fusionlab.hlo.diff.numbering import Digests, is_literal
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, Moved, OpLine, Rewired
-from fusionlab.hlo.program import Program, program_view
-from fusionlab.hlo.view import Node, Region
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import Node, Region, view_of
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ def diff_programs(programs: Sequence[Program]) -> tuple[ModuleDiff, ...]:
 
 def compare_programs(programs: Sequence[Program]) -> ComparedPrograms:
     """The changes from each of ``programs`` (at least one) to the next, with the views that the names belong to."""
-    before = Digests(program_view(programs[0]))
+    before = Digests(view_of(programs[0].parse()))  # own views: a program may be among them twice, with other names
     names = Names(before.flat)
     diffs, views = [], [before]
     for last, program in itertools.pairwise(programs):
-        after = before if program.bytecode == last.bytecode else Digests(program_view(program))
+        after = before if program.bytecode == last.bytecode else Digests(view_of(program.parse()))
         diffs.append(_Diff(before, after, names).diff)
         before = after
         views.append(after)
