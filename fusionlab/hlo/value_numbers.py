@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.loops import constant_values, has_effect
+from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 
 
@@ -86,7 +86,7 @@ def simplified_view(module: ir.Module) -> FunctionView:
 
     The module stays as it is; nodes of regions stay where they are. Values computed from constants alone are not
     merged: zeros of sixteen walkers and zeros of sixteen determinants are equal only until the number of walkers
-    changes. Those that a loop around another loop carries unchanged are read directly.
+    changes.
     """
     flat = view_of(module)
     numbers = ValueNumbers(flat)
@@ -95,14 +95,14 @@ def simplified_view(module: ir.Module) -> FunctionView:
     for value in (*flat.arguments, *(value for node in flat.nodes for value in node.results)):
         first.setdefault(numbers[value], value)
     top = {value for node in flat.nodes for value in node.results} - fills
-    _substitute(flat, {value: first[numbers[value]] for value in top})
+    substitute(flat, {value: first[numbers[value]] for value in top})
     kept = fills.union(first.values())
     flat.nodes = [node for node in flat.nodes if not node.results or not kept.isdisjoint(node.results)]
-    _substitute(flat, _carried_constants(flat))
     return flat
 
 
-def _substitute(flat: Region, instead: Mapping[Value, Value]) -> None:
+def substitute(flat: Region, instead: Mapping[Value, Value]) -> None:
+    """Let all of ``flat``, a view that nobody else has yet, read other values."""
     for node in flat.walk():
         node.operands = tuple(instead.get(value, value) for value in node.operands)
     for region in flat.regions():
@@ -115,25 +115,4 @@ def _from_constants(flat: FunctionView) -> set[Value]:
     for node in flat.nodes:
         if not node.regions and not has_effect(node) and found.issuperset(node.operands):
             found.update(node.results)
-    return found
-
-
-def _carried_constants(flat: Region) -> dict[Value, Value]:
-    """Arguments of the bodies of loops around other loops that stay what they were: constants from around the loop."""
-    known: set[Value] = set()
-    found: dict[Value, Value] = {}
-
-    def look(region: Region) -> None:
-        known.update(constant_values(region.nodes))
-        for node in region.nodes:
-            if node.op is ops.WHILE and any(inner.op is ops.WHILE for inner in node.regions[1].walk()):
-                body = node.regions[1]
-                for given, argument, back in zip(node.operands, body.arguments, body.returns, strict=True):
-                    constant = found.get(given, given)
-                    if argument is back and constant in known:
-                        found[argument] = constant
-            for inner_region in node.regions if node.op.control_flow else ():
-                look(inner_region)
-
-    look(flat)
     return found

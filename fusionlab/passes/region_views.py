@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo import ops
 from fusionlab.hlo.loops import constant_values
+from fusionlab.hlo.value_numbers import substitute
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values
 
 
@@ -47,6 +50,26 @@ def view_of_region(flat: FunctionView, regions: Sequence[Region]) -> FunctionVie
         name=flat.name,
         module=flat.module,
     )
+
+
+def read_constants_directly(flat: FunctionView, regions: Sequence[Region]) -> None:
+    """Let the innermost of ``regions`` read the constants that the loops around it carry to it unchanged.
+
+    An edit of ``flat``, which stays equivalent: before anything else has it.
+    """
+    known: set[Value] = set()
+    instead: dict[Value, Value] = {}
+    for outer, region in pairwise([flat, *regions]):
+        known |= constant_values(outer.nodes)
+        node = next(node for node in outer.nodes if region in node.regions)
+        if node.op is ops.WHILE and region is node.regions[1]:
+            for given, argument, back in zip(node.operands, region.arguments, region.returns, strict=True):
+                if argument is back and instead.get(given, given) in known:
+                    instead[argument] = instead.get(given, given)
+    inner = regions[-1]
+    returns = inner.returns
+    substitute(inner, instead)
+    inner.returns = returns  # what it carries unchanged stays that
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate, UncoveredMatch
 from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, verify
-from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, view_of_region
+from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, read_constants_directly, view_of_region
 from fusionlab.passes.rewriting import Refusal
 
 _MOST_FLOPS = 0.8
@@ -73,7 +73,11 @@ class View:
     def __init__(self, program: Program) -> None:
         self.module = program.parse()
         self.flat = simplified_view(self.module)
-        loops = [SumSite(self.flat, replay) for replay in inventory(self.flat)]
+        replays = inventory(self.flat)
+        for replay in replays:
+            if not replay.blockers and (regions := enclosing_regions(self.flat, replay.loop.node)):
+                read_constants_directly(self.flat, regions)
+        loops = [SumSite(self.flat, replay) for replay in replays]
         self.sites = [*loops, *(SumSite(self.flat, each) for each in recognise.candidates_without_loop(self.flat))]
 
 
