@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import pytest
 
 from fusionlab.hlo.cost import Cost, node_cost, program_cost, size_bytes
-from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import TensorType, view_of
 
 from .conftest import as_program
@@ -93,12 +92,12 @@ def test_moving_complex_numbers_costs_no_flops_and_arithmetic_on_them_is_unmodel
     assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, z)).unmodelled
 
 
-def test_an_opaque_call_is_named():
+def test_an_opaque_call_is_named(program_of_text):
     text = """module { func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = stablehlo.custom_call @mystery(%x) : (tensor<4xf32>) -> tensor<4xf32>
       %1 = stablehlo.add %0, %0 : tensor<4xf32>
       return %1 : tensor<4xf32> } }"""
-    cost = program_cost(program_from(text))
+    cost = program_cost(program_of_text(text))
     assert cost.unmodelled == {"custom call @mystery": 1}
     assert cost.flops == 4
 
@@ -132,11 +131,3 @@ def test_paulinet_is_modelled_whole(paulinet):
     assert cost.unmodelled == {}
     assert cost.flops > 1e6
     assert cost.bytes > cost.flops / 100
-
-
-def program_from(text):
-    from jax._src.interpreters.mlir import make_ir_context
-    from jaxlib.mlir import ir
-
-    with make_ir_context():
-        return Program.from_module(ir.Module.parse(text), name="text", provenance="test")

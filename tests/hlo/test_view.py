@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.constants import fold
+from fusionlab.hlo.program import program_view
 from fusionlab.hlo.view import free_values, view_of
 
 X = np.linspace(0.1, 1.2, 6, dtype=np.float32)
@@ -35,7 +36,7 @@ def test_scopes_are_those_of_the_call_sites_first(lowered):
         with jax.named_scope("stage_a"):
             return inner(x)
 
-    (node,) = (n for n in view_of(lowered(function, X).parse()).walk() if n.name == "stablehlo.sine")
+    (node,) = (n for n in program_view(lowered(function, X)).walk() if n.name == "stablehlo.sine")
     assert node.scope.index("stage_a") < node.scope.index("stage_b") < node.scope.index("sin")
 
 
@@ -51,7 +52,7 @@ func.func public @main(%x: tensor<f32>, %p: tensor<i1>, %y: tensor<f32>) -> tens
   }) : (tensor<i1>) -> tensor<f32>
   return %0 : tensor<f32>
 }"""
-    flat = view_of(program_of_text(text).parse())
+    flat = program_view(program_of_text(text))
     sine, choice = flat.nodes
     assert free_values(choice.regions[0]) == [sine.results[0], flat.arguments[0]]
     assert free_values(choice.regions[1]) == [flat.arguments[2]]
@@ -84,7 +85,7 @@ func.func public @main(%q0: tensor<i32>) -> tensor<i32> {{
   {adds}
   return %q3000 : tensor<i32>
 }}"""
-    flat = view_of(program_of_text(text).parse())
+    flat = program_view(program_of_text(text))
     assert fold(flat.returns[0]) is None
     assert fold(flat.returns[0], {flat.arguments[0]: np.asarray(2, np.int32)}) == 3002
 
@@ -104,7 +105,7 @@ func.func public @main(%q0: tensor<i32>) -> tensor<i32> {{
     ids=["negative-index", "remainder", "identity", "floats", "bits", "sine", "wraps", "remainder-by-zero"],
 )
 def test_integers_that_follow_from_a_counter(function, expected, lowered):
-    flat = view_of(lowered(function, np.int32(3)).parse())
+    flat = program_view(lowered(function, np.int32(3)))
     found = fold(flat.returns[0], {flat.arguments[0]: np.asarray(3, np.int32)})
     if expected is None:
         assert found is None
@@ -118,7 +119,7 @@ def test_a_function_without_operations_can_be_looked_at(program_of_text):
     program = program_of_text(
         "func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }"
     )
-    flat = view_of(program.parse())
+    flat = program_view(program)
     gc.collect()
     assert flat.arguments[0].type.shape == (4,)
     assert flat.returns == flat.arguments
@@ -133,7 +134,7 @@ def test_integers_of_every_width_fold_in_their_own_arithmetic(program_of_text, d
         f"  %c = stablehlo.multiply %a, %b : tensor<{dtype}>\n"
         f"  return %c : tensor<{dtype}>\n}}"
     )
-    flat = view_of(program.parse())
+    flat = program_view(program)
     found = fold(flat.returns[0])
     assert found.dtype == {"ui": "u", "i": "i"}[dtype.rstrip("0123456789")] + str(int(dtype.lstrip("ui")) // 8)
     assert found == 360 % 2 ** int(dtype.lstrip("ui")) - 256 * (dtype == "i8" and 360 % 256 > 127)

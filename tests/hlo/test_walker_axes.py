@@ -10,7 +10,7 @@ from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.program import program_view
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 from tests.optional_packages import needs_deepqmc
 from workloads import catalogue
@@ -30,7 +30,7 @@ def raised(flat, arrays, shapes):
 
 def marked(program, extent):
     """The flat program and the marks that follow from its leading argument of ``extent`` walkers."""
-    flat = view_of(program.parse())
+    flat = program_view(program)
     x = next(a for a in flat.arguments if len(a.type.shape) == 3 and a.type.shape[0] == extent)
     return flat, x, walker_axes(flat, [(x, 0)])
 
@@ -168,7 +168,7 @@ def test_electrons_before_walkers_in_a_merged_axis(lowered):
 
 
 def test_known_axes_of_different_extents_are_an_error(lowered):
-    flat = view_of(lowered(lambda x, y: x + y.sum(), X[:B], X[:3]).parse())
+    flat = program_view(lowered(lambda x, y: x + y.sum(), X[:B], X[:3]))
     with pytest.raises(ValueError, match=r"different extents: \[3, 7\]"):
         walker_axes(flat, [(argument, 0) for argument in flat.arguments])
 
