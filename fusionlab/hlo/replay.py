@@ -42,7 +42,7 @@ class Replay:
     ``residuals`` are the values that every trip reads unchanged and that differ between walkers (carried or captured);
     ``shared`` the others: weights, constants, index tables. Without a walker axis (accumulators are scalars) every
     computed value counts as a residual. ``varying`` are the body's values that depend on the counter; ``recomputed``
-    the loop-invariant nodes (``hlo.invariants``).
+    the loop-invariant nodes (``loops.invariant_nodes``).
     """
 
     loop: Loop
