@@ -14,7 +14,7 @@ import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen import raising
-from fusionlab.codegen.raising.rules.rule import integers
+from fusionlab.codegen.raising.rules.rule import RaisedOp, integers
 from fusionlab.hlo.view import Node, Value
 
 Owner = np.ndarray
@@ -122,4 +122,4 @@ def _moved(node: Node, operands: Sequence[Any], one: raising.Raising) -> Any:
             return operands[0][tuple(map(slice, start, one.resized(node.operands[0], limit), strides))]
         case _:
             with jax.ensure_compile_time_eval():
-                return raising.RULES[node.name](node, [jnp.asarray(o) for o in operands], one, {})[0]
+                return raising.RULES[node.name](RaisedOp(node, list(map(jnp.asarray, operands)), one, {}))[0]

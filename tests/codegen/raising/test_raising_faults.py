@@ -47,7 +47,7 @@ def test_element_types_that_jax_does_not_take_are_refused(operation, types, from
 
 @pytest.mark.parametrize(("looped", "expected"), [(False, TypeError), (True, RaisingFault)])
 def test_a_fault_of_a_rule_is_not_taken_for_a_refusal(looped, expected, lowered, monkeypatch):
-    def faulty(node, operands, raising, environment):
+    def faulty(op):
         return [None + 1]
 
     def function(x):

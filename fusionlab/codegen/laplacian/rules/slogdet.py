@@ -22,9 +22,9 @@ from fusionlab.codegen.laplacian.rules import moves
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.composites import Composite
-from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.reduction import combiner, is_nan
 from fusionlab.codegen.raising.rules.rule import integers
-from fusionlab.hlo.constants import filling, taken_branch
+from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.patterns import match, op
 from fusionlab.hlo.view import Node, Value
 
@@ -69,18 +69,13 @@ def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
         if node.call_target in _LU:
             return path, value if value is node.results[0] else None
         path.append(node)
-        if node.name == "stablehlo.select" and _is_nan(node.operands[2]):
+        if node.name == "stablehlo.select" and is_nan(node.operands[2]):
             value = node.operands[1]
         elif node.name in moves.RULES and node.name != "stablehlo.concatenate":
             value = node.operands[0]
         else:
             break
     return path, None
-
-
-def _is_nan(value: Value) -> bool:
-    array = filling(value)
-    return array is not None and bool(np.isnan(array).all())
 
 
 def log_abs_det(state: State, node: Node) -> list[Jet | None]:
