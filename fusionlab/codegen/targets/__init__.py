@@ -17,21 +17,10 @@ from fusionlab.reading import read_file
 
 _SPECS = Path(__file__).parent
 _REQUIRED = (
-    "threads_per_block_limit",
-    "threads_per_warp",
-    "shared_memory_per_block",
-    "shared_memory_per_core",
-    "threads_per_core_limit",
-    "core_count",
-    "fpus_per_core",
-    "memory_bandwidth",
-    "l2_cache_size",
-    "clock_rate_ghz",
-    "device_memory_size",
-    "registers_per_core_limit",
-    "registers_per_block_limit",
-    "cuda_compute_capability.major",
-)
+    "threads_per_block_limit", "threads_per_warp", "threads_per_core_limit", "shared_memory_per_block",
+    "shared_memory_per_core", "core_count", "fpus_per_core", "memory_bandwidth", "l2_cache_size", "clock_rate_ghz",
+    "device_memory_size", "registers_per_core_limit", "registers_per_block_limit", "cuda_compute_capability.major",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,10 +122,9 @@ def _from_spec(path: Path) -> Target:
         for field in _REQUIRED:
             if not float(fields[field]) > 0:
                 raise ValueError(f"{field} must be positive, not {fields[field]}")
-        minor = int(fields.get("cuda_compute_capability.minor", "0"))
+        sm = f"{int(fields['cuda_compute_capability.major'])}.{int(fields.get('cuda_compute_capability.minor', '0'))}"
     except ValueError as error:
         raise InputError(f"{path}: not a usable GPU spec: {error}") from None
-    sm = f"{int(fields['cuda_compute_capability.major'])}.{minor}"
     return Target(path.stem, "cuda", attached=False, spec=spec, sm=sm, source=str(path))
 
 

@@ -21,6 +21,7 @@ from fusionlab.codegen.laplacian.jet import (
     with_first,
 )
 from fusionlab.codegen.laplacian.state import Rule, State
+from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node
 
 
@@ -59,7 +60,7 @@ def _linear(state: State, node: Node, scales: Callable[[State, Node], Sequence[S
 
 def _of_extreme(state: State, node: Node) -> Sequence[Scale]:
     first, second = (state.environment[value] for value in node.operands)
-    chosen = first > second if node.name == "stablehlo.maximum" else first < second
+    chosen = first > second if node.op is ops.MAXIMUM else first < second
     tie = state.ties.get(node.results[0])
     if tie is not None:
         return _either(chosen | (first == second) if tie == 0 else chosen)
