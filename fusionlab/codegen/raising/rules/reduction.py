@@ -56,12 +56,12 @@ def _reduce_window(raised: RaisedOp) -> list[Any]:
         raise RaiseError(f"windowed reduction combined by {name}", raised.node)
     attributes = raised.node.attributes
     [window] = raised.integers("window_dimensions")
-    padding = np.array(attributes.get("padding", [(0, 0)] * len(window))).reshape(-1, 2).tolist()
+    margins = np.array(attributes.get("padding", [(0, 0)] * len(window))).reshape(-1, 2)
     strides, base, dilations = (
         integers(attributes.get(name, (1,) * len(window)))
         for name in ("window_strides", "base_dilations", "window_dilations")
     )
-    padding = [tuple(pair) for pair in padding]
+    padding = [tuple(pair) for pair in margins.tolist()]
     return [raised.jax(lax.reduce_window, *raised.operands, _BINARY[name], window, strides, padding, base, dilations)]
 
 
