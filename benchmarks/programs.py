@@ -21,8 +21,9 @@ quiet_start.load_jax()
 
 from rows import Row, fill_record, measure_apart  # noqa: E402
 
-from fusionlab.codegen.compile import CompileError, compile_program, versions  # noqa: E402  # after load_jax
+from fusionlab.codegen.compile import compile_program, versions  # noqa: E402  # after load_jax
 from fusionlab.codegen.targets import load_target  # noqa: E402
+from fusionlab.errors import CompileError  # noqa: E402  # after load_jax
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.ledger.ledger import count_launches  # noqa: E402
 from workloads.catalogue import PROGRAMS, build  # noqa: E402

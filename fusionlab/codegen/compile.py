@@ -1,30 +1,29 @@
-"""Program -> Compiled: for the CPU, the attached GPU, or, ahead of time, an absent one.
+"""Program -> Compiled, XLA's result: for the CPU, the attached GPU, or, ahead of time, an absent one.
 
 All private compile interfaces of JAX and XLA are used here and nowhere else.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import re
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusionlab import quiet_start
-from fusionlab.codegen.compiled import Compiled, Memory
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError
+from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
 from fusionlab.hlo.program import Program
 
 if TYPE_CHECKING:
     from fusionlab.codegen.cache import CompileCache
     from fusionlab.codegen.executable import Executable
-
-__all__ = ["CompileError", "Compiled", "Memory", "compile_program", "versions"]
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +43,63 @@ _KEPT_ARTIFACTS = re.compile(
     r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|memory-usage-report|"
     r"thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
 )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """XLA's buffer assignment, bytes on the device. ``alias_bytes`` are output bytes that reuse an argument's."""
+
+    argument_bytes: int
+    output_bytes: int
+    temp_bytes: int
+    alias_bytes: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The result of compiling a program for a target.
+
+    ``optimized_hlo`` is the scheduled module as text; ``thunk_sequence`` and ``thunk_metadata`` are XLA's own list of
+    launches ("" on the CPU, where XLA writes none), ``captured_thunks`` the same list after XLA has put runs of thunks
+    into CUDA graphs. ``priority_fusion`` are the decisions of the fusion pass, step by step, and ``fused_hlo`` the
+    module after it ("" on the CPU). ``options`` are the compile options that were set.
+    ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
+    the wall time of the compile itself, also when the record is ``from_cache``. ``estimates_are_of_target`` is False
+    for foreign text whose estimates of times XLA did not make for ``target``.
+    """
+
+    name: str
+    target: Target
+    optimized_hlo: str
+    thunk_sequence: str
+    thunk_metadata: str
+    memory: Memory
+    compile_s: float
+    options: Mapping[str, str | int | bool]
+    versions: str
+    captured_thunks: str = field(default="", repr=False)
+    priority_fusion: str = field(default="", repr=False)
+    fused_hlo: str = field(default="", repr=False)
+    artifacts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    from_cache: bool = field(default=False, compare=False)
+    executable: Executable | None = field(default=None, compare=False, repr=False)
+    estimates_are_of_target: bool = True
+
+    @cached_property
+    def module(self) -> HloModule:
+        """``optimized_hlo``, parsed."""
+        return parse_optimized(self.optimized_hlo)
+
+    def run(self, *arrays: Any) -> list[Any]:
+        """Run on NumPy (or JAX) arrays, one per argument; returns NumPy arrays.
+
+        InputError when the target is not attached; ValueError when an argument has another shape or dtype.
+        """
+        import numpy as np
+
+        if self.executable is None:
+            raise InputError(f"target {self.target.name} is not attached: programs compiled for it cannot be run here")
+        return [np.asarray(result) for result in self.executable(self.executable.place(arrays))]
 
 
 def compile_program(
@@ -97,6 +153,8 @@ def _options_of(target: Target) -> dict[str, str | int | bool]:
 
 def _compile(program: Program, target: Target, options: dict[str, str | int | bool], dump: bool) -> Compiled:
     quiet_start.load_jax()
+    from fusionlab.codegen.executable import Executable
+
     device = _device(target)
     with tempfile.TemporaryDirectory(prefix="fusionlab-xla-") as folder:
         dumped: dict[str, str | int | bool] = {}
@@ -131,7 +189,7 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         priority_fusion=texts.get("priority_fusion_dump.txt", "").partition("\nhlo_module_before_fusion:")[0],
         fused_hlo=texts.get("after_priority-fusion.txt", ""),
         artifacts=texts if dump else {},
-        executable=_executable(xla_executable, device, program) if target.attached else None,
+        executable=Executable(xla_executable, device, program.inputs) if target.attached else None,
     )
 
 
@@ -186,7 +244,7 @@ def _device(target: Target) -> Any:
     return jax.devices(target.kind)[0]
 
 
-@functools.lru_cache(maxsize=8)
+@lru_cache(maxsize=8)
 def _absent_device(spec: str, source: str) -> Any:
     import jax
     from jax.experimental import topologies
@@ -204,12 +262,6 @@ def _absent_device(spec: str, source: str) -> Any:
         cause = re.search(r"Error parsing text-format \S* (.*)", captured.text)
         raise InputError(f"{source}: not a usable GPU spec: {cause[1] if cause else error}") from None
     return topology.devices[0]
-
-
-def _executable(loaded: Any, device: Any, program: Program) -> Executable:
-    from fusionlab.codegen.executable import Executable
-
-    return Executable(loaded, device, program.inputs)
 
 
 def _read_dump(folder: Path, module_name: str) -> dict[str, str]:

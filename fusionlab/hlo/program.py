@@ -24,7 +24,8 @@ from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, NotStudied
 from fusionlab.hlo import ops
-from fusionlab.hlo.sandbox.client import Foreign, Unreadable, read_apart
+from fusionlab.hlo.sandbox.client import read_apart
+from fusionlab.hlo.sandbox.worker import Foreign, Unreadable
 from fusionlab.hlo.view import (
     FunctionView,
     TensorType,

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusionlab.codegen.compiled import Compiled
-from fusionlab.codegen.targets.target import Target
+from fusionlab.codegen.compile import Compiled
+from fusionlab.codegen.targets import Target
 from fusionlab.hlo.optimised.device import estimates
 from fusionlab.hlo.optimised.parser import Instruction
 

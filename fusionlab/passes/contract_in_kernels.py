@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fusionlab.codegen.kernels.batched_products import SumOfProducts, product_kernel
-from fusionlab.codegen.raising.inline import drop_dead
 from fusionlab.codegen.raising.outline import outline
+from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.program import Program

@@ -28,7 +28,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising.inline import inline
+from fusionlab.codegen.raising.splice import inline
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Region, view_of

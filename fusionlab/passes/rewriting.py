@@ -18,8 +18,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
-from fusionlab.codegen.raising.inline import drop_dead, inline
-from fusionlab.codegen.raising.splice import drop_dead_functions, splice
+from fusionlab.codegen.raising.splice import drop_dead, drop_dead_functions, inline, splice
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block, blocks_to_change
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops

@@ -11,8 +11,7 @@ from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from fusionlab.codegen.cache import CompileCache, default_cache
-from fusionlab.codegen.compile import compile_program
-from fusionlab.codegen.compiled import Compiled
+from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.codegen.compile import CompileError, compile_program
+from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import Target, load_target
-from fusionlab.errors import InputError
+from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
 from tests.optional_packages import needs_the_cuda_plugin
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
-from fusionlab.codegen.raising.rebuild import rebuild
+from fusionlab.codegen.raising.splice import rebuild
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node
 from fusionlab.passes.catalogue import PASSES

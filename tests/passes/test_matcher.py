@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.hlo.patterns import match, op
 from fusionlab.hlo.view import Value, view_of
 from fusionlab.passes.interface import Pass, Setting
-from fusionlab.passes.matcher import match, number, op, rewrite_matches
+from fusionlab.passes.matcher import number, rewrite_matches
 
 SHIFTED = op("multiply", op("add", "x", number("n")), op("add", "y", number("n")))
 X = np.ones((2, 3), np.float32)

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from fusionlab.codegen.kernels.triton_tiles import padded, places
+from fusionlab.codegen.kernels.triton_tiles import flat_call, padded, places
 from fusionlab.hlo.strided import Axis, count
 from fusionlab.hlo.view import Value
 
@@ -73,26 +71,13 @@ class SumOfProducts:
         return sum(2 * each * count(product.terms) for product in self.products)
 
 
-def product_kernel(work: SumOfProducts, *, interpret: bool = False) -> Callable[..., tuple[Any]]:
+def product_kernel(work: SumOfProducts, *, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
     """``work`` as a callable of ``work.arrays``; ``interpret`` runs the kernel on any device."""
     tiles = [min(_TILE, padded(count(axes))) for axes in (work.rows, work.columns)]
     blocks = [pl.cdiv(count(axes), tile) for axes, tile in zip((work.rows, work.columns), tiles, strict=True)]
-    call = pl.pallas_call(
-        partial(_run, work, *tiles),
-        grid=(count(work.batch), *blocks),
-        in_specs=[pl.BlockSpec(memory_space=pl.ANY)] * len(work.arrays),
-        out_specs=pl.BlockSpec(memory_space=pl.ANY),
-        out_shape=jax.ShapeDtypeStruct((math.prod(work.out.type.shape),), np.float32),
-        compiler_params=triton.CompilerParams(num_warps=1 if math.prod(tiles) <= 512 else 4, num_stages=1),
-        interpret=interpret,
-        name="batched_product",
-    )
-
-    def run(*arrays: Any) -> tuple[Any]:
-        made = call(*(lax.reshape(array, (array.size,)) for array in arrays))
-        return (lax.reshape(made, work.out.type.shape),)
-
-    return run
+    grid, warps = (count(work.batch), *blocks), 1 if math.prod(tiles) <= 512 else 4
+    kernel = partial(_run, work, *tiles)
+    return flat_call(kernel, work.arrays, [work.out], grid, warps=warps, interpret=interpret, name="batched_product")
 
 
 def _run(work: SumOfProducts, tall: int, wide: int, *refs: Any) -> None:

@@ -6,21 +6,18 @@ inputs that are read from memory are read and contracted a few columns at a time
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from fusionlab.codegen.kernels.row_programs import Layer, RowProgram, features
-from fusionlab.codegen.kernels.triton_tiles import FEWEST, padded, places
+from fusionlab.codegen.kernels.triton_tiles import FEWEST, flat_call, padded, places
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.hlo import ops
@@ -37,22 +34,9 @@ _COLUMNS = 16
 def row_kernel(program: RowProgram, *, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
     """``program`` as a callable from ``program.arrays`` to its outputs; ``interpret`` runs the kernel on any device."""
     block = min(128, max(FEWEST, _ELEMENTS // padded(program.widest)))
-    call = pl.pallas_call(
-        partial(_run, program, block),
-        grid=(pl.cdiv(program.rows, block),),
-        in_specs=[pl.BlockSpec(memory_space=pl.ANY)] * len(program.arrays),
-        out_specs=[pl.BlockSpec(memory_space=pl.ANY)] * len(program.outputs),
-        out_shape=[jax.ShapeDtypeStruct((math.prod(v.type.shape),), np.float32) for v in program.outputs],
-        compiler_params=triton.CompilerParams(num_warps=_WARPS, num_stages=1),
-        interpret=interpret,
-        name="row_program",
-    )
-
-    def run(*arrays: Any) -> tuple[Any, ...]:
-        made = call(*(lax.reshape(array, (array.size,)) for array in arrays))
-        return tuple(lax.reshape(array, v.type.shape) for array, v in zip(made, program.outputs, strict=True))
-
-    return run
+    grid, kernel = (pl.cdiv(program.rows, block),), partial(_run, program, block)
+    arrays, outputs = program.arrays, program.outputs
+    return flat_call(kernel, arrays, outputs, grid, warps=_WARPS, interpret=interpret, name="row_program")
 
 
 def _run(program: RowProgram, block: int, *refs: Any) -> None:

@@ -1,14 +1,20 @@
-"""Blocks in Triton: their extents, powers of two, and the offsets of the elements that they hold."""
+"""Blocks in Triton: their extents, powers of two, the offsets of their elements, and calls of kernels on them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
 
 from fusionlab.hlo.strided import Axis
+from fusionlab.hlo.view import Value
 
 FEWEST = 16
 """The shortest axis of Triton's matrix products."""
@@ -28,3 +34,32 @@ def places(axes: Sequence[Axis], index: Any, arrays: int) -> list[Any]:
         index = index if outermost else lax.div(index, jnp.int32(axis.extent))
         found = [place + here * step if step else place for place, step in zip(found, axis.steps, strict=True)]
     return found
+
+
+def flat_call(
+    kernel: Callable[..., None],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    grid: tuple[int, ...],
+    *,
+    warps: int,
+    interpret: bool,
+    name: str,
+) -> Callable[..., tuple[Any, ...]]:
+    """``kernel``, of flat references to ``inputs`` and float32 ``outputs``, as a callable from arrays to arrays."""
+    call = pl.pallas_call(
+        kernel,
+        grid=grid,
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY)] * len(inputs),
+        out_specs=[pl.BlockSpec(memory_space=pl.ANY)] * len(outputs),
+        out_shape=[jax.ShapeDtypeStruct((math.prod(value.type.shape),), np.float32) for value in outputs],
+        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
+        interpret=interpret,
+        name=name,
+    )
+
+    def run(*arrays: Any) -> tuple[Any, ...]:
+        made = call(*(lax.reshape(array, (array.size,)) for array in arrays))
+        return tuple(lax.reshape(array, value.type.shape) for array, value in zip(made, outputs, strict=True))
+
+    return run

@@ -18,16 +18,12 @@ from jax import lax
 
 from fusionlab.codegen.laplacian.jet import Jet, row_products, select_first, sum_of, with_first
 from fusionlab.codegen.laplacian.state import State
+from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Value
 
-_AFFINE = frozenset({"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.convert"})
-_PIECEWISE_LINEAR = frozenset(
-    f"stablehlo.{name}" for name in ("abs", "clamp", "maximum", "minimum", "select", "reduce_precision")
-)
-_LINEAR_IN_ONE = frozenset({"stablehlo.multiply", "stablehlo.divide"})
-_HOMOGENEOUS = frozenset({"stablehlo.negate", "stablehlo.convert"}) | _LINEAR_IN_ONE
-_CHEAP = _AFFINE | _PIECEWISE_LINEAR | {"stablehlo.multiply"}
-"""Ops that cost less than writing their result and reading it again."""
+_HOMOGENEOUS = (ops.NEGATE, ops.CONVERT, ops.MULTIPLY, ops.DIVIDE)
+_STRAIGHT = ("linear", "piecewise", "product")
+"""Classes of elementwise ops without a second derivative in one operand; they cost less than memory traffic."""
 
 
 def defer(state: State, node: Node) -> bool:
@@ -92,7 +88,7 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     """y = s(u): y_k = s' u_k and lap y = s' lap u + s'' sum_k u_k^2."""
     root, chain = state.chains[value]
     jet, first = jet_of(state, root), chain[0]
-    biased = first.name in ("stablehlo.add", "stablehlo.subtract") and first.operands[0] is root
+    biased = first.op in (ops.ADD, ops.SUBTRACT) and first.operands[0] is root
     if len(chain) == 1 and biased and not state.depends_on_x(first.operands[1]):
         return jet.with_value(state.run(first))
 
@@ -106,8 +102,9 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
         return jax.jvp(function, (array,), (ones,))
 
     ones = jnp.ones(jet.shape, np.result_type(jet.value))
-    affine, cheap = _affine(state, chain, root), all(state.op(node) in _CHEAP for node in chain)
-    if jet.stack is not None and affine and len(chain) == 1 and first.name in _HOMOGENEOUS:
+    affine = _affine(state, chain, root)
+    cheap = all(node.op.derivative in _STRAIGHT and node not in state.composites for node in chain)
+    if jet.stack is not None and affine and len(chain) == 1 and first.op in _HOMOGENEOUS:
         return Jet.of_stack(jax.vmap(function)(jet.stack), jet.laplacian is not None, jet.owners)
     curvature = squares = None
     if affine:
@@ -147,11 +144,11 @@ def _affine(state: State, chain: Sequence[Node], root: Value) -> bool:
     """True if the chain has no second derivative."""
     varying = {root}
     for node in chain:
-        if state.op(node) not in _AFFINE | _PIECEWISE_LINEAR | _LINEAR_IN_ONE:
+        if node in state.composites or not (node.op.derivative in _STRAIGHT or node.op is ops.DIVIDE):
             return False
-        if node.name == "stablehlo.multiply" and sum(operand in varying for operand in node.operands) > 1:
+        if node.op is ops.MULTIPLY and sum(operand in varying for operand in node.operands) > 1:
             return False
-        if node.name == "stablehlo.divide" and node.operands[1] in varying:
+        if node.op is ops.DIVIDE and node.operands[1] in varying:
             return False
         varying.update(node.results)
     return True

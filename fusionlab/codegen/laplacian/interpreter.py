@@ -28,12 +28,6 @@ RULES: dict[str, Rule] = {
     **generic.RULES,
 }
 
-_WITHOUT_DERIVATIVE = frozenset(f"stablehlo.{name}" for name in (
-    "and", "ceil", "compare", "constant", "count_leading_zeros", "floor", "iota", "is_finite", "not", "or", "popcnt",
-    "round_nearest_afz", "round_nearest_even", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
-    "xor",
-))  # fmt: skip
-"""Ops whose derivative is zero wherever it exists, or whose results have none."""
 _DIFFERENTIABLE = (*FLOATS, "complex")
 
 
@@ -77,7 +71,7 @@ def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> se
     """Values whose jets are needed: on a differentiable path from ``x`` to ``outputs``."""
     varying = {state.x}
     for node in nodes:
-        if node.name not in _WITHOUT_DERIVATIVE and not varying.isdisjoint(read(node)):
+        if node.op.derivative != "zero" and not varying.isdisjoint(read(node)):
             real = (value for value in node.results if value.type.dtype.startswith(_DIFFERENTIABLE))
             varying.update(value for value in real if value not in state.stop_gradient)
     wanted = set(outputs)
@@ -112,7 +106,7 @@ def _step(state: State, node: Node, needed: Collection[Value]) -> None:
         return
     with state.raising.scope(node):
         try:
-            if node.name in elementwise.RULES and defer(state, node):
+            if elementwise.is_deferrable(node) and defer(state, node):
                 return
             jets = RULES.get(state.op(node), generic.second_order)(state, node)
         except NotImplementedError as error:  # JAX has no derivative of it

@@ -6,6 +6,7 @@ An op that moves elements moves their owners in the same way: it runs here on in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -14,7 +15,8 @@ import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen import raising
-from fusionlab.codegen.raising.rules.rule import integers
+from fusionlab.codegen.raising.rules.rule import RaisedOp
+from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Value
 
 Owner = np.ndarray
@@ -93,7 +95,7 @@ def _known_indices(node: Node, array: Any, value: Value, one: raising.Raising) -
 
 def _finds_walker(node: Node, one: raising.Raising) -> Any:
     """For each component of a gather's indices, True if it is the walker's own index."""
-    if node.name != "stablehlo.gather":
+    if node.op is not ops.GATHER:
         return np.False_
     source = node.operands[0]
     walkers = [n != m for n, m in zip(one.shape(source), source.type.shape, strict=True)]
@@ -103,23 +105,22 @@ def _finds_walker(node: Node, one: raising.Raising) -> Any:
 
 def _moved(node: Node, operands: Sequence[Any], one: raising.Raising) -> Any:
     """The result of a move: by NumPy where possible, since JAX compiles every op of a new shape."""
-    shape = one.shape(node.results[0])
-    match node.name:
-        case "stablehlo.reshape":
-            return operands[0].reshape(shape)
-        case "stablehlo.transpose":
-            return operands[0].transpose(integers(node.attributes["permutation"]))
-        case "stablehlo.broadcast_in_dim":
-            inner = [1] * len(shape)
-            for axis, to in enumerate(integers(node.attributes["broadcast_dimensions"])):
-                inner[to] = operands[0].shape[axis]
-            return np.broadcast_to(operands[0].reshape(inner), shape)
-        case "stablehlo.concatenate":
+    op = RaisedOp(node, operands, one, {})
+    match node.op:
+        case ops.RESHAPE:
+            return operands[0].reshape(op.shape)
+        case ops.TRANSPOSE:
+            return operands[0].transpose(*op.integers("permutation"))
+        case ops.BROADCAST_IN_DIM:
+            inner = [1] * len(op.shape)
+            for extent, to in zip(operands[0].shape, *op.integers("broadcast_dimensions"), strict=True):
+                inner[to] = extent
+            return np.broadcast_to(operands[0].reshape(inner), op.shape)
+        case ops.CONCATENATE:
             return np.concatenate(operands, node.attributes["dimension"].value)
-        case "stablehlo.slice":
-            names = ("start_indices", "limit_indices", "strides")
-            start, limit, strides = (integers(node.attributes[name]) for name in names)
-            return operands[0][tuple(map(slice, start, one.resized(node.operands[0], limit), strides))]
+        case ops.SLICE:
+            start, strides = op.integers("start_indices", "strides")
+            return operands[0][tuple(map(slice, start, op.sizes("limit_indices"), strides))]
         case _:
             with jax.ensure_compile_time_eval():
-                return raising.RULES[node.name](node, [jnp.asarray(o) for o in operands], one, {})[0]
+                return raising.RULES[node.name](replace(op, operands=list(map(jnp.asarray, operands))))[0]

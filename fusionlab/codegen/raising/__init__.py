@@ -15,9 +15,9 @@ import jax
 import numpy as np
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.raising.rules import calls, contraction, control, elementwise, indexing, reduction, scan, shape
+from fusionlab.codegen.raising.rules import calls, contraction, control, elementwise, indexing, reduction, shape
 from fusionlab.codegen.raising.rules.folding import folded
-from fusionlab.codegen.raising.rules.rule import JaxRefusal, RaiseError, RaisingFault, Rule
+from fusionlab.codegen.raising.rules.rule import JaxRefusal, RaisedOp, RaiseError, RaisingFault, Rule
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import SHARDINGS, Program
@@ -41,7 +41,6 @@ RULES: dict[str, Rule] = {
     **indexing.RULES,
     **contraction.RULES,
     **reduction.RULES,
-    **scan.RULES,
     **control.RULES,
     **calls.RULES,
 }
@@ -97,9 +96,9 @@ class Raising:
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
         with self.scope(node):
-            if self.fold and (known := folded(node, environment, RULES, self)) is not None:
-                return known
-            return list(rule(node, [environment[value] for value in node.operands], self, environment))
+            op = RaisedOp(node, [environment[value] for value in node.operands], self, environment)
+            known = folded(op, rule) if self.fold else None
+            return rule(op) if known is None else known
 
     def scope(self, node: Node) -> AbstractContextManager[None]:
         """Mark ops traced inside as those of ``node``; ``splice`` gives them the node's scope and source line."""

@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising, raise_nodes
-from fusionlab.codegen.raising.splice import import_lowered
+from fusionlab.codegen.raising.splice import has_uses, import_lowered
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.optimised.kernel_cost import STATED_FLOPS
@@ -60,7 +60,9 @@ def outline(
         _move_behind(block, members, last, call.operation)
         for value, made in zip(outputs, call.results, strict=True):
             value.handle.replace_all_uses_with(made)
-        _drop(members)
+        for member in reversed(members):
+            if not any(map(has_uses, member.operation.results)):
+                member.operation.erase()
     return symbol
 
 
@@ -79,10 +81,3 @@ def _move_behind(block: Block, members: Sequence[Node], last: int, call: Any) ->
         if node not in inside and block.depends(node, inside):
             node.operation.move_after(behind)
             behind = node.operation
-
-
-def _drop(members: Sequence[Node]) -> None:
-    waiting = [member.operation for member in reversed(members)]
-    for operation in waiting:
-        if not any(True for result in operation.results for _ in result.uses):
-            operation.erase()

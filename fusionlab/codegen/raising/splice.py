@@ -1,9 +1,12 @@
-"""Replace an operation by a lowered JAX callable.
+"""Replace operations by a lowered JAX callable: by a call of it, by its operations, or in place of a whole body.
 
-    %r = stablehlo.while(%a, %b) ...   -->   %r = func.call @name(%a, %b)
+    splice    %r = stablehlo.while(%a, %b) ...         -->   %r = func.call @name(%a, %b)
+    inline    %r = stablehlo.dot_general %a, %b        -->   %0 = stablehlo.multiply ... ; %r = stablehlo.reduce ...
+    rebuild   func @main(%args) { ... }                -->   func @main(%args) { %r = call @name(%args); return %r }
 
 where ``@name`` is the private function that JAX lowers the callable to. Lowered operations get the scope and source
-line of the node that they were marked with at tracing (see ``Raising.marks``).
+line of the node that they were marked with at tracing (see ``Raising.marks``). What is inlined reads better where a few
+operations are rewritten, and is then seen by analyses of one function.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.factorisation_checks import drop_factorisation_checks
 from fusionlab.hlo import ops
+from fusionlab.hlo.loops import has_effect_inside
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import bytecode_of
-from fusionlab.hlo.view import Node, TensorType, location_name
+from fusionlab.hlo.view import Node, TensorType, inner_operations, location_name, public_function
 
 _MARK = re.compile(r"@<(\d+)>@")
 
@@ -43,7 +48,7 @@ def splice(
     ``origins`` are the nodes that marks name; ``callers``, the scopes of the calls around ``operation``, are removed
     from the front of their scopes because the call adds them again.
     """
-    module = _enclosing_module(operation)
+    module = _module_of(operation)
     operands = list(operation.operands if operands is None else operands)
     results = [result.type for result in operation.results]
     types = [value.type for value in operands]
@@ -56,6 +61,85 @@ def splice(
             old.replace_all_uses_with(new)
         operation.erase()
     return symbol
+
+
+def inline(
+    operations: Sequence[Any], function: Callable[..., Sequence[Any]], operands: Sequence[Any], *, platform: str
+) -> None:
+    """Replace ``operations`` by those of ``function(*operands)``, inserted at the first of them.
+
+    The function returns the results of all of them, in order. ``operands`` are MLIR values that dominate the first.
+    Inserted operations take the first one's location; the replaced ones are erased. ValueError if the function returns
+    other types, or if its lowering calls functions (it must consist of ``lax`` operations).
+    """
+    first = operations[0]
+    with _module_of(first).context:
+        lowered = ir.Module.parse(lower_callable(function, [TensorType.of(value.type) for value in operands], platform))
+        block = _only_function(lowered).body.blocks[0]
+        known = dict(zip(block.arguments, operands, strict=True))
+        results: list[Any] = []
+        for wrapped in block.operations:
+            source = wrapped.operation
+            if source.name == "func.return":
+                results = [known[value] for value in source.operands]
+                break
+            copy = source.clone(ip=ir.InsertionPoint(first))
+            copy = getattr(copy, "operation", copy)
+            for at, value in enumerate(source.operands):
+                copy.operands[at] = known[value]
+            known.update(zip(source.results, copy.results, strict=True))
+            copy.location = first.location
+        replaced = [result for operation in operations for result in operation.results]
+        types = [(str(old.type), str(new.type)) for old, new in zip(replaced, results, strict=True)]
+        if any(old != new for old, new in types):
+            raise ValueError(f"lowered to other types than it replaces: {types}")
+        for old, new in zip(replaced, results, strict=True):
+            old.replace_all_uses_with(new)
+        for operation in operations:
+            operation.erase()
+
+
+def drop_dead(values: Sequence[Any]) -> None:
+    """Erase producers of ``values`` that are dead, and then those that become dead; arguments and effects stay."""
+    waiting = _makers(values)
+    functions = _functions_around(waiting[0]) if waiting else {}
+    while waiting:
+        operation = waiting.pop()
+        if any(map(has_uses, operation.results)) or has_effect_inside(operation, functions):
+            continue
+        makers = _makers(operation.operands)
+        operation.erase()
+        waiting = [*(other for other in waiting if other not in makers), *makers]
+
+
+def rebuild(
+    module: ir.Module, function: Callable[..., Sequence[Any]], *, name: str, platform: str, origins: Mapping[int, Node]
+) -> str:
+    """Make the entry of ``module`` compute ``function(*arguments)``, lowered for ``platform``; returns its symbol.
+
+    ``origins`` as for ``splice``. Common subexpressions and dead code are eliminated, and so are the checks that JAX's
+    lowering adds to its own LU calls (``factorisation_checks``).
+    """
+    entry = public_function(module)
+    block = entry.body.blocks[0]
+    results = list(entry.type.results)
+    with module.context, ir.Location.unknown():
+        callee = import_lowered(
+            module, function, [argument.type for argument in block.arguments], results, name, platform, origins
+        )
+        for operation in reversed(list(block.operations)):
+            operation.operation.erase()
+        with ir.InsertionPoint(block):
+            call = func.CallOp(results, callee, list(block.arguments))
+            func.ReturnOp(list(call.results))
+        drop_factorisation_checks(module)
+        passmanager.PassManager.parse("builtin.module(cse,symbol-dce)").run(module.operation)
+    return callee
+
+
+def has_uses(value: Any) -> bool:
+    """True if an operation reads ``value``."""
+    return any(True for _ in value.uses)
 
 
 def import_lowered(
@@ -127,7 +211,7 @@ def _import(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:
 
 def _relocate(operation: Any, origins: Mapping[int, Node], outer: str) -> None:
     """Give every operation below ``operation`` the location of the node it is marked with."""
-    for inner in _below(operation):
+    for inner in inner_operations(operation):
         name = location_name(inner)
         marks = _MARK.findall(name)
         last = name.rpartition("/")[2]
@@ -143,14 +227,6 @@ def _relocate(operation: Any, origins: Mapping[int, Node], outer: str) -> None:
             inner.location = ir.Location.name(last) if last and "@<" not in last else ir.Location.unknown()
 
 
-def _below(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _below(inner.operation)
-
-
 def _is_function(operation: Any) -> bool:
     return bool(operation.operation.name == "func.func")
 
@@ -163,13 +239,6 @@ def _numbered(name: str) -> Iterator[str]:
         number += 1
 
 
-def _enclosing_module(operation: Any) -> Any:
-    while operation.name != "builtin.module":
-        operation = operation.parent
-        operation = getattr(operation, "operation", operation)
-    return operation
-
-
 def _sink_constants(function: Any) -> None:
     """Sink loop-carried constants into the body of every ``stablehlo.while`` below ``function``, outer ones first.
 
@@ -179,9 +248,9 @@ def _sink_constants(function: Any) -> None:
     computation back into the loop, but not those that pass through a call: each is filled by a kernel, and read from
     memory in every trip.
     """
-    for loop in _loops(function):
+    for loop in [inner for inner in inner_operations(function) if inner.name == ops.WHILE.name]:
         for at, operand in enumerate(loop.operands):
-            maker = _maker(operand)
+            maker = next(iter(_makers([operand])), None)
             if maker is None or not _is_number(maker):
                 continue
             blocks = [region.blocks[0] for region in loop.regions]
@@ -190,26 +259,10 @@ def _sink_constants(function: Any) -> None:
                 continue
             for block in blocks:
                 argument = block.arguments[at]
-                if any(True for _ in argument.uses):
+                if has_uses(argument):
                     copy = maker.clone(ip=ir.InsertionPoint.at_block_begin(block))
                     argument.replace_all_uses_with(getattr(copy, "operation", copy).results[0])
             terminator.operands[at] = blocks[1].arguments[at]
-
-
-def _loops(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for wrapped in list(block.operations):
-                inner = wrapped.operation
-                if inner.name == ops.WHILE.name:
-                    yield inner
-                yield from _loops(inner)
-
-
-def _maker(value: Any) -> Any:
-    """The operation that produces ``value``; None for an argument."""
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else getattr(owner, "operation", owner)
 
 
 def _is_number(operation: Any) -> bool:
@@ -220,3 +273,28 @@ def _is_number(operation: Any) -> bool:
         return False  # the bindings cannot return complex elements
     numbers = operation.attributes["value"]
     return isinstance(numbers, ir.DenseElementsAttr) and bool(numbers.is_splat)
+
+
+def _makers(values: Sequence[Any]) -> list[Any]:
+    """The operations that produce ``values``, each once; arguments have none."""
+    owners = [value.owner for value in values]
+    return list(dict.fromkeys(getattr(o, "operation", o) for o in owners if not isinstance(o, ir.Block)))
+
+
+def _functions_around(operation: Any) -> dict[str, Any]:
+    """The functions of the module that ``operation`` is in, by name."""
+    operations = (wrapped.operation for wrapped in _module_of(operation).regions[0].blocks[0].operations)
+    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in operations if op.name == "func.func"}
+
+
+def _only_function(module: ir.Module) -> Any:
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    if len(functions) != 1:
+        raise ValueError("the callable lowers to more than one function")
+    return functions[0]
+
+
+def _module_of(operation: Any) -> Any:
+    while operation.name != "builtin.module":
+        operation = getattr(operation.parent, "operation", operation.parent)
+    return operation

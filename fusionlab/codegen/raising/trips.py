@@ -115,20 +115,12 @@ def _place(role: Stacked, trip_numbers: Any, updates: Any, array: Any) -> Any:
     rows = jnp.moveaxis(jnp.squeeze(updates, role.axis + 1), 0, role.axis)
     if rows.shape == array.shape and role.slots == tuple(range(array.shape[role.axis])):
         return rows
-    slots = (
-        np.asarray(role.slots, np.int32)[trip_numbers]
-        if isinstance(trip_numbers, np.ndarray)
-        else (jnp.asarray(role.slots, np.int32)[trip_numbers])
-    )
+    numpy = np if isinstance(trip_numbers, np.ndarray) else jnp
+    slots = numpy.asarray(role.slots, np.int32)[trip_numbers]
     return array.at[(*(slice(None),) * role.axis, slots)].set(rows, unique_indices=True)
 
 
 def _results(loop: Loop, count: int, initial: Sequence[Any], carried: Sequence[Any]) -> tuple[Any, ...]:
-    changed = dict(zip(loop.indices(Sum, Stacked), carried, strict=True))
-    results = []
-    for i, (role, array) in enumerate(zip(loop.roles, initial, strict=True)):
-        if isinstance(role, Counter):
-            results.append(jnp.asarray(role.at(count)))
-        else:
-            results.append(changed.get(i, array))
-    return tuple(results)
+    last = {i: jnp.asarray(role.at(count)) for i, role in enumerate(loop.roles) if isinstance(role, Counter)}
+    last |= zip(loop.indices(Sum, Stacked), carried, strict=True)
+    return tuple(last.get(i, array) for i, array in enumerate(initial))

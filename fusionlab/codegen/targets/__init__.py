@@ -1,5 +1,174 @@
-"""Targets: the devices that programs are compiled for. Specs of absent GPUs are in this folder, one file each."""
+"""Targets: the devices that programs are compiled for, attached or not, and the loader of specs.
 
-from fusionlab.codegen.targets.target import Peaks, Target, load_target, target_names, target_of_clock, target_of_device
+A spec is the text of a ``stream_executor.GpuTargetConfigProto``, which XLA needs to compile ahead of time for an absent
+GPU. Those of this folder are minimal, because XLA rejects unknown fields.
+"""
 
-__all__ = ["Peaks", "Target", "load_target", "target_names", "target_of_clock", "target_of_device"]
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fusionlab import quiet_start
+from fusionlab.errors import InputError, unknown
+from fusionlab.reading import read_file
+
+_SPECS = Path(__file__).parent
+_REQUIRED = (
+    "threads_per_block_limit", "threads_per_warp", "threads_per_core_limit", "shared_memory_per_block",
+    "shared_memory_per_core", "core_count", "fpus_per_core", "memory_bandwidth", "l2_cache_size", "clock_rate_ghz",
+    "device_memory_size", "registers_per_core_limit", "registers_per_block_limit", "cuda_compute_capability.major",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Peak figures of a GPU from its spec. FP32 peak = cores x lanes per core x 2 (fused multiply-add) x clock."""
+
+    memory_bytes_per_s: float
+    fp32_flops_per_s: float
+    l2_bytes: int
+    memory_bytes: int
+    cores: int
+    clock_ghz: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device to compile for. ``kind`` is ``cuda`` or ``cpu``, the platform that programs must be lowered for.
+
+    ``attached``: programs compiled for it can run here; ``spec`` is the GpuTargetConfigProto text of an absent GPU, and
+    of an attached one whose name matches a spec of this folder ("" for the CPU and other GPUs); ``sm`` is the compute
+    capability, e.g. ``"8.6"`` ("" when not known).
+    """
+
+    name: str
+    kind: str
+    attached: bool
+    spec: str = ""
+    sm: str = ""
+    source: str = ""
+
+    @cached_property
+    def peaks(self) -> Peaks | None:
+        """The spec's peak figures; None without a spec."""
+        if not self.spec:
+            return None
+        fields = _parse(self.spec)
+        cores = int(fields["core_count"])
+        return Peaks(
+            memory_bytes_per_s=float(fields["memory_bandwidth"]),
+            fp32_flops_per_s=cores * float(fields["fpus_per_core"]) * 2 * float(fields["clock_rate_ghz"]) * 1e9,
+            l2_bytes=int(fields["l2_cache_size"]),
+            memory_bytes=int(fields["device_memory_size"]),
+            cores=cores,
+            clock_ghz=float(fields["clock_rate_ghz"]),
+        )
+
+    def has_clock(self, clock_ghz: float) -> bool:
+        """True if its spec has that clock, within a part in a thousand; False without a spec."""
+        return self.peaks is not None and abs(clock_ghz / self.peaks.clock_ghz - 1) < 1e-3
+
+
+def target_names() -> tuple[str, ...]:
+    """The names that ``load_target`` knows: the specs of this folder, ``cpu`` and ``gpu``."""
+    return (*_spec_names(), "cpu", "gpu")
+
+
+def _spec_names() -> list[str]:
+    return sorted(path.stem for path in _SPECS.glob("*.txtpb"))
+
+
+def target_of_clock(clock_ghz: float) -> str | None:
+    """The name of the first spec of this folder with that clock; None when none has it."""
+    return next((name for name in _spec_names() if load_target(name).has_clock(clock_ghz)), None)
+
+
+def target_of_device(device_kind: str) -> Target | None:
+    """The absent target with the spec of the GPU whose device kind is ``device_kind`` (``NVIDIA H200``), or None."""
+    words = re.split(r"[^a-z0-9]+", device_kind.lower())
+    name = next((name for name in _spec_names() if name in words), None)
+    return load_target(name) if name else None
+
+
+def load_target(name_or_path: str) -> Target:
+    """The target of that name, or the absent GPU that the spec file ``SOMETHING.txtpb`` describes.
+
+    InputError: an unknown name (with the nearest ones), a spec that cannot be read or is broken (with the file and the
+    cause), ``gpu`` where no GPU is attached.
+    """
+    if name_or_path == "cpu":
+        return Target("cpu", "cpu", attached=True)
+    if name_or_path == "gpu":
+        return _attached_gpu()
+    if name_or_path.endswith(".txtpb"):
+        return _from_spec(Path(name_or_path))
+    if name_or_path not in target_names():
+        raise unknown("target", name_or_path, target_names())
+    return _from_spec(_SPECS / f"{name_or_path}.txtpb")
+
+
+def _from_spec(path: Path) -> Target:
+    try:
+        spec = read_file(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file; expected a GpuTargetConfigProto in text form") from None
+    try:
+        fields = _parse(spec)
+        if missing := [field for field in _REQUIRED if field not in fields]:
+            raise ValueError(f"missing {', '.join(missing)}")
+        for field in _REQUIRED:
+            if not float(fields[field]) > 0:
+                raise ValueError(f"{field} must be positive, not {fields[field]}")
+        sm = f"{int(fields['cuda_compute_capability.major'])}.{int(fields.get('cuda_compute_capability.minor', '0'))}"
+    except ValueError as error:
+        raise InputError(f"{path}: not a usable GPU spec: {error}") from None
+    return Target(path.stem, "cuda", attached=False, spec=spec, sm=sm, source=str(path))
+
+
+_TOKEN = re.compile(r'\s+|#[^\n]*|(?P<open>[A-Za-z_]\w*)\s*:?\s*\{|(?P<close>\})|'
+                    r'(?P<key>[A-Za-z_]\w*)\s*:\s*(?P<value>"[^"\n]*"|[-+.\w]+)[;,]?')  # fmt: skip
+
+
+def _parse(spec: str) -> dict[str, str]:
+    """The scalar fields of a textproto by their path below ``gpu_device_info`` (or by name, above it)."""
+    fields: dict[str, str] = {}
+    inside: list[str] = []
+    position = 0
+    while position < len(spec):
+        line = spec.count("\n", 0, position) + 1
+        token = _TOKEN.match(spec, position)
+        if token is None:
+            rest = spec[position:].splitlines()[0][:40]
+            raise ValueError(f"line {line}: expected 'field: value', 'field {{' or '}}', found {rest!r}")
+        if token["open"]:
+            inside.append(token["open"])
+        elif token["close"]:
+            if not inside:
+                raise ValueError(f"line {line}: a '}}' with no '{{' before it")
+            inside.pop()
+        elif token["key"]:
+            path = [*inside[1:], token["key"]] if inside[:1] == ["gpu_device_info"] else [*inside, token["key"]]
+            fields[".".join(path)] = token["value"].strip('"')
+        position = token.end()
+    if inside:
+        raise ValueError(f"'{inside[-1]} {{' is never closed")
+    return fields
+
+
+def _attached_gpu() -> Target:
+    quiet_start.load_jax()
+    import jax
+
+    try:
+        device = jax.devices("cuda")[0]
+    except RuntimeError:
+        raise InputError(
+            "no GPU is attached that JAX can use; compile for one that is not there instead: "
+            + ", ".join(_spec_names())
+        ) from None
+    known = target_of_device(str(device.device_kind))
+    return Target("gpu", "cuda", attached=True, spec=known.spec if known else "",
+                  sm=str(getattr(device, "compute_capability", "")), source=str(device.device_kind))  # fmt: skip

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
-from fusionlab.codegen.raising.rebuild import rebuild
+from fusionlab.codegen.raising.splice import rebuild
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import Program

@@ -38,9 +38,21 @@ def expected(brute_force):
     return of_first
 
 
-def test_walkers_of_coordinates(jets_of, expected):
-    found = jets_of(lambda x: psi(x.reshape(-1, N, 3)), WALKERS[:B].reshape(B, -1))
-    assert_equal_jets(found, expected(B), 1e-9)
+@pytest.mark.parametrize("walkers", [1, N, F, MOST], ids=["one", "electrons", "features", "coordinates"])
+def test_as_many_walkers_as_there_are_of_something_else(walkers, jets_of, expected):
+    assert_equal_jets(jets_of(psi, WALKERS[:walkers]), expected(walkers), 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "options"),
+    [
+        pytest.param(lambda x: psi(x.reshape(-1, N, 3)), (B, N * 3), Options(), id="walkers-of-coordinates"),
+        pytest.param(psi, (B, N, 3), Options(low_memory=True), id="little-memory"),
+        pytest.param(jax.vmap(lambda y: psi(y[None])[0]), (B, N, 3), Options(), id="vmapped"),
+    ],
+)
+def test_walkers_laid_out(function, shape, options, jets_of, expected):
+    assert_equal_jets(jets_of(function, WALKERS[:B].reshape(shape), options=options), expected(B), 1e-9)
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -48,10 +60,6 @@ def test_one_walker_without_an_axis(flat, jets_of, expected):
     x = WALKERS[0].reshape(-1) if flat else WALKERS[0]
     found = jets_of(lambda y: psi(y.reshape(1, N, 3)), x, walkers=False)
     assert_equal_jets(found, expected(1), 1e-9)
-
-
-def test_with_little_memory(jets_of, expected):
-    assert_equal_jets(jets_of(psi, WALKERS[:B], options=Options(low_memory=True)), expected(B), 1e-9)
 
 
 def test_a_wide_part_of_a_concatenation_contracted_apart(jets_of, brute_force):
@@ -64,16 +72,6 @@ def test_a_wide_part_of_a_concatenation_contracted_apart(jets_of, brute_force):
 
     found = jets_of(mixed, WALKERS[:B], options=Options(low_memory=True))
     assert_equal_jets(found, brute_force(mixed, WALKERS[:B]), 1e-9)
-
-
-def test_vmapped_over_walkers(jets_of, expected):
-    found = jets_of(jax.vmap(lambda y: psi(y[None])[0]), WALKERS[:B])
-    assert_equal_jets(found, expected(B), 1e-9)
-
-
-@pytest.mark.parametrize("walkers", [1, N, F, MOST], ids=["one", "electrons", "features", "coordinates"])
-def test_as_many_walkers_as_there_are_of_something_else(walkers, jets_of, expected):
-    assert_equal_jets(jets_of(psi, WALKERS[:walkers]), expected(walkers), 1e-9)
 
 
 def test_walkers_beside_another_batch(jets_of, brute_force):

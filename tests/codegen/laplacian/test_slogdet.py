@@ -49,6 +49,18 @@ def log_of_taken(values, order):
     return jnp.log(abs(jnp.take_along_axis(values, order, 1))).sum(-1)
 
 
+def constant_part(x):
+    """A part of a matrix that does not depend on the coordinates."""
+    constant = jnp.broadcast_to(2.0 * jnp.eye(N), (x.shape[0], N, N))
+    joined = jnp.concatenate([matrices(x), constant], 1)
+    return jnp.linalg.slogdet(joined[:, N:])[1] + h(x).sum((1, 2))
+
+
+def one_by_one(x):
+    """For molecules with one electron of a spin."""
+    return jnp.linalg.slogdet(h(x)[:, :1, :1])[1] + jnp.linalg.slogdet(h(x)[:, 1:, : F - 2])[1]
+
+
 WHOLE = [
     ("one", lambda x: jnp.linalg.slogdet(matrices(x))[1]),
     ("many", lambda x: jnp.linalg.slogdet(many(x))[1]),
@@ -75,6 +87,8 @@ NOT_WHOLE = [
     ("product", lambda x: jnp.linalg.det(matrices(x))),
     ("in-an-order-of-data", lambda x: log_of_taken(diagonal(matrices(x)), jnp.argsort(x[:, :, 0], 1))),
     ("at-an-index-of-data", lambda x: log_of_taken(diagonal(matrices(x)), jnp.argmax(x[:, :, 0], 1)[:, None])),
+    ("constant-part", constant_part),
+    ("one-by-one", one_by_one),
     ("from-one", lambda x: lax.reduce(jnp.log(abs(diagonal(matrices(x)))), np.float64(1), lax.add, (1,))),
 ]  # fmt: skip
 
@@ -89,15 +103,6 @@ def test_whole_determinants(function, platform, jets_of, brute_force, recognised
 
 @pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in NOT_WHOLE])
 def test_what_looks_like_a_determinant(function, jets_of, brute_force):
-    assert_equal_jets(jets_of(function, X), brute_force(function, X), 1e-10)
-
-
-def test_a_part_of_a_matrix_that_does_not_depend_on_the_coordinates(jets_of, brute_force):
-    def function(x):
-        constant = jnp.broadcast_to(2.0 * jnp.eye(N), (x.shape[0], N, N))
-        joined = jnp.concatenate([matrices(x), constant], 1)
-        return jnp.linalg.slogdet(joined[:, N:])[1] + h(x).sum((1, 2))
-
     assert_equal_jets(jets_of(function, X), brute_force(function, X), 1e-10)
 
 
@@ -119,23 +124,10 @@ def test_pivots_of_all_kinds(jets_of, brute_force):
     np.testing.assert_allclose(found.laplacians[1][[0, 1, 4]], [w.laplacians[1][0] for w in walkers], rtol=1e-10)
 
 
-def test_a_matrix_of_one_electron(jets_of, brute_force):
-    """n = 1, for molecules with one electron of a spin."""
-
-    def function(x):
-        return jnp.linalg.slogdet(h(x)[:, :1, :1])[1] + jnp.linalg.slogdet(h(x)[:, 1:, : F - 2])[1]
-
-    assert_equal_jets(jets_of(function, X), brute_force(function, X), 1e-10)
+_SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, slogdet._FOLLOWED)]
 
 
-@pytest.mark.parametrize(
-    "n",
-    [
-        1,
-        *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, slogdet._FOLLOWED)),
-        slogdet._FOLLOWED + 1,
-    ],
-)
+@pytest.mark.parametrize("n", [1, *_SLOW, slogdet._FOLLOWED + 1])
 def test_the_inverse_of_matrices_with_many_exchanges_of_rows(n):
     matrix = np.random.default_rng(n).normal(size=(5, 2, n, n))
     with jax.enable_x64(True):

@@ -25,37 +25,14 @@ ODD = np.array([np.nan, -np.inf, -0.0, 0.0, 2.5, -2.5, 1.5, np.inf], np.float32)
 OUTSIDE = np.array([-7, -1, 0, 2, 3, 11], np.int32)
 
 _UNARY: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "real-line": (
-        REAL,
-        (
-            lax.abs,
-            lax.asinh,
-            lax.atan,
-            lax.bessel_i1e,
-            lax.cbrt,
-            lax.ceil,
-            lax.cos,
-            lax.cosh,
-            lax.erf,
-            lax.erfc,
-            lax.exp,
-            lax.expm1,
-            lax.floor,
-            lax.logistic,
-            lax.neg,
-            lax.sign,
-            lax.sin,
-            lax.sinh,
-            lax.square,
-            lax.tan,
-            lax.tanh,
-        ),
-    ),
+    "real-line": (REAL, (lax.abs, lax.asinh, lax.atan, lax.bessel_i1e, lax.cbrt, lax.ceil, lax.cos, lax.cosh, lax.erf,
+                         lax.erfc, lax.exp, lax.expm1, lax.floor, lax.logistic, lax.neg, lax.sign, lax.sin, lax.sinh,
+                         lax.square, lax.tan, lax.tanh)),
     "unit-interval": (UNIT, (lax.acos, lax.asin, lax.atanh, lax.erf_inv)),
     "above-one": (POSITIVE, (lax.acosh, lax.digamma, lax.lgamma, lax.log, lax.log1p, lax.rsqrt, lax.sqrt)),
     "bits": (NATURAL, (lax.population_count, lax.clz, lax.bitwise_not)),
     "odd": (ODD, (lax.abs, lax.neg, lax.sign, lax.is_finite, lax.ceil, lax.exp, lax.log, lax.sqrt, lax.tanh)),
-}
+}  # fmt: skip
 _BINARY: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
     "floats": (REAL, OTHER, (lax.add, lax.atan2, lax.complex, lax.div, lax.max, lax.min, lax.mul, lax.rem, lax.sub,
                              lax.nextafter, lax.eq, lax.ne, lax.lt, lax.le, lax.gt, lax.ge)),

@@ -18,9 +18,10 @@ from fusionlab.codegen.laplacian.jet import Coordinates, Jet, at_row, combine, d
 from fusionlab.codegen.laplacian.owners import Owner, meeting, minimal, moved_owner, where
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.contraction import precision_of
+from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Value
 
-_REPEATS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
+_REPEATS = (ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.TRANSPOSE)
 """Moves of one operand that may repeat elements."""
 
 _Owners = tuple[tuple[Owner, ...], tuple[Owner, ...]]
@@ -207,7 +208,7 @@ def _repeated_axes(state: State, value: Value, free: Sequence[int]) -> tuple[int
     """The axes of ``free`` along which the moves that made ``value`` only repeat elements."""
     path: list[Node] = []
     source = value
-    while (node := source.producer) is not None and node.name in _REPEATS and state.depends_on_x(node.operands[0]):
+    while (node := source.producer) is not None and node.op in _REPEATS and state.depends_on_x(node.operands[0]):
         path.append(node)
         source = node.operands[0]
     if not path:
@@ -239,7 +240,7 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
     None unless ``source`` is concatenated along the one axis that is summed over, of parts of several kinds.
     """
     node, summed, free = source.producer, contraction.summed[side], contraction.free(side)
-    if node is None or node.name != "stablehlo.concatenate" or summed != (node.attributes["dimension"].value,):
+    if node is None or node.op is not ops.CONCATENATE or summed != (node.attributes["dimension"].value,):
         return None
     kinds = [_kind(state, value, free) for value in node.operands]
     if len(set(kinds)) == 1:

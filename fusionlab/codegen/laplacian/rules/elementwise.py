@@ -20,8 +20,8 @@ from fusionlab.codegen.laplacian.jet import (
     sum_rows,
     with_first,
 )
-from fusionlab.codegen.laplacian.rules.generic import second_order
 from fusionlab.codegen.laplacian.state import Rule, State
+from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node
 
 
@@ -60,7 +60,7 @@ def _linear(state: State, node: Node, scales: Callable[[State, Node], Sequence[S
 
 def _of_extreme(state: State, node: Node) -> Sequence[Scale]:
     first, second = (state.environment[value] for value in node.operands)
-    chosen = first > second if node.name == "stablehlo.maximum" else first < second
+    chosen = first > second if node.op is ops.MAXIMUM else first < second
     tie = state.ties.get(node.results[0])
     if tie is not None:
         return _either(chosen | (first == second) if tie == 0 else chosen)
@@ -124,27 +124,18 @@ def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
     return Jet(value, laplacian, found.jacobian, found.owners)
 
 
-_OF_ONE_OPERAND = (
-    "stablehlo.abs", "stablehlo.cbrt", "stablehlo.convert", "stablehlo.cosine", "stablehlo.exponential",
-    "stablehlo.exponential_minus_one", "stablehlo.log", "stablehlo.log_plus_one", "stablehlo.logistic",
-    "stablehlo.negate", "stablehlo.reduce_precision", "stablehlo.rsqrt", "stablehlo.sine", "stablehlo.sqrt",
-    "stablehlo.tan", "stablehlo.tanh", "chlo.acos", "chlo.acosh", "chlo.asin", "chlo.asinh", "chlo.atan", "chlo.atanh",
-    "chlo.bessel_i1e", "chlo.cosh", "chlo.digamma", "chlo.erf", "chlo.erf_inv", "chlo.erfc", "chlo.lgamma",
-    "chlo.sinh", "chlo.square",
-)  # fmt: skip
-"""Functions of one variable: always deferred."""
+def is_deferrable(node: Node) -> bool:
+    """True for elementwise ops with derivatives; JAX has none of ``next_after``, which the generic rule refuses."""
+    is_varying = node.op.derivative in ("linear", "piecewise", "product", "smooth")
+    return node.op.family == "elementwise" and is_varying and node.name != "chlo.next_after"
+
 
 RULES: dict[str, Rule] = {
     "stablehlo.add": add,
-    "stablehlo.atan2": second_order,
-    "stablehlo.clamp": second_order,
     "stablehlo.divide": divide,
     "stablehlo.maximum": extreme,
     "stablehlo.minimum": extreme,
     "stablehlo.multiply": multiply,
-    "stablehlo.power": second_order,
     "stablehlo.select": select,
     "stablehlo.subtract": subtract,
-    "composite": second_order,
-    **dict.fromkeys(_OF_ONE_OPERAND, second_order),
 }

@@ -14,6 +14,7 @@ from fusionlab.codegen.laplacian.chains import differentiable, jets_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.hlo import ops
 from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Value, reached
 
@@ -73,7 +74,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
 
 def _varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
     """Results of ``node`` that depend on ``varying``; of a loop, not those that are carried unchanged."""
-    if node.name != "stablehlo.while":
+    if node.op is not ops.WHILE:
         return set(node.results)
     body = node.regions[1]
     carried = {i for i, value in enumerate(node.operands) if value in varying}

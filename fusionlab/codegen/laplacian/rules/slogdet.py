@@ -22,9 +22,10 @@ from fusionlab.codegen.laplacian.rules import moves
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.composites import Composite
-from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.reduction import combiner, is_nan
 from fusionlab.codegen.raising.rules.rule import integers
-from fusionlab.hlo.constants import filling, taken_branch
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.patterns import match, op
 from fusionlab.hlo.view import Node, Value
 
@@ -35,7 +36,7 @@ _LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
 def find_log_determinant(node: Node, environment: Mapping[Value, Any], one: Raising) -> Composite | None:
     """The log|det| that ``node`` is, if it is a sum of log|.| over the diagonal of LU factors."""
-    if node.name != "stablehlo.reduce" or len(node.operands) != 2 or combiner(node.regions[0]) != "add":
+    if node.op is not ops.REDUCE or len(node.operands) != 2 or combiner(node.regions[0]) != "add":
         return None
     logarithm = match(op("log", op("abs", "diagonal")), node.operands[0])
     diagonal = logarithm["diagonal"] if logarithm is not None else None
@@ -48,7 +49,7 @@ def find_log_determinant(node: Node, environment: Mapping[Value, Any], one: Rais
     places = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
     expected = places.reshape(*batch, n * n)[..., :: n + 1]
     for step in reversed(path):
-        if step.name != "stablehlo.select":
+        if step.op is not ops.SELECT:
             moved = moved_owner(step, {step.operands[0]: places}, environment, one)
             if moved is None:
                 return None
@@ -69,18 +70,13 @@ def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
         if node.call_target in _LU:
             return path, value if value is node.results[0] else None
         path.append(node)
-        if node.name == "stablehlo.select" and _is_nan(node.operands[2]):
+        if node.op is ops.SELECT and is_nan(node.operands[2]):
             value = node.operands[1]
-        elif node.name in moves.RULES and node.name != "stablehlo.concatenate":
+        elif node.name in moves.RULES and node.op is not ops.CONCATENATE:
             value = node.operands[0]
         else:
             break
     return path, None
-
-
-def _is_nan(value: Value) -> bool:
-    array = filling(value)
-    return array is not None and bool(np.isnan(array).all())
 
 
 def log_abs_det(state: State, node: Node) -> list[Jet | None]:

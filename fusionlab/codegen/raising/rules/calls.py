@@ -6,56 +6,39 @@ and an info vector that is negative only for an illegal argument; trsm passes BL
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax
-from fusionlab.hlo.view import Node
+from fusionlab.codegen.raising.rules.contraction import solved
+from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
 
 
-def _getrf(node: Node, operands: list[Any], raising: Any) -> list[Any]:
-    factors, pivots, _ = in_jax(node, lax.linalg.lu, operands[0])
-    return [factors, pivots + 1, in_jax(node, jnp.zeros, raising.shape(node.results[2]), np.int32)]
+def _getrf(op: RaisedOp) -> list[Any]:
+    factors, pivots, _ = op.jax(lax.linalg.lu, op.operands[0])
+    return [factors, pivots + 1, op.jax(jnp.zeros, op.raising.shape(op.node.results[2]), np.int32)]
 
 
-def _pivots_to_permutation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
-    return [in_jax(node, lax.linalg.lu_pivots_to_permutation, operands[0], raising.shape(node.results[0])[-1])]
+def _pivots_to_permutation(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.linalg.lu_pivots_to_permutation, op.operands[0], op.shape[-1])]
 
 
-def _trsm(node: Node, operands: list[Any], raising: Any) -> list[Any]:
-    config = node.attributes["mhlo.backend_config"]
-    character = {name: chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag")}
-    return [
-        in_jax(
-            node,
-            lax.linalg.triangular_solve,
-            operands[0],
-            operands[1],
-            left_side=character["side"] == "L",
-            lower=character["uplo"] == "L",
-            transpose_a=character["trans_x"] != "N",
-            conjugate_a=character["trans_x"] == "C",
-            unit_diagonal=character["diag"] == "U",
-        )
-    ]
+def _trsm(op: RaisedOp) -> list[Any]:
+    config = op.node.attributes["mhlo.backend_config"]
+    side, lower, transpose, diagonal = (chr(config[name].value) for name in ("side", "uplo", "trans_x", "diag"))
+    return solved(op, transpose, left_side=side == "L", lower=lower == "L", unit_diagonal=diagonal == "U")
 
 
-def _annotation(node: Node, operands: list[Any], raising: Any) -> list[Any]:
+def _annotation(op: RaisedOp) -> list[Any]:
     """The operand itself where a program is run; raising to lower again would lose the annotation."""
-    if raising.marks is not None:
-        raise RaiseError(f"{node.label} would lose the sharding that it says", node)
-    return list(operands)
+    if op.raising.marks is not None:
+        raise RaiseError(f"{op.node.label} would lose the sharding that it says", op.node)
+    return list(op.operands)
 
 
-def _constraint(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return _annotation(node, operands, raising)
-
-
-TARGETS: dict[str, Callable[[Node, list[Any], Any], list[Any]]] = {
+TARGETS: dict[str, Rule] = {
     "Sharding": _annotation,
     "cu_lu_pivots_to_permutation": _pivots_to_permutation,
     "cusolver_getrf_ffi": _getrf,
@@ -66,11 +49,11 @@ TARGETS: dict[str, Callable[[Node, list[Any], Any], list[Any]]] = {
 }
 
 
-def _custom_call(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    target = node.call_target
+def _custom_call(op: RaisedOp) -> list[Any]:
+    target = op.node.call_target
     if target not in TARGETS:
-        raise RaiseError(f"custom call @{target} is opaque", node)
-    return TARGETS[target](node, operands, raising)
+        raise RaiseError(f"custom call @{target} is opaque", op.node)
+    return list(TARGETS[target](op))
 
 
-RULES: dict[str, Rule] = {"stablehlo.custom_call": _custom_call, "sdy.sharding_constraint": _constraint}
+RULES: dict[str, Rule] = {"stablehlo.custom_call": _custom_call, "sdy.sharding_constraint": _annotation}

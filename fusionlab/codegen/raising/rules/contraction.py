@@ -7,27 +7,18 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax
+from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
 from fusionlab.hlo.view import Node, keyword
 
 
-def _dot_general(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    if "algorithm" in node.attributes:
-        raise RaiseError("dot_general with an explicit algorithm", node)
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+def _dot_general(op: RaisedOp) -> list[Any]:
+    if "algorithm" in op.node.attributes:
+        raise RaiseError("dot_general with an explicit algorithm", op.node)
+    numbers = stablehlo.DotDimensionNumbers(op.node.attributes["dot_dimension_numbers"])
     contracting = (tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions))
     batching = (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions))
-    return [
-        in_jax(
-            node,
-            lax.dot_general,
-            operands[0],
-            operands[1],
-            (contracting, batching),
-            precision=precision_of(node),
-            preferred_element_type=raising.dtype(node.results[0].type),
-        )
-    ]
+    types = {"precision": precision_of(op.node), "preferred_element_type": op.dtype}
+    return [op.jax(lax.dot_general, *op.operands, (contracting, batching), **types)]
 
 
 def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
@@ -46,28 +37,22 @@ def laxest_precision(node: Node) -> lax.Precision:
     return min(precision_of(node) or (lax.Precision.DEFAULT,), key=lambda precision: precision.value)
 
 
-def _triangular_solve(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    attributes = node.attributes
-    transpose = keyword(attributes["transpose_a"])
-    return [
-        in_jax(
-            node,
-            lax.linalg.triangular_solve,
-            operands[0],
-            operands[1],
-            left_side=attributes["left_side"].value,
-            lower=attributes["lower"].value,
-            transpose_a=transpose != "NO_TRANSPOSE",
-            conjugate_a=transpose == "ADJOINT",
-            unit_diagonal=attributes["unit_diagonal"].value,
-        )
-    ]
+def solved(op: RaisedOp, transpose: str, *, left_side: bool, lower: bool, unit_diagonal: bool) -> list[Any]:
+    """A triangular solve; of ``transpose`` the first letter decides: Not, Transposed or its Conjugate or Adjoint."""
+    how = {"transpose_a": transpose[0] != "N", "conjugate_a": transpose[0] in "AC"}
+    how |= {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
+    return [op.jax(lax.linalg.triangular_solve, *op.operands[:2], **how)]
 
 
-def _cholesky(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    if "lower" not in node.attributes or not node.attributes["lower"].value:
-        raise RaiseError("upper Cholesky factor", node)
-    return [in_jax(node, lax.linalg.cholesky, operands[0], symmetrize_input=False)]
+def _triangular_solve(op: RaisedOp) -> list[Any]:
+    flags = {name: op.flag(name) for name in ("left_side", "lower", "unit_diagonal")}
+    return solved(op, keyword(op.node.attributes["transpose_a"]), **flags)
+
+
+def _cholesky(op: RaisedOp) -> list[Any]:
+    if not op.flag("lower"):
+        raise RaiseError("upper Cholesky factor", op.node)
+    return [op.jax(lax.linalg.cholesky, op.operands[0], symmetrize_input=False)]
 
 
 RULES: dict[str, Rule] = {

@@ -2,143 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax
-from fusionlab.hlo.view import Node, direction_of, keyword
+from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, plain
+from fusionlab.hlo.view import direction_of, keyword
 
 _COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": lax.gt, "GE": lax.ge}
 
 
-def _unary(function: Callable[[Any], Any]) -> Rule:
-    return lambda node, operands, raising, environment: [in_jax(node, function, operands[0])]
+def _compare(op: RaisedOp) -> list[Any]:
+    if "compare_type" in op.node.attributes and keyword(op.node.attributes["compare_type"]) == "TOTALORDER":
+        raise RaiseError("total-order comparison of floats outside a sort", op.node)
+    return [op.jax(_COMPARISONS[direction_of(op.node)], *op.operands)]
 
 
-def _binary(function: Callable[[Any, Any], Any]) -> Rule:
-    return lambda node, operands, raising, environment: [in_jax(node, function, operands[0], operands[1])]
+def _convert(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.convert_element_type, op.operands[0], op.dtype)]
 
 
-def _compare(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == "TOTALORDER":
-        raise RaiseError("total-order comparison of floats outside a sort", node)
-    return [in_jax(node, _COMPARISONS[direction_of(node)], operands[0], operands[1])]
-
-
-def _convert(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [in_jax(node, lax.convert_element_type, operands[0], raising.dtype(node.results[0].type))]
-
-
-def _bitcast(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+def _bitcast(op: RaisedOp) -> list[Any]:
     """Bits are those of the declared types, also when the raised program computes in wider ones."""
-    source, target = node.operands[0].type, node.results[0].type
-    narrow = type(raising)(widen=False)
-    bits = in_jax(node, lax.convert_element_type, operands[0], narrow.dtype(source))
-    cast = in_jax(node, lax.bitcast_convert_type, bits, narrow.dtype(target))
-    return [in_jax(node, lax.convert_element_type, cast, raising.dtype(target))]
+    narrow = type(op.raising)(widen=False)
+    bits = op.jax(lax.convert_element_type, op.operands[0], narrow.dtype(op.node.operands[0].type))
+    cast = op.jax(lax.bitcast_convert_type, bits, narrow.dtype(op.node.results[0].type))
+    return [op.jax(lax.convert_element_type, cast, op.dtype)]
 
 
-def _select(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    predicate, on_true, on_false = operands
+def _select(op: RaisedOp) -> list[Any]:
+    predicate, on_true, on_false = op.operands
     if np.ndim(predicate) == 0 and np.ndim(on_true) > 0:
-        predicate = in_jax(node, jnp.broadcast_to, predicate, np.shape(on_true))
-    return [in_jax(node, lax.select, predicate, on_true, on_false)]
+        predicate = op.jax(jnp.broadcast_to, predicate, np.shape(on_true))
+    return [op.jax(lax.select, predicate, on_true, on_false)]
 
 
-def _clamp(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [in_jax(node, lax.clamp, *operands)]
+def _reduce_precision(op: RaisedOp) -> list[Any]:
+    if op.raising.widen:
+        return [op.operands[0]]
+    bits = (int(op.node.attributes[name]) for name in ("exponent_bits", "mantissa_bits"))
+    return [op.jax(lax.reduce_precision, op.operands[0], *bits)]
 
 
-def _reduce_precision(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    if raising.widen:
-        return [operands[0]]
-    attributes = node.attributes
-    exponent, mantissa = int(attributes["exponent_bits"]), int(attributes["mantissa_bits"])
-    return [in_jax(node, lax.reduce_precision, operands[0], exponent, mantissa)]
-
-
-def _power(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
+def _power(op: RaisedOp) -> list[Any]:
     """A power with a constant integer exponent keeps JAX's integer_pow rule, which is exact at zero and negatives."""
-    base, exponent = operands
-    if (
-        isinstance(exponent, np.ndarray)
-        and exponent.size
-        and np.isrealobj(exponent)
-        and (exponent == exponent.flat[0]).all()
-    ):
-        whole = float(exponent.flat[0])
+    base, exponent = op.operands
+    if isinstance(exponent, np.ndarray) and np.isrealobj(exponent) and len(found := np.unique(exponent)) == 1:
+        whole = float(found[0])
         if whole.is_integer() and abs(whole) <= 8:
-            return [in_jax(node, lax.integer_pow, base, int(whole))]
-    return [in_jax(node, lax.pow, base, exponent)]
+            return [op.jax(lax.integer_pow, base, int(whole))]
+    return [op.jax(lax.pow, base, exponent)]
 
 
 RULES: dict[str, Rule] = {
-    "stablehlo.abs": _unary(lax.abs),
-    "stablehlo.add": _binary(lax.add),
-    "stablehlo.and": _binary(lax.bitwise_and),
-    "stablehlo.atan2": _binary(lax.atan2),
+    "stablehlo.abs": plain(lax.abs),
+    "stablehlo.add": plain(lax.add),
+    "stablehlo.and": plain(lax.bitwise_and),
+    "stablehlo.atan2": plain(lax.atan2),
     "stablehlo.bitcast_convert": _bitcast,
-    "stablehlo.cbrt": _unary(lax.cbrt),
-    "stablehlo.ceil": _unary(lax.ceil),
-    "stablehlo.clamp": _clamp,
+    "stablehlo.cbrt": plain(lax.cbrt),
+    "stablehlo.ceil": plain(lax.ceil),
+    "stablehlo.clamp": plain(lax.clamp),
     "stablehlo.compare": _compare,
-    "stablehlo.complex": _binary(lax.complex),
+    "stablehlo.complex": plain(lax.complex),
     "stablehlo.convert": _convert,
-    "stablehlo.cosine": _unary(lax.cos),
-    "stablehlo.count_leading_zeros": _unary(lax.clz),
-    "stablehlo.divide": _binary(lax.div),
-    "stablehlo.exponential": _unary(lax.exp),
-    "stablehlo.exponential_minus_one": _unary(lax.expm1),
-    "stablehlo.floor": _unary(lax.floor),
-    "stablehlo.imag": _unary(lax.imag),
-    "stablehlo.is_finite": _unary(lax.is_finite),
-    "stablehlo.log": _unary(lax.log),
-    "stablehlo.log_plus_one": _unary(lax.log1p),
-    "stablehlo.logistic": _unary(lax.logistic),
-    "stablehlo.maximum": _binary(lax.max),
-    "stablehlo.minimum": _binary(lax.min),
-    "stablehlo.multiply": _binary(lax.mul),
-    "stablehlo.negate": _unary(lax.neg),
-    "stablehlo.not": _unary(lax.bitwise_not),
-    "stablehlo.or": _binary(lax.bitwise_or),
-    "stablehlo.popcnt": _unary(lax.population_count),
+    "stablehlo.cosine": plain(lax.cos),
+    "stablehlo.count_leading_zeros": plain(lax.clz),
+    "stablehlo.divide": plain(lax.div),
+    "stablehlo.exponential": plain(lax.exp),
+    "stablehlo.exponential_minus_one": plain(lax.expm1),
+    "stablehlo.floor": plain(lax.floor),
+    "stablehlo.imag": plain(lax.imag),
+    "stablehlo.is_finite": plain(lax.is_finite),
+    "stablehlo.log": plain(lax.log),
+    "stablehlo.log_plus_one": plain(lax.log1p),
+    "stablehlo.logistic": plain(lax.logistic),
+    "stablehlo.maximum": plain(lax.max),
+    "stablehlo.minimum": plain(lax.min),
+    "stablehlo.multiply": plain(lax.mul),
+    "stablehlo.negate": plain(lax.neg),
+    "stablehlo.not": plain(lax.bitwise_not),
+    "stablehlo.or": plain(lax.bitwise_or),
+    "stablehlo.popcnt": plain(lax.population_count),
     "stablehlo.power": _power,
-    "stablehlo.real": _unary(lax.real),
+    "stablehlo.real": plain(lax.real),
     "stablehlo.reduce_precision": _reduce_precision,
-    "stablehlo.remainder": _binary(lax.rem),
-    "stablehlo.round_nearest_afz": _unary(lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)),
-    "stablehlo.round_nearest_even": _unary(lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)),
-    "stablehlo.rsqrt": _unary(lax.rsqrt),
+    "stablehlo.remainder": plain(lax.rem),
+    "stablehlo.round_nearest_afz": plain(lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)),
+    "stablehlo.round_nearest_even": plain(lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)),
+    "stablehlo.rsqrt": plain(lax.rsqrt),
     "stablehlo.select": _select,
-    "stablehlo.shift_left": _binary(lax.shift_left),
-    "stablehlo.shift_right_arithmetic": _binary(lax.shift_right_arithmetic),
-    "stablehlo.shift_right_logical": _binary(lax.shift_right_logical),
-    "stablehlo.sign": _unary(lax.sign),
-    "stablehlo.sine": _unary(lax.sin),
-    "stablehlo.sqrt": _unary(lax.sqrt),
-    "stablehlo.subtract": _binary(lax.sub),
-    "stablehlo.tan": _unary(lax.tan),
-    "stablehlo.tanh": _unary(lax.tanh),
-    "stablehlo.xor": _binary(lax.bitwise_xor),
-    "chlo.acos": _unary(lax.acos),
-    "chlo.acosh": _unary(lax.acosh),
-    "chlo.asin": _unary(lax.asin),
-    "chlo.asinh": _unary(lax.asinh),
-    "chlo.atan": _unary(lax.atan),
-    "chlo.atanh": _unary(lax.atanh),
-    "chlo.bessel_i1e": _unary(lax.bessel_i1e),
-    "chlo.cosh": _unary(lax.cosh),
-    "chlo.digamma": _unary(lax.digamma),
-    "chlo.erf": _unary(lax.erf),
-    "chlo.erf_inv": _unary(lax.erf_inv),
-    "chlo.erfc": _unary(lax.erfc),
-    "chlo.lgamma": _unary(lax.lgamma),
-    "chlo.next_after": _binary(lax.nextafter),
-    "chlo.sinh": _unary(lax.sinh),
-    "chlo.square": _unary(jax.lax.square),
+    "stablehlo.shift_left": plain(lax.shift_left),
+    "stablehlo.shift_right_arithmetic": plain(lax.shift_right_arithmetic),
+    "stablehlo.shift_right_logical": plain(lax.shift_right_logical),
+    "stablehlo.sign": plain(lax.sign),
+    "stablehlo.sine": plain(lax.sin),
+    "stablehlo.sqrt": plain(lax.sqrt),
+    "stablehlo.subtract": plain(lax.sub),
+    "stablehlo.tan": plain(lax.tan),
+    "stablehlo.tanh": plain(lax.tanh),
+    "stablehlo.xor": plain(lax.bitwise_xor),
+    "chlo.acos": plain(lax.acos),
+    "chlo.acosh": plain(lax.acosh),
+    "chlo.asin": plain(lax.asin),
+    "chlo.asinh": plain(lax.asinh),
+    "chlo.atan": plain(lax.atan),
+    "chlo.atanh": plain(lax.atanh),
+    "chlo.bessel_i1e": plain(lax.bessel_i1e),
+    "chlo.cosh": plain(lax.cosh),
+    "chlo.digamma": plain(lax.digamma),
+    "chlo.erf": plain(lax.erf),
+    "chlo.erf_inv": plain(lax.erf_inv),
+    "chlo.erfc": plain(lax.erfc),
+    "chlo.lgamma": plain(lax.lgamma),
+    "chlo.next_after": plain(lax.nextafter),
+    "chlo.sinh": plain(lax.sinh),
+    "chlo.square": plain(lax.square),
 }

@@ -6,17 +6,18 @@ be analysed at compile time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from fusionlab.codegen.raising.rules.rule import Rule, in_jax
+from fusionlab.codegen.raising.rules.rule import RaisedOp, Rule
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import evaluate
 from fusionlab.hlo.ops import FLOATS
-from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.hlo.view import Node, reads
 
 _MOST_ELEMENTS = 65_536
 _MOST_FLOATS = 4_096
@@ -29,28 +30,26 @@ _WHOLE = frozenset(
 """Ops that are run here when all their operands are known; others fold by NumPy or not at all."""
 
 
-def folded(
-    node: Node, environment: Mapping[Value, Any], rules: Mapping[str, Rule], raising: Any
-) -> Sequence[Any] | None:
-    """The results of ``node`` as NumPy arrays if all its operands are known and small; None otherwise."""
-    if not node.results or not all(isinstance(environment[value], np.ndarray) for value in reads(node)):
+def folded(op: RaisedOp, rule: Rule) -> Sequence[Any] | None:
+    """The results of ``op`` as NumPy arrays if all its operands are known and small; None otherwise."""
+    node = op.node
+    if not node.results or not all(isinstance(op.environment[value], np.ndarray) for value in reads(node)):
         return None
     for value in node.results:
-        size = int(np.prod(raising.shape(value)))
+        size = math.prod(op.raising.shape(value))
         if size > (_MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS):
             return None
-    operands = [environment[value] for value in node.operands]
     if node.op is ops.OPTIMIZATION_BARRIER:
-        return operands
-    if len(node.results) == 1 and node.results[0] not in raising.shapes:
+        return op.operands
+    if len(node.results) == 1 and node.results[0] not in op.raising.shapes:
         with np.errstate(all="ignore"):
-            array = in_jax(node, evaluate, node, operands)
-        if array is not None and not _rounds(node, operands, array):
-            return [np.asarray(array).astype(raising.dtype(node.results[0].type))]
+            array = op.jax(evaluate, node, op.operands)
+        if array is not None and not _rounds(node, op.operands, array):
+            return [np.asarray(array).astype(op.dtype)]
     if node.op not in _WHOLE:
         return None
     with jax.ensure_compile_time_eval():
-        return [np.asarray(array) for array in rules[node.name](node, operands, raising, environment)]
+        return [np.asarray(array) for array in rule(op)]
 
 
 def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:

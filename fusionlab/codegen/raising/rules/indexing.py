@@ -6,37 +6,38 @@ updates of scatter (StableHLO specification, sections of these ops); JAX's CLIP 
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising.rules.known_scatter import placed_updates
 from fusionlab.codegen.raising.rules.reduction import combiner
-from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax, integers
-from fusionlab.hlo.view import Node
+from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
 
 
-def _slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    start, limit, strides = (integers(node.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
-    return [in_jax(node, lax.slice, operands[0], start, raising.resized(node.operands[0], limit), strides)]
+def _slice(op: RaisedOp) -> list[Any]:
+    start, strides = op.integers("start_indices", "strides")
+    return [op.jax(lax.slice, op.operands[0], start, op.sizes("limit_indices"), strides)]
 
 
-def _dynamic_slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    sizes = raising.resized(node.operands[0], integers(node.attributes["slice_sizes"]))
-    return [in_jax(node, lax.dynamic_slice, operands[0], operands[1:], sizes, allow_negative_indices=False)]
+def _dynamic_slice(op: RaisedOp) -> list[Any]:
+    array, *start = op.operands
+    return [op.jax(lax.dynamic_slice, array, start, op.sizes("slice_sizes"), allow_negative_indices=False)]
 
 
-def _dynamic_update_slice(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [
-        in_jax(node, lax.dynamic_update_slice, operands[0], operands[1], operands[2:], allow_negative_indices=False)
-    ]
+def _dynamic_update_slice(op: RaisedOp) -> list[Any]:
+    array, update, *start = op.operands
+    return [op.jax(lax.dynamic_update_slice, array, update, start, allow_negative_indices=False)]
 
 
-def _gather(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
-    _require_trailing_index_vector(node, numbers.index_vector_dim, operands[1])
+def _gather(op: RaisedOp) -> list[Any]:
+    numbers = stablehlo.GatherDimensionNumbers(op.node.attributes["dimension_numbers"])
+    _require_trailing_index_vector(op, numbers)
     dimensions = lax.GatherDimensionNumbers(
         offset_dims=tuple(numbers.offset_dims),
         collapsed_slice_dims=tuple(numbers.collapsed_slice_dims),
@@ -44,18 +45,8 @@ def _gather(node: Node, operands: list[Any], raising: Any, environment: Any) -> 
         operand_batching_dims=tuple(numbers.operand_batching_dims),
         start_indices_batching_dims=tuple(numbers.start_indices_batching_dims),
     )
-    return [
-        in_jax(
-            node,
-            lax.gather,
-            operands[0],
-            operands[1],
-            dimensions,
-            raising.resized(node.operands[0], integers(node.attributes["slice_sizes"])),
-            indices_are_sorted=_flag(node, "indices_are_sorted"),
-            mode=lax.GatherScatterMode.CLIP,
-        )
-    ]
+    how = {"indices_are_sorted": op.flag("indices_are_sorted"), "mode": lax.GatherScatterMode.CLIP}
+    return [op.jax(lax.gather, *op.operands, dimensions, op.sizes("slice_sizes"), **how)]
 
 
 _SCATTERS: dict[str, Callable[..., Any]] = {
@@ -67,15 +58,15 @@ _SCATTERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _scatter(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    if len(operands) != 3:
-        raise RaiseError("scatter of several operands", node)
-    name = combiner(node.regions[0])
+def _scatter(op: RaisedOp) -> list[Any]:
+    if len(op.operands) != 3:
+        raise RaiseError("scatter of several operands", op.node)
+    name = combiner(op.node.regions[0])
     if name not in _SCATTERS:
-        raise RaiseError(f"scatter combined by {name}", node)
-    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
-    _require_trailing_index_vector(node, numbers.index_vector_dim, operands[1])
-    if raising.fold and (placed := placed_updates(node, name, numbers, operands)) is not None:
+        raise RaiseError(f"scatter combined by {name}", op.node)
+    numbers = stablehlo.ScatterDimensionNumbers(op.node.attributes["scatter_dimension_numbers"])
+    _require_trailing_index_vector(op, numbers)
+    if op.raising.fold and (placed := _placed_updates(op, name, numbers)) is not None:
         return [placed]
     dimensions = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(numbers.update_window_dims),
@@ -84,28 +75,59 @@ def _scatter(node: Node, operands: list[Any], raising: Any, environment: Any) ->
         operand_batching_dims=tuple(numbers.input_batching_dims),
         scatter_indices_batching_dims=tuple(numbers.scatter_indices_batching_dims),
     )
-    return [
-        in_jax(
-            node,
-            _SCATTERS[name],
-            operands[0],
-            operands[1],
-            operands[2],
-            dimensions,
-            indices_are_sorted=_flag(node, "indices_are_sorted"),
-            unique_indices=_flag(node, "unique_indices"),
-            mode=lax.GatherScatterMode.FILL_OR_DROP,
-        )
-    ]
+    flags = {name: op.flag(name) for name in ("indices_are_sorted", "unique_indices")}
+    return [op.jax(_SCATTERS[name], *op.operands, dimensions, mode=lax.GatherScatterMode.FILL_OR_DROP, **flags)]
 
 
-def _flag(node: Node, name: str) -> bool:
-    return bool(node.attributes[name].value) if name in node.attributes else False
+def _require_trailing_index_vector(op: RaisedOp, numbers: Any) -> None:
+    if numbers.index_vector_dim != op.operands[1].ndim - 1:
+        reason = f"index_vector_dim {numbers.index_vector_dim} is not the last axis of the indices"
+        raise RaiseError(reason, op.node)
 
 
-def _require_trailing_index_vector(node: Node, dimension: int, indices: Any) -> None:
-    if dimension != indices.ndim - 1:
-        raise RaiseError(f"index_vector_dim {dimension} is not the last axis of the indices", node)
+def _placed_updates(op: RaisedOp, combined_by: str, numbers: Any) -> Any | None:
+    """A scatter as a gather and a selection, which XLA can fuse; None where that takes more than moves.
+
+    The indices must be known, in range and distinct, windows cover the axes that are not indexed, and updates be added
+    or overwrite. Every element is computed as the scatter computes it.
+    """
+    operand, indices, updates = op.operands
+    axes = tuple(numbers.scattered_dims_to_operand_dims)
+    window = tuple(numbers.update_window_dims)
+    if (
+        combined_by not in ("add", "second")
+        or not isinstance(indices, np.ndarray)
+        or tuple(numbers.input_batching_dims)
+    ):
+        return None
+    if sorted(axes) != list(numbers.inserted_window_dims) or tuple(numbers.input_batching_dims):
+        return None
+    kept = [axis for axis in range(np.ndim(operand)) if axis not in axes]
+    if [np.shape(updates)[axis] for axis in window] != [np.shape(operand)[axis] for axis in kept]:
+        return None
+    extents = tuple(np.shape(operand)[axis] for axis in axes)
+    places = indices.reshape(-1, len(axes)).T
+    if any(((place < 0) | (place >= extent)).any() for place, extent in zip(places, extents, strict=True)):
+        return None
+    flat = np.ravel_multi_index(tuple(places), extents)
+    if not flat.size or len(set(flat.tolist())) != flat.size:
+        return None
+    source = np.full(math.prod(extents), -1)
+    source[flat] = np.arange(flat.size)
+
+    def in_place(array: Any) -> Any:
+        """[*extents, *kept] in the order of the operand's axes."""
+        return op.jax(jnp.transpose, array, [[*axes, *kept].index(axis) for axis in range(len(axes) + len(kept))])
+
+    batch = [axis for axis in range(np.ndim(updates)) if axis not in window]
+    ordered = op.jax(jnp.transpose, updates, [*batch, *window])
+    rows = op.jax(jnp.reshape, ordered, (flat.size, *(np.shape(operand)[a] for a in kept)))
+    read = op.jax(operator.getitem, rows, np.maximum(source, 0))
+    moved = in_place(op.jax(jnp.reshape, read, (*extents, *rows.shape[1:])))
+    written = in_place((source >= 0).reshape(*extents, *(1 for _ in kept)))
+    if combined_by == "add" and not (isinstance(operand, np.ndarray) and not operand.any()):
+        moved = op.jax(jnp.add, operand, moved)
+    return op.jax(jnp.where, written, moved, operand)
 
 
 RULES: dict[str, Rule] = {

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising.rules.rule import RaiseError, Rule, in_jax, integers
+from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, integers
 from fusionlab.hlo import ops
-from fusionlab.hlo.ops import FLOATS
-from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, keyword
+from fusionlab.hlo.constants import filling
+from fusionlab.hlo.patterns import match, number, op
+from fusionlab.hlo.view import Node, Region, Value, direction_of, keyword
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lax.add,
@@ -36,60 +37,39 @@ def combiner(region: Region) -> str:
     return node.op.mnemonic if commutes else "custom"
 
 
-def _reduce(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    half = len(operands) // 2
-    arrays, initial = operands[:half], operands[half:]
-    dimensions = integers(node.attributes["dimensions"])
-    name = combiner(node.regions[0]) if half == 1 else "custom"
-    if name in _BINARY:
-        return [in_jax(node, lax.reduce, arrays[0], initial[0], _BINARY[name], dimensions)]
-    combine = raising.region(node.regions[0], environment)
+def _reduce(raised: RaisedOp) -> list[Any]:
+    half = len(raised.operands) // 2
+    arrays, initial = tuple(raised.operands[:half]), tuple(raised.operands[half:])
+    [dimensions] = raised.integers("dimensions")
+    combine = _BINARY.get(combiner(raised.node.regions[0])) if half == 1 else None
+    region = raised.region()
     if half == 1:
-        return [in_jax(node, lax.reduce, arrays[0], initial[0], lambda x, y: combine(x, y)[0], dimensions)]
-    return list(in_jax(node, lax.reduce, tuple(arrays), tuple(initial), lambda x, y: combine(*x, *y), dimensions))
+        return [raised.jax(lax.reduce, *arrays, *initial, combine or (lambda x, y: region(x, y)[0]), dimensions)]
+    return list(raised.jax(lax.reduce, arrays, initial, lambda x, y: region(*x, *y), dimensions))
 
 
-def _reduce_window(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    if len(operands) != 2:
-        raise RaiseError("windowed reduction of several operands", node)
-    name = combiner(node.regions[0])
+def _reduce_window(raised: RaisedOp) -> list[Any]:
+    if len(raised.operands) != 2:
+        raise RaiseError("windowed reduction of several operands", raised.node)
+    name = combiner(raised.node.regions[0])
     if name not in _BINARY:
-        raise RaiseError(f"windowed reduction combined by {name}", node)
-    attributes = node.attributes
-    rank = len(node.results[0].type.shape)
-    ones = (1,) * rank
-    padding = np.array(attributes["padding"]).reshape(rank, 2).tolist() if "padding" in attributes else [(0, 0)] * rank
-    strides, base, window = (
-        integers(attributes[name]) if name in attributes else ones
+        raise RaiseError(f"windowed reduction combined by {name}", raised.node)
+    attributes = raised.node.attributes
+    [window] = raised.integers("window_dimensions")
+    margins = np.array(attributes.get("padding", [(0, 0)] * len(window))).reshape(-1, 2)
+    strides, base, dilations = (
+        integers(attributes.get(name, (1,) * len(window)))
         for name in ("window_strides", "base_dilations", "window_dilations")
     )
-    return [
-        in_jax(
-            node,
-            lax.reduce_window,
-            operands[0],
-            operands[1],
-            _BINARY[name],
-            integers(attributes["window_dimensions"]),
-            strides,
-            [tuple(pair) for pair in padding],
-            base,
-            window,
-        )
-    ]
+    padding = [tuple(pair) for pair in margins.tolist()]
+    return [raised.jax(lax.reduce_window, *raised.operands, _BINARY[name], window, strides, padding, base, dilations)]
 
 
-def _sort(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    keys = ascending_keys(node)
-    results = in_jax(
-        node,
-        lax.sort,
-        tuple(operands),
-        dimension=node.attributes["dimension"].value,
-        is_stable=bool(node.attributes["is_stable"].value) if "is_stable" in node.attributes else False,
-        num_keys=keys,
+def _sort(raised: RaisedOp) -> list[Any]:
+    how = {"is_stable": raised.flag("is_stable"), "num_keys": ascending_keys(raised.node)}
+    return list(
+        raised.jax(lax.sort, tuple(raised.operands), dimension=raised.node.attributes["dimension"].value, **how)
     )
-    return list(results)
 
 
 _COMPARE_TYPES = {"f": ("FLOAT", None), "b": ("FLOAT", None), "i": ("SIGNED", None), "u": ("UNSIGNED", None)}
@@ -122,52 +102,42 @@ def _beside(value: Value | None, name: str, direction: str, pair: tuple[Value, V
 
 def _compares(value: Value | None, direction: str, pair: tuple[Value, Value]) -> bool:
     node = value.producer if value is not None else None
-    if node is None or node.op is not ops.COMPARE:
+    if node is None or node.op is not ops.COMPARE or direction_of(node) != direction:
         return False
-    if direction_of(node) != direction:
-        return False
-    kind = keyword(node.attributes["compare_type"]) if "compare_type" in node.attributes else None
+    kind = _compare_type(node)
     if kind == "TOTALORDER":
         return tuple(_canonicalised(operand) for operand in node.operands) == pair
     letter = "u" if pair[0].type.dtype == "i1" else pair[0].type.dtype[0]
     return node.operands == pair and kind in _COMPARE_TYPES.get(letter, ())
 
 
-def _canonicalised(value: Value) -> Value | None:
+def _compare_type(node: Node) -> str | None:
+    return keyword(node.attributes["compare_type"]) if "compare_type" in node.attributes else None
+
+
+_ONE_ZERO = op("select", op("compare", "x", 0.0), number("zero"), "x")
+_CANONICAL = op("select", op("compare", "x", "x"), "nan", _ONE_ZERO)
+
+
+def _canonicalised(value: Value) -> Any:
     """The float x of ``select(x != x, nan, select(x == 0, 0, x))``, JAX's key of a sort; None for another form."""
-    outer = _select(value, "NE")
-    inner = _select(outer[2], "EQ") if outer is not None else None
-    if outer is None or inner is None:
+    found = match(_CANONICAL, value)
+    if found is None or value.producer is None:
         return None
-    (x, same), nan, _ = outer
-    (y, zero), also_zero, kept = inner
-    constants = [_scalar(v) for v in (nan, zero, also_zero)]
-    if None in constants or not (x is same is y is kept):
+    differs, nan, rest = value.producer.operands
+    is_zero = rest.producer.operands[0] if rest.producer is not None else differs
+    outer, inner = differs.producer, is_zero.producer
+    if outer is None or inner is None or "TOTALORDER" in (_compare_type(outer), _compare_type(inner)):
         return None
-    positive_zeros = all(c == 0 and not np.signbit(c) for c in constants[1:])
-    return x if np.isnan(constants[0]) and positive_zeros else None
-
-
-def _select(value: Value, direction: str) -> tuple[tuple[Value, ...], Value, Value] | None:
-    """The two values that the condition of a select compares, and its two choices."""
-    node = value.producer
-    if node is None or node.op is not ops.SELECT:
+    if (direction_of(outer), direction_of(inner)) != ("NE", "EQ") or not is_nan(nan):
         return None
-    condition = node.operands[0].producer
-    if condition is None or condition.op is not ops.COMPARE:
-        return None
-    found = direction_of(condition)
-    kind = keyword(condition.attributes["compare_type"]) if "compare_type" in condition.attributes else "FLOAT"
-    return (condition.operands, node.operands[1], node.operands[2]) if (found, kind) == (direction, "FLOAT") else None
+    return found["x"] if found["zero"] == 0 and not np.signbit(found["zero"]) else None
 
 
-def _scalar(value: Value) -> Any:
-    node = value.producer
-    return constant_array(node).astype(np.float64)[()] if node is not None and _is_constant(node) else None
-
-
-def _is_constant(node: Node) -> bool:
-    return node.op is ops.CONSTANT and node.results[0].type.dtype in FLOATS
+def is_nan(value: Value) -> bool:
+    """True if ``value`` is a constant of NaNs."""
+    array = filling(value)
+    return array is not None and bool(np.isnan(array).all())
 
 
 RULES: dict[str, Rule] = {

@@ -7,47 +7,41 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising.rules.rule import Rule, in_jax, integers
-from fusionlab.hlo.view import Node
+from fusionlab.codegen.raising.rules.rule import RaisedOp, Rule
 
 
-def _broadcast_in_dim(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    dimensions = integers(node.attributes["broadcast_dimensions"])
-    return [in_jax(node, lax.broadcast_in_dim, operands[0], raising.shape(node.results[0]), dimensions)]
+def _broadcast_in_dim(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.broadcast_in_dim, op.operands[0], op.shape, *op.integers("broadcast_dimensions"))]
 
 
-def _reshape(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    if isinstance(operands[0], np.ndarray):
-        return [in_jax(node, np.reshape, operands[0], raising.shape(node.results[0]))]
-    return [in_jax(node, lax.reshape, operands[0], raising.shape(node.results[0]))]
+def _reshape(op: RaisedOp) -> list[Any]:
+    reshape = np.reshape if isinstance(op.operands[0], np.ndarray) else lax.reshape
+    return [op.jax(reshape, op.operands[0], op.shape)]
 
 
-def _transpose(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [in_jax(node, lax.transpose, operands[0], integers(node.attributes["permutation"]))]
+def _transpose(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.transpose, op.operands[0], *op.integers("permutation"))]
 
 
-def _concatenate(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [in_jax(node, lax.concatenate, operands, node.attributes["dimension"].value)]
+def _concatenate(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.concatenate, op.operands, op.node.attributes["dimension"].value)]
 
 
-def _iota(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    dtype, axis = raising.dtype(node.results[0].type), node.attributes["iota_dimension"].value
-    return [in_jax(node, lax.broadcasted_iota, dtype, raising.shape(node.results[0]), axis)]
+def _iota(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.broadcasted_iota, op.dtype, op.shape, op.node.attributes["iota_dimension"].value)]
 
 
-def _pad(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    low, high, interior = (
-        integers(node.attributes[name]) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
-    )
-    return [in_jax(node, lax.pad, operands[0], operands[1], list(zip(low, high, interior, strict=True)))]
+def _pad(op: RaisedOp) -> list[Any]:
+    padding = op.integers("edge_padding_low", "edge_padding_high", "interior_padding")
+    return [op.jax(lax.pad, *op.operands, list(zip(*padding, strict=True)))]
 
 
-def _reverse(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return [in_jax(node, lax.rev, operands[0], integers(node.attributes["dimensions"]))]
+def _reverse(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.rev, op.operands[0], *op.integers("dimensions"))]
 
 
-def _barrier(node: Node, operands: list[Any], raising: Any, environment: Any) -> list[Any]:
-    return list(in_jax(node, lax.optimization_barrier, tuple(operands)))
+def _barrier(op: RaisedOp) -> list[Any]:
+    return list(op.jax(lax.optimization_barrier, tuple(op.operands)))
 
 
 RULES: dict[str, Rule] = {
