@@ -1,6 +1,6 @@
 """Loop-invariant computations: those of a loop's body that do not depend on any value that changes between trips.
 
-The one definition: the inventory of replays reports these nodes, and ``hoist-loop-invariants`` moves them.
+The one definition: the inventory of replays reports these nodes, and ``licm`` moves them.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class Lanes:
 def invariant_arguments(module: Any) -> set[Any]:
     """The arguments of blocks and functions, as MLIR values, that are the same in every trip of a loop around them.
 
-    Operands among these are stacked once, when hoist-loop-invariants has moved the stacking out of the loop.
+    Operands among these are stacked once, when licm has moved the stacking out of the loop.
     """
     same: set[Any] = set()
     varying: set[Any] = set()

@@ -8,8 +8,8 @@ from fusionlab.hlo.invariants import invariant_nodes
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.view import view_of
-from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.interface import Applied, Setting
+from fusionlab.passes.licm import LoopInvariantCodeMotion
 
 from .conftest import as_program, laplacian_program
 
@@ -43,7 +43,7 @@ def test_views_and_constants_alone_are_no_work():
 def test_the_inventory_and_the_pass_agree(method):
     program = laplacian_program(method)
     (replay,) = inventory(view_of(program.parse()))
-    (event,) = HoistLoopInvariants().run(program, Setting()).events
+    (event,) = LoopInvariantCodeMotion().run(program, Setting()).events
     if isinstance(event, Applied):
         assert event.what == f"{len(replay.recomputed)} invariant ops hoisted out of the loop"
     else:
@@ -52,6 +52,6 @@ def test_the_inventory_and_the_pass_agree(method):
 
 def test_the_inventory_and_the_pass_agree_on_paulinet(paulinet):
     (replay,) = [loop for loop in inventory(view_of(paulinet.parse())) if not loop.blockers]
-    applied = HoistLoopInvariants().run(paulinet, Setting()).applied
+    applied = LoopInvariantCodeMotion().run(paulinet, Setting()).applied
     assert f"{len(replay.recomputed)} invariant ops hoisted out of the loop" in {event.what for event in applied}
     assert replay.recomputed

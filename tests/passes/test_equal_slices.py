@@ -22,8 +22,8 @@ def test_ferminet_is_the_same_with_fewer_kernels(program_name, assert_same_numbe
     """LiH has two electrons of each spin. In float64 rounding does not decide whether a step is accepted."""
     workload = build("ferminet", "LiH", program=program_name, walkers=3, size="tiny", dtype="float64")
     program = lowering.lower(workload, "cpu")
-    result = run_pipeline(program, parse_pipeline("merge-equal-slices"), Setting(platform="cpu"))
-    assert {event.pass_name for event in result.applied} == {"merge-equal-slices"}
+    result = run_pipeline(program, parse_pipeline("pack-isomorphic-slices"), Setting(platform="cpu"))
+    assert {event.pass_name for event in result.applied} == {"pack-isomorphic-slices"}
     before, after = counted(program), counted(result.program)
     assert after["dot_general"] < before["dot_general"]
     assert after["reduce"] < before["reduce"]
@@ -34,5 +34,5 @@ def test_molecules_of_unequal_spins_are_left_alone():
     """LiH+ has two electrons of one spin and one of the other: no two slices are equal."""
     workload = build("ferminet", "LiH", program="log-psi", walkers=3, size="tiny", charge=1, spin=1)
     program = lowering.lower(workload, "cpu")
-    result = run_pipeline(program, parse_pipeline("merge-equal-slices"), Setting(platform="cpu"))
+    result = run_pipeline(program, parse_pipeline("pack-isomorphic-slices"), Setting(platform="cpu"))
     assert result.program is program

@@ -8,8 +8,8 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads.catalogue import build
 
 APPLIED = {
-    "psiformer": {"contract-in-fusions", "merge-layers-in-loops", "hoist-loop-invariants"},
-    "paulinet": {"merge-equal-slices", "scatter-to-gather", "merge-layers-in-loops", "hoist-loop-invariants"},
+    "psiformer": {"expand-small-dots", "merge-dots", "licm"},
+    "paulinet": {"pack-isomorphic-slices", "scatter-to-gather", "merge-dots", "licm"},
 }
 
 

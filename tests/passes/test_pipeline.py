@@ -8,8 +8,8 @@ from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
-from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.interface import Declined, Setting, VerificationError, verify
+from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 
 from .loop_functions import FUNCTIONS, WEIGHTS, X
@@ -19,7 +19,7 @@ from .loop_functions import FUNCTIONS, WEIGHTS, X
     ("text", "passes"),
     [
         ("batch-replay", (BatchReplay(),)),
-        (" hoist-loop-invariants , batch-replay{chunk=3} ", (HoistLoopInvariants(), BatchReplay(chunk=3))),
+        (" licm , batch-replay{chunk=3} ", (LoopInvariantCodeMotion(), BatchReplay(chunk=3))),
         ("batch-replay{ memory-budget = 2GiB }", (BatchReplay(0, ByteSize(2**31)),)),
         ("batch-replay{chunk=3,}", (BatchReplay(3),)),
         ("batch-replay{}", (BatchReplay(),)),
@@ -41,7 +41,7 @@ def test_text_to_passes_and_back(text, passes):
         ("batch-replay chunk=3", "cannot read"),
         ("batch-replays", "unknown pass 'batch-replays'; did you mean: batch-replay"),
         ("batch-replay{chunks=3}", "unknown option of batch-replay 'chunks'; did you mean: chunk?"),
-        ("hoist-loop-invariants{chunk=3}", "hoist-loop-invariants has no options"),
+        ("licm{chunk=3}", "licm has no options"),
         ("batch-replay{chunk}", "option chunk needs a value"),
         ("batch-replay{chunk=many}", "'many' is not a whole number"),
         ("batch-replay{chunk=-1}", "chunk must be at least 1"),
@@ -109,7 +109,7 @@ def test_a_budget_needs_a_target(replay):
 
 def test_the_observer_sees_every_pass_and_its_time(replay):
     seen = []
-    passes = parse_pipeline("hoist-loop-invariants,batch-replay")
+    passes = parse_pipeline("licm,batch-replay")
     result = run_pipeline(replay, passes, Setting(), lambda pass_, made, seconds: seen.append((pass_, made, seconds)))
     assert [pass_ for pass_, _, _ in seen] == list(passes)
     assert seen[-1][1].program is result.program
@@ -119,7 +119,7 @@ def test_the_observer_sees_every_pass_and_its_time(replay):
 def test_choices_are_repeated_exactly(replay):
     result = run_pipeline(replay, parse_pipeline("fuse-jvp-replay{chunk=2}"), Setting())
     text = resolved_pipeline(result.events)
-    assert text == "hoist-loop-invariants,batch-replay{chunk=2}"
+    assert text == "licm,batch-replay{chunk=2}"
     again = run_pipeline(replay, parse_pipeline(text), Setting())
     assert again.program.text == result.program.text
 
@@ -141,7 +141,7 @@ def test_a_chunk_that_some_loops_exceed_is_repeated_for_the_others(lowered):
 
 
 def test_chunks_stay_chunks_whatever_pass_comes_between(replay):
-    result = run_pipeline(replay, parse_pipeline("batch-replay{chunk=2},hoist-loop-invariants,batch-replay"), Setting())
+    result = run_pipeline(replay, parse_pipeline("batch-replay{chunk=2},licm,batch-replay"), Setting())
     (loop,) = find_loops(view_of(result.program.parse()))
     assert loop.trips == 3
 
@@ -154,7 +154,7 @@ def test_nothing_is_hoisted_for_a_loop_that_is_not_batched(lowered):
         return jax.lax.fori_loop(0, 4, lambda k, y: jnp.tanh(y + jnp.sin(x) @ weights), x)
 
     program = lowered(recurrence, WEIGHTS, X)
-    assert HoistLoopInvariants().run(program, Setting()).applied
+    assert LoopInvariantCodeMotion().run(program, Setting()).applied
     assert FuseJvpReplay().run(program, Setting()).program is program
 
 

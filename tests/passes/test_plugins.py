@@ -93,8 +93,8 @@ def run(program, text):
 
 def test_a_pass_of_a_file_is_found_and_printed_as_it_was_asked_for(folder, program, run_raised):
     (folder / "mine.py").write_text(GOOD)
-    passes = parse_pipeline("mine.py:Times{least=0.5},hoist-loop-invariants")
-    assert print_pipeline(passes) == "mine.py:Times{least=0.5},hoist-loop-invariants"
+    passes = parse_pipeline("mine.py:Times{least=0.5},licm")
+    assert print_pipeline(passes) == "mine.py:Times{least=0.5},licm"
     assert parse_pipeline(print_pipeline(passes)) == passes
     result = run_pipeline(program, passes[:1], Setting())
     (event,) = result.applied

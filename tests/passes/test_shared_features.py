@@ -8,15 +8,15 @@ from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads.catalogue import build
 
-PIPELINE = "contract-before-broadcast{fewest=2},sum-before-contract{fewest=2}"
+PIPELINE = "sink-broadcast-through-dot{fewest=2},hoist-reduce-through-dot{fewest=2}"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "applied"),
     [
-        ("ferminet", {"contract-before-broadcast"}),
-        ("paulinet", {"contract-before-broadcast", "sum-before-contract"}),
+        ("ferminet", {"sink-broadcast-through-dot"}),
+        ("paulinet", {"sink-broadcast-through-dot", "hoist-reduce-through-dot"}),
     ],
 )
 def test_sampling_is_the_same_with_fewer_flops(name, applied, assert_same_numbers):

@@ -13,7 +13,7 @@ from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline
 from workloads.catalogue import build
 
-NARROW = {name: f"{name}{{fewest=4}}" for name in ("contract-before-broadcast", "sum-before-contract")}
+NARROW = {name: f"{name}{{fewest=4}}" for name in ("sink-broadcast-through-dot", "hoist-reduce-through-dot")}
 """Passes over wide layers, asked for the narrow ones of the tiny forms too."""
 ANSATZE = ("ferminet", "psiformer", "paulinet", "orbformer")
 
