@@ -24,18 +24,33 @@ Options: ``widest``, the most features of a value; ``layers``, the most in one k
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fusionlab.codegen.kernels.row_kernels import row_kernel
-from fusionlab.codegen.kernels.row_programs import layer_of
+from fusionlab.codegen.kernels.row_programs import RowProgram, features, is_elementwise, layer_of, plan, rows
 from fusionlab.codegen.raising.outline import outline
-from fusionlab.hlo.blocks import blocks_of, blocks_to_change, run_in_loops
+from fusionlab.hlo import ops
+from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program
-from fusionlab.passes.interface import Declined, Pass, Result, Setting
-from fusionlab.passes.rewriting import changed, functions_of_others, no_kernels
-from fusionlab.passes.row_clusters import Limits, find_cluster
+from fusionlab.hlo.view import Node, Value
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
+
+_FUSED_BY_XLA = {op for op in ops.OPS.values() if op.triton or op.strided} | {
+    ops.CONCATENATE, ops.CONVERT, ops.GATHER, ops.PAD, ops.POWER, ops.REDUCE, ops.REVERSE
+}  # fmt: skip
+"""Ops whose XLA kernel absorbs elementwise producers: their operands need no kernel."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``widest``: features of a value; ``chained``: of an input in registers; ``layers`` in one kernel."""
+
+    widest: int = 128
+    chained: int = 64
+    layers: int = 3
 
 
 @dataclass(frozen=True)
@@ -51,40 +66,125 @@ class DotEpilogueKernels(Pass):
     def run(self, program: Program, setting: Setting) -> Result:
         """Fuse in every function and loop."""
         module = program.parse()
-        functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-        kept = functions_of_others(module)
-        functions = [function for function in functions if function.name.value not in kept]
-        looped = run_in_loops(functions)
-        places = [(function, 0 if self.everywhere or function.name.value in looped else 1) for function in functions]
-        blocks = [block for function, first in places for block in list(blocks_of(function, module))[first:]]
-        if not any(layer_of(node, self.widest) for block in blocks for node in block.nodes):
+        looks = blocks_to_rewrite(module, in_loops=not self.everywhere)
+        tally = Tally()
+        if any(layer_of(node, self.widest) for look in looks for node in look().nodes):
+            if (barrier := no_kernels(self.name, program, module, setting)) is not None:
+                return Result(program, (barrier,))
+            for look in blocks_to_rewrite(module, in_loops=not self.everywhere):
+                self._fuse(look, tally)
+            otherwise = "no layer has elementwise work beside it in arrays of 1 to 2^31 - 1 elements"
+        else:
             where = "the program" if self.everywhere else "a loop of the program"
-            reason = f"there is no layer of at most {self.widest} features in {where}"
-            return Result(program, (Declined(self.name, "unprofitable", reason, ""),))
-        if (barrier := no_kernels(self.name, program, module, setting)) is not None:
-            return Result(program, (barrier,))
-        limits = Limits(widest=self.widest, layers=self.layers)
-        fused: Counter[str] = Counter()
-        for function, first in places:
-            self._fuse(function, module, first, limits, fused)
-        what = "layers went into kernels with what is around them"
-        otherwise = "no layer has elementwise work beside it in arrays of 1 to 2^31 - 1 elements"
-        return changed(program, module, self, fused, what, otherwise=otherwise)
+            otherwise = f"there is no layer of at most {self.widest} features in {where}"
+        return tally.result(program, module, self, "layers went into kernels with what is around them", otherwise)
 
-    def _fuse(self, function: Any, module: Any, first: int, limits: Limits, fused: Counter[str]) -> None:
-        """Fuse in the blocks of ``function`` from number ``first`` on, one kernel at a time: each moves others."""
-        for look in blocks_to_change(function, module, first):
-            start = 0
-            while (found := find_cluster(block := look(), start, limits)) is not None:
-                start, members, program = found
-                fused[members[0].scope.rpartition("/")[0]] += len(program.layers)
-                outline(
-                    block,
-                    members,
-                    program.arrays,
-                    program.outputs,
-                    row_kernel(program) if program.fits_triton else None,
-                    name="fused_layers",
-                    platform="cuda",
-                    flops=program.flops,
-                )
+    def _fuse(self, look: Callable[[], Block], tally: Tally) -> None:
+        """Fuse in the block that ``look`` returns, one kernel at a time: each moves others."""
+        limits, start = Limits(widest=self.widest, layers=self.layers), 0
+        while (found := find_cluster(block := look(), start, limits)) is not None:
+            start, members, program = found
+            tally.rewrite(members[0], len(program.layers))
+            kernel = row_kernel(program) if program.fits_triton else None
+            outline(
+                block,
+                members,
+                program.arrays,
+                program.outputs,
+                kernel,
+                name="fused_layers",
+                platform="cuda",
+                flops=program.flops,
+            )
+
+
+def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[Node], RowProgram] | None:
+    """The first profitable row program whose first layer is node number ``start`` or a later one.
+
+    With the number of that layer and the nodes that the kernel replaces, in program order.
+    """
+    for at in range(start, len(block.nodes)):
+        if layer_of(block.nodes[at], limits.widest) is None:
+            continue
+        members = _Growth(block, block.nodes[at], limits).members()
+        program = plan(members, _outputs(block, members), rows(block.nodes[at].results[0]), block.users, limits.widest)
+        if _pays(program) and program.is_addressable:
+            return at, members, program
+    return None
+
+
+def _pays(program: RowProgram) -> bool:
+    """True if a kernel does more than one library call: more layers, or elementwise work."""
+    return len(program.steps) + len(program.absorbed) > 1
+
+
+def _outputs(block: Block, members: list[Node]) -> tuple[Value, ...]:
+    inside = set(members)
+    return tuple(node.results[0] for node in members if _is_read_outside(block, node.results[0], inside))
+
+
+def _is_read_outside(block: Block, value: Value, inside: set[Node]) -> bool:
+    return value in block.returns or any(user not in inside for user in block.users.get(value, ()))
+
+
+class _Growth:
+    """A cluster that grows from one layer."""
+
+    def __init__(self, block: Block, seed: Node, limits: Limits) -> None:
+        self.block, self.limits = block, limits
+        self.count = rows(seed.results[0])
+        self.cluster = {seed}
+        self.n_layers = 1
+
+    def members(self) -> list[Node]:
+        """The cluster when nothing can be added, without nodes that XLA fuses equally well with their readers."""
+        grown = True
+        while grown:
+            grown = sum(self._try(node) for node in list(self._candidates())) > 0
+        self._trim()
+        return sorted(self.cluster, key=self.block.place.__getitem__)
+
+    def _candidates(self) -> Iterator[Node]:
+        inside = sorted(self.cluster, key=self.block.place.__getitem__)
+        for node in inside:
+            yield from self.block.users.get(node.results[0], ())
+        for node in inside:
+            if layer_of(node, self.limits.widest) is not None:
+                yield from self.block.users.get(node.operands[0], ())
+
+    def _try(self, node: Node) -> bool:
+        """Add ``node`` if the cluster can hold it."""
+        if node in self.cluster:
+            return False
+        layer = layer_of(node, self.limits.widest)
+        if layer is not None:
+            if rows(node.results[0]) != self.count or self.n_layers >= self.limits.layers:
+                return False
+            if layer.weights.base.producer in self.cluster or any(
+                part.producer in self.cluster and features(part) > self.limits.chained for part, _ in layer.parts
+            ):
+                return False
+        elif not is_elementwise(node, self.count):
+            return False
+        if not self.block.is_convex(self.cluster | {node}):
+            return False
+        self.cluster.add(node)
+        self.n_layers += layer is not None
+        return True
+
+    def _trim(self) -> None:
+        """Remove, last ones first, nodes that are read by one op that XLA fuses them with."""
+        for node in sorted(self.cluster, key=self.block.place.__getitem__, reverse=True):
+            if layer_of(node, self.limits.widest) is not None:
+                continue
+            readers = self.block.users.get(node.results[0], [])
+            if node.results[0] in self.block.returns or any(reader in self.cluster for reader in readers):
+                continue
+            made_inside = [v for v in node.operands if v.producer in self.cluster]
+            others = {
+                v: [u for u in self.block.users[v] if u is not node] or v in self.block.returns for v in made_inside
+            }
+            alone = len(readers) <= 1 and all(reader.op in _FUSED_BY_XLA for reader in readers)
+            free = all(others.values()) and all(reader.op in _FUSED_BY_XLA for reader in readers)
+            if (alone and len(made_inside) == 1) or free:
+                self.cluster.discard(node)

@@ -59,8 +59,6 @@ class ExpandSmallDots(Pass):
 
     def _decide(self, node: Node) -> OpRewrite:
         axes = batched_axes(node)
-        if isinstance(axes, Refusal):
-            raise axes
         if min(axes.extents[:2]) == 1:
             raise Refusal("unprofitable", "it is a matrix times a vector: XLA makes a product and a sum of it itself")
         if axes.batch_in_front:
@@ -95,14 +93,14 @@ def product_and_sum(axes: Axes) -> Callable[[Any, Any], tuple[Any]]:
     return contracted
 
 
-def batched_axes(node: Node) -> Axes | Refusal:
-    """The axes of ``node``, a dot_general; or the reason why no pass can rewrite it."""
+def batched_axes(node: Node) -> Axes:
+    """The axes of ``node``, a dot_general; Refusal if no pass can rewrite it."""
     if "algorithm" in node.attributes:
-        return Refusal("unsupported", "it asks for an explicit algorithm")
+        raise Refusal("unsupported", "it asks for an explicit algorithm")
     kinds = {value.type.dtype for value in (*node.operands, *node.results)}
     if kinds not in ({"f32"}, {"f64"}):
-        return Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
+        raise Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
     axes = Axes.of(node)
     if not axes.batch or not axes.contracted:
-        return Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        raise Refusal("unprofitable", "it has no batch axes, or contracts nothing")
     return axes

@@ -52,8 +52,8 @@ class HoistReduceThroughDot(Pass):
             self,
             setting,
             self._change,
-            there_is="layer with columns that are summed over rows",
             what="layers sum before they contract",
+            otherwise="there is no layer with columns that are summed over rows in the program",
         )
 
     def _change(self, block: Block, node: Node) -> Change | None:
@@ -73,7 +73,7 @@ class HoistReduceThroughDot(Pass):
         if not own or sum(of.width for of in summed) < self.fewest:
             return None
         replaced = sorted([*own, *(of.reduce for of in summed)], key=block.place.__getitem__)
-        return replaced, _split(node, own, summed, axes, replaced), list(node.operands)
+        return Change(replaced, _split(node, own, summed, axes, replaced), node.operands)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _sum_of(block: Block, node: Node) -> _Sum | None:
     value = node.results[0]
     while (reader := _only_reader(block, value)) is not None and reader.op is ops.RESHAPE:
         value = reader.results[0]
-    if reader is None or not _adds(reader):
+    if reader is None or not is_sum(reader) or number_of(reader.operands[1]) != 0:
         return None
     long_before = [axis for axis, extent in enumerate(node.results[0].type.shape) if extent > 1]
     long_after = [axis for axis, extent in enumerate(value.type.shape) if extent > 1]
@@ -120,9 +120,9 @@ def _only_reader(block: Block, value: Value) -> Node | None:
     return readers[0] if len(readers) == 1 and value not in block.returns else None
 
 
-def _adds(node: Node) -> bool:
-    """True if ``node`` is a sum that starts from zero."""
-    if node.op is not ops.REDUCE or len(node.operands) != 2 or number_of(node.operands[1]) != 0:
+def is_sum(node: Node) -> bool:
+    """True if ``node`` reduces one operand by addition."""
+    if node.op is not ops.REDUCE or len(node.operands) != 2:
         return False
     return [op.operation.name for op in node.operation.regions[0].blocks[0].operations][:-1] == [ops.ADD.name]
 

@@ -18,22 +18,20 @@ hopes: in every trip the launch of the concatenation, and those of all layers bu
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from jax import lax
-from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising.inline import inline
 from fusionlab.hlo import ops
+from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, Region, view_of
-from fusionlab.passes.interface import Pass, Result, Setting, platform_for
-from fusionlab.passes.rewriting import changed, functions_of_others
+from fusionlab.hlo.view import Node, view_of
+from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 
 @dataclass(frozen=True)
@@ -44,49 +42,35 @@ class MergeDots(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Merge in every loop; see the module's docstring."""
-        platform = platform_for(program, setting)
-        module = program.parse()
-        flat = view_of(module)
-        loops = list(_loop_bodies(flat))
-        rewritten: Counter[str] = Counter()
-        for layers in _chosen(loops, functions_of_others(module)):
-            operations = [layer.operation for layer in layers]
-            rewritten[layers[0].scope.rpartition("/")[0]] += len(layers)
-            operands = [operations[0].operands[0], *(operation.operands[1] for operation in operations)]
-            inline(operations, _merged(layers), operands, platform=platform)
-        what = "layers were merged with others of the same input"
-        otherwise = "no loop applies several layers to one value" if loops else "there is no loop in the program"
-        return changed(program, module, self, rewritten, what, otherwise=otherwise)
+        loops = any(node.op is ops.WHILE for node in view_of(program.parse()).walk())
+        return inline_in_blocks(
+            program,
+            self,
+            setting,
+            _change,
+            what="layers were merged with others of the same input",
+            otherwise="no loop applies several layers to one value" if loops else "there is no loop in the program",
+            in_loops=True,
+        )
 
 
-def _loop_bodies(region: Region) -> Iterator[Region]:
-    """The bodies of all loops, outer ones first, with the regions in them."""
-    for node in region.walk():
-        if node.op is ops.WHILE:
-            yield node.regions[1]
-
-
-def _chosen(bodies: Sequence[Region], shared: set[str]) -> list[list[Node]]:
-    """The groups of all ``bodies``, each operation in one of them at most; none of functions that are ``shared``."""
-    done: set[Any] = set()
-    chosen = []
-    for group in (group for body in bodies for group in _groups(body)):
-        operations = [layer.operation for layer in group]
-        if done.isdisjoint(operations) and group[0].function not in shared:
-            done.update(operations)
-            chosen.append(group)
-    return chosen
-
-
-def _groups(body: Region) -> list[list[Node]]:
-    """Layers of one input that can be merged, each group in program order; two or more in each."""
-    groups: dict[Hashable, list[Node]] = {}
-    for layer in filter(_is_layer, body.nodes):
-        group = groups.setdefault((layer.operands[0], layer.function, layer.callers, _kind(layer)), [])
-        seen = [one.operation for one in group]
-        if not seen or (layer.operation not in seen and _joins(layer.operation, seen[0])):
-            group.append(layer)
-    return [group for group in groups.values() if len(group) > 1]
+def _change(block: Block, first: Node) -> Change | None:
+    """``first``, a layer, merged with later ones of its input whose matrices are defined before it."""
+    if not _is_layer(first):
+        return None
+    (value, _), place = first.operands, block.place
+    layers = [
+        reader
+        for reader in block.users[value]
+        if place[reader] >= place[first]
+        and _is_layer(reader)
+        and reader.operands[0] is value
+        and _kind(reader) == _kind(first)
+        and ((maker := reader.operands[1].producer) is None or place[maker] < place[first])
+    ]
+    if len(layers) < 2:
+        return None
+    return Change(layers, _merged(layers), [value, *(layer.operands[1] for layer in layers)], len(layers))
 
 
 def _is_layer(node: Node) -> bool:
@@ -105,17 +89,6 @@ def _kind(node: Node) -> Hashable:
     """The properties that must be equal: precision, element types, and the contracted axes."""
     types = tuple(value.type.dtype for value in (*node.operands, *node.results))
     return str(node.attributes["dot_dimension_numbers"]), str(node.attributes.get("precision_config")), types
-
-
-def _joins(operation: Any, first: Any) -> bool:
-    """True if ``operation`` is in the block of ``first`` and reads a matrix that is defined before ``first``."""
-    weight = operation.operands[1]
-    if operation.block != first.block:
-        return False
-    if isinstance(weight.owner, ir.Block):
-        return True
-    maker = getattr(weight.owner, "operation", weight.owner)
-    return bool(maker.block == first.block) and bool(maker.is_before_in_block(first))
 
 
 def _merged(layers: Sequence[Node]) -> Callable[..., list[Any]]:

@@ -33,7 +33,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.strided import StridedView
 from fusionlab.hlo.view import Node, Value
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import inline_in_blocks
+from fusionlab.passes.rewriting import Change, inline_in_blocks
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,11 @@ class SinkBroadcastThroughDot(Pass):
             self,
             setting,
             self._change,
-            there_is="layer of features put side by side",
             what="layers contract shared features once",
+            otherwise="there is no layer of features put side by side in the program",
         )
 
-    def _change(self, block: Block, node: Node) -> tuple[list[Node], Callable[..., list[Any]], list[Value]] | None:
-        """The replacement of ``node``: the nodes to erase, a function, and its operands; None to leave it alone."""
+    def _change(self, block: Block, node: Node) -> Change | None:
         parts = concatenated(node)
         if parts is None:
             return None
@@ -66,7 +65,8 @@ class SinkBroadcastThroughDot(Pass):
             return None
         if not axes or all(own == axes for own in shared):
             return None
-        return [node], _split(node, parts, [own == axes for own in shared], axes), [*parts, node.operands[1]]
+        split = _split(node, parts, [own == axes for own in shared], axes)
+        return Change([node], split, [*parts, node.operands[1]])
 
 
 def concatenated(node: Node) -> tuple[Value, ...] | None:

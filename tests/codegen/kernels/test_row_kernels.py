@@ -13,9 +13,8 @@ from fusionlab.hlo.blocks import blocks_of
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.ledger.ledger import launches
-from fusionlab.passes.dot_epilogue_kernels import DotEpilogueKernels
+from fusionlab.passes.dot_epilogue_kernels import DotEpilogueKernels, Limits, find_cluster
 from fusionlab.passes.interface import Setting
-from fusionlab.passes.row_clusters import Limits, find_cluster
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
 
