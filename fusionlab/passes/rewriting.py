@@ -106,6 +106,7 @@ def _sweep(
         occurrences.setdefault(loop.node.operation, []).append(loop)
     for operation, of_calls in occurrences.items():
         node = of_calls[0].node
+        place = node.scope  # before it is erased
         try:
             site = _site(of_calls, shared)
             rewrite = decide(site)
@@ -119,12 +120,12 @@ def _sweep(
                 operands=[*operation.operands, *site.handles],
             )
         except Refusal as refusal:
-            declined.append((Declined(pass_name, refusal.kind, refusal.reason, node.scope), node.function))
+            declined.append((Declined(pass_name, refusal.kind, refusal.reason, place), node.function))
         except (RaiseError, NotImplementedError) as error:
-            declined.append((Declined(pass_name, "unsupported", str(error), node.scope), node.function))
+            declined.append((Declined(pass_name, "unsupported", str(error), place), node.function))
         else:
             _mark(module, symbol, rewrite)
-            return (Applied(pass_name, rewrite.what, node.scope, rewrite.resolved), symbol), declined
+            return (Applied(pass_name, rewrite.what, place, rewrite.resolved), symbol), declined
     return None, declined
 
 
