@@ -19,7 +19,8 @@ Option ``fewest``: the number of shared features below which a layer is left alo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -56,28 +57,19 @@ class SinkBroadcastThroughDot(Pass):
         )
 
     def _change(self, block: Block, node: Node) -> Change | None:
-        parts = concatenated(node)
-        if parts is None:
+        maker = node.operands[0].producer if (axis := contracted_axis(node)) is not None else None
+        if axis is None or maker is None or maker.op is not ops.CONCATENATE:
             return None
-        shared = [_shared_axes(part) for part in parts]
-        axes = max(shared, key=len)
-        if sum(part.type.shape[-1] for part, own in zip(parts, shared, strict=True) if own == axes) < self.fewest:
+        if int(maker.attributes["dimension"]) != len(node.operands[0].type.shape) - 1:
             return None
-        if not axes or all(own == axes for own in shared):
+        parts = maker.operands
+        repeated = [_repeated_axes(part) for part in parts]
+        axes = max(repeated, key=len)
+        is_shared = [own == axes for own in repeated]
+        widths = [part.type.shape[-1] for part in parts]
+        if not axes or all(is_shared) or sum(itertools.compress(widths, is_shared)) < self.fewest:
             return None
-        split = _split(node, parts, [own == axes for own in shared], axes)
-        return Change([node], split, [*parts, node.operands[1]])
-
-
-def concatenated(node: Node) -> tuple[Value, ...] | None:
-    """The concatenated parts of the input of ``node``, a layer; None for anything else."""
-    if contracted_axis(node) is None:
-        return None
-    maker = node.operands[0].producer
-    last = len(node.operands[0].type.shape) - 1
-    if maker is None or maker.op is not ops.CONCATENATE or int(maker.attributes["dimension"]) != last:
-        return None
-    return maker.operands
+        return Change([node], _split(node, axis, widths, is_shared, axes), [*parts, node.operands[1]])
 
 
 def contracted_axis(node: Node) -> int | None:
@@ -94,7 +86,7 @@ def contracted_axis(node: Node) -> int | None:
     return int(numbers.rhs_contracting_dimensions[0])
 
 
-def _shared_axes(part: Value) -> tuple[int, ...]:
+def _repeated_axes(part: Value) -> tuple[int, ...]:
     """The axes of rows along which ``part`` repeats itself."""
     view = StridedView.of(part)
     axes = range(len(view.shape) - 1)
@@ -102,30 +94,28 @@ def _shared_axes(part: Value) -> tuple[int, ...]:
 
 
 def _split(
-    node: Node, parts: tuple[Value, ...], is_shared: list[bool], axes: tuple[int, ...]
+    node: Node, axis: int, widths: Sequence[int], is_shared: Sequence[bool], axes: tuple[int, ...]
 ) -> Callable[..., list[Any]]:
-    """The sum of both contractions, called with the parts and the matrix."""
-    axis = contracted_axis(node)
-    assert axis is not None
-    widths = [part.type.shape[-1] for part in parts]
-
-    def contracted(arrays: tuple[Any, ...], matrix: Any, wanted: bool) -> Any:
-        rows, inputs = [], []
-        for at, array in enumerate(arrays):
-            if is_shared[at] is not wanted:
-                continue
-            first = sum(widths[:at])
-            rows.append(lax.slice_in_dim(matrix, first, first + widths[at], axis=axis))
-            for shared in axes if wanted else ():
-                array = lax.slice_in_dim(array, 0, 1, axis=shared)
-            inputs.append(array)
-        features = lax.concatenate(inputs, inputs[0].ndim - 1)
-        (made,) = Raising().node(node, dict(zip(node.operands, (features, lax.concatenate(rows, axis)), strict=True)))
-        return made
+    """The sum of both contractions, called with the parts and the matrix, of which ``axis`` is contracted."""
+    ends = list(itertools.accumulate(widths))
 
     def run(*arrays: Any) -> list[Any]:
-        own = contracted(arrays[:-1], arrays[-1], False)
-        common = contracted(arrays[:-1], arrays[-1], True)
+        *parts, matrix = arrays
+
+        def contracted(shared: bool) -> Any:
+            rows, inputs = [], []
+            for part, width, end in itertools.compress(
+                zip(parts, widths, ends, strict=True), (one is shared for one in is_shared)
+            ):
+                rows.append(lax.slice_in_dim(matrix, end - width, end, axis=axis))
+                for repeated in axes if shared else ():
+                    part = lax.slice_in_dim(part, 0, 1, axis=repeated)
+                inputs.append(part)
+            features = lax.concatenate(inputs, inputs[0].ndim - 1)
+            given = zip(node.operands, (features, lax.concatenate(rows, axis)), strict=True)
+            return Raising().node(node, dict(given))[0]
+
+        own, common = contracted(False), contracted(True)
         return [own + lax.broadcast_in_dim(common, own.shape, range(own.ndim))]
 
     return run
