@@ -42,15 +42,8 @@ _FUSED_BY_XLA = {op for op in ops.OPS.values() if op.triton or op.strided} | {
     ops.CONCATENATE, ops.CONVERT, ops.GATHER, ops.PAD, ops.POWER, ops.REDUCE, ops.REVERSE
 }  # fmt: skip
 """Ops whose XLA kernel absorbs elementwise producers: their operands need no kernel."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """``widest``: features of a value; ``chained``: of an input in registers; ``layers`` in one kernel."""
-
-    widest: int = 128
-    chained: int = 64
-    layers: int = 3
+_CHAINED = 64
+"""The most features of a layer's input in registers."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +74,8 @@ class DotEpilogueKernels(Pass):
 
     def _fuse(self, look: Callable[[], Block], tally: Tally) -> None:
         """Fuse in the block that ``look`` returns, one kernel at a time: each moves others."""
-        limits, start = Limits(widest=self.widest, layers=self.layers), 0
-        while (found := find_cluster(block := look(), start, limits)) is not None:
+        start = 0
+        while (found := find_cluster(block := look(), start, self)) is not None:
             start, members, program = found
             tally.rewrite(members[0], len(program.layers))
             kernel = row_kernel(program) if program.fits_triton else None
@@ -98,39 +91,32 @@ class DotEpilogueKernels(Pass):
             )
 
 
-def find_cluster(block: Block, start: int, limits: Limits) -> tuple[int, list[Node], RowProgram] | None:
+def find_cluster(block: Block, start: int, limits: DotEpilogueKernels) -> tuple[int, list[Node], RowProgram] | None:
     """The first profitable row program whose first layer is node number ``start`` or a later one.
 
-    With the number of that layer and the nodes that the kernel replaces, in program order.
+    With the number of that layer and the nodes that the kernel replaces, in program order. It pays if a kernel does
+    more than one library call: more layers, or elementwise work.
     """
     for at in range(start, len(block.nodes)):
         if layer_of(block.nodes[at], limits.widest) is None:
             continue
         members = _Growth(block, block.nodes[at], limits).members()
         program = plan(members, _outputs(block, members), rows(block.nodes[at].results[0]), block.users, limits.widest)
-        if _pays(program) and program.is_addressable:
+        if len(program.steps) + len(program.absorbed) > 1 and program.is_addressable:
             return at, members, program
     return None
 
 
-def _pays(program: RowProgram) -> bool:
-    """True if a kernel does more than one library call: more layers, or elementwise work."""
-    return len(program.steps) + len(program.absorbed) > 1
-
-
 def _outputs(block: Block, members: list[Node]) -> tuple[Value, ...]:
-    inside = set(members)
-    return tuple(node.results[0] for node in members if _is_read_outside(block, node.results[0], inside))
-
-
-def _is_read_outside(block: Block, value: Value, inside: set[Node]) -> bool:
-    return value in block.returns or any(user not in inside for user in block.users.get(value, ()))
+    """The results that are read outside of ``members``."""
+    values = [node.results[0] for node in members]
+    return tuple(v for v in values if v in block.returns or not set(members).issuperset(block.users.get(v, ())))
 
 
 class _Growth:
     """A cluster that grows from one layer."""
 
-    def __init__(self, block: Block, seed: Node, limits: Limits) -> None:
+    def __init__(self, block: Block, seed: Node, limits: DotEpilogueKernels) -> None:
         self.block, self.limits = block, limits
         self.count = rows(seed.results[0])
         self.cluster = {seed}
@@ -161,7 +147,7 @@ class _Growth:
             if rows(node.results[0]) != self.count or self.n_layers >= self.limits.layers:
                 return False
             if layer.weights.base.producer in self.cluster or any(
-                part.producer in self.cluster and features(part) > self.limits.chained for part, _ in layer.parts
+                part.producer in self.cluster and features(part) > _CHAINED for part, _ in layer.parts
             ):
                 return False
         elif not is_elementwise(node, self.count):

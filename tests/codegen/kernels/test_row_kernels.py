@@ -13,7 +13,7 @@ from fusionlab.hlo.blocks import blocks_of
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.ledger.ledger import launches
-from fusionlab.passes.dot_epilogue_kernels import DotEpilogueKernels, Limits, find_cluster
+from fusionlab.passes.dot_epilogue_kernels import DotEpilogueKernels, find_cluster
 from fusionlab.passes.interface import Setting
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
@@ -24,7 +24,7 @@ def found(module):
     for function in module.body.operations:
         for block in blocks_of(function, module):
             start = 0
-            while (cluster := find_cluster(block, start, Limits())) is not None:
+            while (cluster := find_cluster(block, start, DotEpilogueKernels())) is not None:
                 yield block, cluster[2]
                 start = cluster[0] + 1
 
