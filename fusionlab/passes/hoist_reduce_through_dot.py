@@ -19,6 +19,7 @@ Option ``fewest``: the number of summed columns below which a layer is left alon
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -57,7 +58,7 @@ class HoistReduceThroughDot(Pass):
         )
 
     def _change(self, block: Block, node: Node) -> Change | None:
-        if contracted_axis(node) is None:
+        if (axis := contracted_axis(node)) is None:
             return None
         (result,) = node.results
         readers = block.users.get(result, [])
@@ -73,7 +74,7 @@ class HoistReduceThroughDot(Pass):
         if not own or sum(of.width for of in summed) < self.fewest:
             return None
         replaced = sorted([*own, *(of.reduce for of in summed)], key=block.place.__getitem__)
-        return Change(replaced, _split(node, own, summed, axes, replaced), node.operands)
+        return Change(replaced, _split(node, 1 - axis, own, summed, axes, replaced), node.operands)
 
 
 @dataclass(frozen=True)
@@ -128,19 +129,19 @@ def is_sum(node: Node) -> bool:
 
 
 def _split(
-    node: Node, own: list[Node], summed: list[_Sum], axes: tuple[int, ...], replaced: list[Node]
+    node: Node, columns: int, own: list[Node], summed: list[_Sum], axes: tuple[int, ...], replaced: list[Node]
 ) -> Callable[..., list[Any]]:
-    """Both contractions and their slices, in the order of ``replaced``; called with the layer's operands."""
-    contracted = contracted_axis(node)
-    assert contracted is not None
-    columns = 1 - contracted
+    """Both contractions and their slices, in the order of ``replaced``; called with the layer's operands.
+
+    ``columns`` is the axis of the matrix that is not contracted.
+    """
 
     def layer(value: Any, matrix: Any, slices: list[Node]) -> list[Any]:
-        ends = [(list(s.attributes["start_indices"])[-1], list(s.attributes["limit_indices"])[-1]) for s in slices]
-        wide = lax.concatenate([lax.slice_in_dim(matrix, a, b, axis=columns) for a, b in ends], columns)
+        bounds = [[list(s.attributes[name])[-1] for name in ("start_indices", "limit_indices")] for s in slices]
+        wide = lax.concatenate([lax.slice_in_dim(matrix, a, b, axis=columns) for a, b in bounds], columns)
         (made,) = Raising().node(node, dict(zip(node.operands, (value, wide), strict=True)))
-        firsts = [sum(b - a for a, b in ends[:at]) for at in range(len(ends))]
-        return [lax.slice_in_dim(made, f, f + b - a, axis=-1) for f, (a, b) in zip(firsts, ends, strict=True)]
+        ends = itertools.accumulate(b - a for a, b in bounds)
+        return [lax.slice_in_dim(made, e - (b - a), e, axis=-1) for e, (a, b) in zip(ends, bounds, strict=True)]
 
     def run(value: Any, matrix: Any) -> list[Any]:
         results = dict(zip(own, layer(value, matrix, own), strict=True))
