@@ -148,11 +148,8 @@ def _site(occurrences: Sequence[Loop], shared: set[str]) -> LoopSite:
     handles = tuple(own.get(value, value.handle) for value in captured)
     if any(_owner(handle) != function for handle in handles):
         raise Refusal("unsupported", f"the loop captures what a call made, or what is outside of @{function}")
-    for value in (*loop.node.operands, *captured):
-        try:
-            _ = value.type
-        except ValueError as error:
-            raise Refusal("unsupported", f"the loop reads a value that is not a static tensor: {error}") from None
+    if other := [str(value.handle.type) for value in (*loop.node.operands, *captured) if not value.is_array]:
+        raise Refusal("unsupported", f"the loop reads a value that is not a static tensor: {other[0]}")
     if len({(other.trips, *map(_shape_of_role, other.roles)) for other in occurrences}) > 1:
         raise Refusal("unsupported", f"@{function} is called with different trip counts or constants")
     return LoopSite(loop, captured, handles, Raising(marks={}))
