@@ -64,12 +64,11 @@ class HoistReduceThroughDot(Pass):
         readers = block.users.get(result, [])
         if result in block.returns or not all(_is_of_columns(reader) for reader in readers):
             return None
-        sums = {reader: _sum_of(block, reader) for reader in readers}
-        found = [(reader, of) for reader, of in sums.items() if of is not None]
+        found = [of for reader in readers if (of := _sum_of(block, reader)) is not None]
         if not found:
             return None
-        axes = max((of.axes for _, of in found), key=lambda axes: sum(s.width for _, s in found if s.axes == axes))
-        summed = [of for _, of in found if of.axes == axes]
+        axes = max((of.axes for of in found), key=lambda axes: sum(of.width for of in found if of.axes == axes))
+        summed = [of for of in found if of.axes == axes]
         own = [reader for reader in readers if all(of.slice is not reader for of in summed)]
         if not own or sum(of.width for of in summed) < self.fewest:
             return None
