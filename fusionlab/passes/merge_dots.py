@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from jax import lax
@@ -29,7 +29,7 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, view_of
+from fusionlab.hlo.view import Node, location_name, view_of
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import Change, inline_in_blocks
 
@@ -42,8 +42,9 @@ class MergeDots(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Merge in every loop; see the module's docstring."""
-        loops = any(node.op is ops.WHILE for node in view_of(program.parse()).walk())
-        return inline_in_blocks(
+        nodes = list(view_of(program.parse()).walk())
+        loops = any(node.op is ops.WHILE for node in nodes)
+        result = inline_in_blocks(
             program,
             self,
             setting,
@@ -52,6 +53,15 @@ class MergeDots(Pass):
             otherwise="no loop applies several layers to one value" if loops else "there is no loop in the program",
             in_loops=True,
         )
+        # A block knows the scopes of its own function; the program's view, those of the calls around it.
+        dots = [node for node in reversed(nodes) if node.op is ops.DOT_GENERAL]
+        places = {_place(location_name(node.operation)): _place(node.scope) for node in dots}
+        events = (replace(event, location=places.get(event.location, event.location)) for event in result.events)
+        return Result(result.program, tuple(events))
+
+
+def _place(scope: str) -> str:
+    return scope.rpartition("/")[0]
 
 
 def _change(block: Block, first: Node) -> Change | None:
