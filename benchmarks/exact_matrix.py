@@ -37,7 +37,7 @@ from fusionlab.equivalence.few_walkers import WALKERS  # noqa: E402
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
 from fusionlab.hlo.view import view_of  # noqa: E402
-from fusionlab.passes.catalogue import PASSES, PIPELINES  # noqa: E402
+from fusionlab.passes.catalogue import PASSES, PIPELINES, present_names  # noqa: E402
 from fusionlab.passes.interface import Result, Setting, told_faults  # noqa: E402
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline  # noqa: E402
 from workloads.catalogue import ANSATZE, PROGRAMS, build  # noqa: E402
@@ -45,7 +45,7 @@ from workloads.catalogue import ANSATZE, PROGRAMS, build  # noqa: E402
 AT_FULL_SIZE = {"local-energy": "fuse-jvp-replay", "inference-step": "kernels"}
 """Programs that are compared at full size, and the pipeline that each is rewritten by."""
 SEVEN = ("paulinet", "ferminet", "psiformer", "orbformer", "deepqmc:paulinet", "deepqmc:ferminet", "deepqmc:psiformer")
-TOGETHER = ("contract-before-broadcast{fewest=2},sum-before-contract{fewest=2}", "fuse-jvp-replay,kernels")
+TOGETHER = ("sink-broadcast-through-dot{fewest=2},hoist-reduce-through-dot{fewest=2}", "fuse-jvp-replay,kernels")
 """Passes of which one finds what another one leaves; models of tiny size have few rows that share features."""
 
 
@@ -113,14 +113,18 @@ def one_draw_s(program: Program) -> float:
 
 def catalogue_table(rows: Mapping[str, Row]) -> str:
     """One line per pipeline: by program, how many of the models that it changed are identical; then other results."""
-    pipelines = dict.fromkeys(pipeline for row in rows.values() for pipeline in row.get("results", {}))
+    results = {  # records may have former names of passes
+        name: {present_names(pipeline): found for pipeline, found in row.get("results", {}).items()}
+        for name, row in rows.items()
+    }
+    pipelines = dict.fromkeys(pipeline for found in results.values() for pipeline in found)
     programs = dict.fromkeys(name.split()[1] for name in rows)
     lines = [f"| pipeline | {' | '.join(programs)} |", "|---" * (1 + len(programs)) + "|"]
     others = [f"- {name}: {row['failed']}" for name, row in rows.items() if "failed" in row]
     for pipeline in pipelines:
         counts: dict[str, Counter[str]] = {program: Counter() for program in programs}
-        for name, row in rows.items():
-            if (found := row.get("results", {}).get(pipeline)) is not None:
+        for name in rows:
+            if (found := results[name].get(pipeline)) is not None:
                 counts[name.split()[1]][found["result"]] += 1
                 if "reason" in found:
                     others.append(

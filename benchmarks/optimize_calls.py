@@ -27,7 +27,7 @@ def main() -> None:
     print(f"{'arrays':>8}{'jax.jit us':>14}{'optimize us':>14}{'over us':>10}")
     for arrays in (1, 50, 500):
         given = [jnp.float32(i) for i in range(arrays)], jnp.float32(1)
-        sides = jax.jit(function), fusionlab.optimize(function, "hoist-loop-invariants", cache=False)
+        sides = jax.jit(function), fusionlab.optimize(function, "licm", cache=False)
         for side in sides:
             jax.block_until_ready(side(*given))
         times: tuple[list[float], list[float]] = ([], [])

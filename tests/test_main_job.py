@@ -9,7 +9,7 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.batch_replay import BatchReplay
-from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
+from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from tests.compiled import cache_with_shared_compiles
 from tests.optional_packages import needs_the_cuda_plugin
@@ -38,12 +38,12 @@ def original(paulinet, given):
 
 @pytest.fixture(scope="session")
 def batched(original, given):
-    return study.rewrite(original, (HoistLoopInvariants(), BatchReplay()), given)[0]
+    return study.rewrite(original, (LoopInvariantCodeMotion(), BatchReplay()), given)[0]
 
 
 @pytest.fixture(scope="session")
 def bounded(original, given):
-    return study.rewrite(original, (HoistLoopInvariants(), BatchReplay(memory_budget=BUDGET)), given)[0]
+    return study.rewrite(original, (LoopInvariantCodeMotion(), BatchReplay(memory_budget=BUDGET)), given)[0]
 
 
 def test_the_replay_is_thousands_of_launches(paulinet, original, given):
@@ -70,7 +70,7 @@ def test_batched_it_is_a_handful(paulinet, original, batched, given):
     assert found.dynamic_launches == found.static_launches
     assert find_loops(view_of(batched.program.parse())) == []
     hoisted, event = batched.applied
-    assert hoisted.pass_name == "hoist-loop-invariants"
+    assert hoisted.pass_name == "licm"
     assert event.what.startswith("30 trips batched at once")
     assert batched.program.inputs == original.inputs
 
@@ -87,12 +87,12 @@ def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
     assert loop.trips * chunk == 30
     assert 370 < found.dynamic_launches < 5_800 / 4  # what is outside the loop is launched once, whatever the chunk
 
-    for pass_ in (BatchReplay(), HoistLoopInvariants()):
+    for pass_ in (BatchReplay(), LoopInvariantCodeMotion()):
         again, _ = study.rewrite(bounded.program, (pass_,), given)
         assert again.program is bounded.program, again.applied
 
 
 def test_a_second_run_changes_nothing(batched, given):
-    for pass_ in (BatchReplay(), HoistLoopInvariants()):
+    for pass_ in (BatchReplay(), LoopInvariantCodeMotion()):
         again, _ = study.rewrite(batched.program, (pass_,), given)
         assert again.program is batched.program, again.applied

@@ -1,6 +1,6 @@
 """A pipeline taken apart: one step for every application of every elementary pass, with the program before and after.
 
-fuse-jvp-replay   -->   hoist-loop-invariants (1st loop), hoist-loop-invariants (2nd), batch-replay (1st loop), ...
+fuse-jvp-replay   -->   licm (1st loop), licm (2nd), batch-replay (1st loop), ...
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.errors import unknown
-from fusionlab.passes.catalogue import PASSES, PIPELINES, SEARCHED, find_pass
+from fusionlab.passes.catalogue import ALIASES, PASSES, PIPELINES, SEARCHED, find_pass
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +33,7 @@ def command(name: str | None, console: Console, **_: Any) -> list[dict[str, Any]
     from fusionlab.search.space import moves
 
     points = plugins.installed()
+    name = ALIASES.get(name, name) if name is not None else None
     if name is not None and (plugins.is_reference(name) or (name in points and name not in PASSES)):
         return [_of_ones_own(name, console)]
     if name is not None and name not in (*PASSES, *PIPELINES, SEARCHED):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fusionlab.hlo.view import Node
     from fusionlab.study import Circumstances
 
-REWRITES = ("hoist-loop-invariants", "batch-replay", "transpose-replay", "collapse-replay", "sparsify-directions")
+REWRITES = ("licm", "batch-replay", "transpose-replay", "collapse-replay", "sparsify-directions")
 """The rewrites tried, each alone on the original program; names not in PASSES are left out."""
 
 _SHOWN_BLOCKED = 3

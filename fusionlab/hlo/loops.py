@@ -9,7 +9,7 @@ Loops of one scope (two sums in one function) have one name stack, and a pass re
 original.
 
 A *loop-invariant computation* of the body depends on no value that changes between trips. That is decided here alone:
-the inventory of replays reports these nodes, and ``hoist-loop-invariants`` moves them.
+the inventory of replays reports these nodes, and ``licm`` moves them.
 """
 
 from __future__ import annotations

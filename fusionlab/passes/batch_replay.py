@@ -73,15 +73,14 @@ class BatchReplay(Pass):
 
 def _describe(site: LoopSite, chunk: int) -> str:
     loop = site.loop
-    kinds = [
-        f"{len(found)} {name}"
-        for kind, name in ((Sum, "sums"), (Stacked, "stacked values"))
-        if (found := loop.indices(kind))
-    ]
+    counts = {
+        "sums": len(loop.indices(Sum)),
+        "stacked values": len(loop.indices(Stacked)),
+        "captured values": len(site.captured),
+    }
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     size = "at once" if chunk == loop.trips else f"in chunks of {chunk}"
-    if site.captured:
-        kinds.append(f"{len(site.captured)} captured values")
-    return f"{loop.trips} trips batched {size}" + (f" ({', '.join(kinds)})" if kinds else "")
+    return f"{loop.trips} trips batched {size}" + (f" ({kinds})" if kinds else "")
 
 
 def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import TYPE_CHECKING
 
 from fusionlab.errors import unknown
@@ -12,26 +13,38 @@ if TYPE_CHECKING:
 
 PASSES: dict[str, tuple[str, str]] = {
     "batch-replay": ("fusionlab.passes.batch_replay", "BatchReplay"),
-    "contract-before-broadcast": ("fusionlab.passes.contract_before_broadcast", "ContractBeforeBroadcast"),
-    "sum-before-contract": ("fusionlab.passes.sum_before_contract", "SumBeforeContract"),
-    "contract-in-fusions": ("fusionlab.passes.contract_in_fusions", "ContractInFusions"),
-    "contract-in-kernels": ("fusionlab.passes.contract_in_kernels", "ContractInKernels"),
+    "sink-broadcast-through-dot": ("fusionlab.passes.sink_broadcast_through_dot", "SinkBroadcastThroughDot"),
+    "hoist-reduce-through-dot": ("fusionlab.passes.hoist_reduce_through_dot", "HoistReduceThroughDot"),
+    "expand-small-dots": ("fusionlab.passes.expand_small_dots", "ExpandSmallDots"),
+    "batched-dot-kernels": ("fusionlab.passes.batched_dot_kernels", "BatchedDotKernels"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
     "fold-constant-loops": ("fusionlab.passes.fold_constant_loops", "FoldConstantLoops"),
-    "fuse-layers": ("fusionlab.passes.fuse_layers", "FuseLayers"),
+    "dot-epilogue-kernels": ("fusionlab.passes.dot_epilogue_kernels", "DotEpilogueKernels"),
     "fuse-jvp-replay": ("fusionlab.passes.fuse_jvp_replay.choose", "FuseJvpReplay"),
     "sparsify-directions": ("fusionlab.passes.sparsify_directions", "SparsifyDirections"),
     "transpose-replay": ("fusionlab.passes.transpose_replay", "TransposeReplay"),
     "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),
-    "merge-layers-in-loops": ("fusionlab.passes.merge_layers_in_loops", "MergeLayersInLoops"),
-    "merge-equal-slices": ("fusionlab.passes.merge_equal_slices", "MergeEqualSlices"),
-    "hoist-loop-invariants": ("fusionlab.passes.hoist_loop_invariants", "HoistLoopInvariants"),
+    "merge-dots": ("fusionlab.passes.merge_dots", "MergeDots"),
+    "pack-isomorphic-slices": ("fusionlab.passes.pack_isomorphic_slices", "PackIsomorphicSlices"),
+    "licm": ("fusionlab.passes.licm", "LoopInvariantCodeMotion"),
 }
 
-_LAYOUT = "merge-equal-slices,scatter-to-gather,contract-in-fusions,merge-layers-in-loops,hoist-loop-invariants"
+ALIASES: dict[str, str] = {
+    "hoist-loop-invariants": "licm",
+    "merge-equal-slices": "pack-isomorphic-slices",
+    "merge-layers-in-loops": "merge-dots",
+    "contract-before-broadcast": "sink-broadcast-through-dot",
+    "sum-before-contract": "hoist-reduce-through-dot",
+    "contract-in-fusions": "expand-small-dots",
+    "contract-in-kernels": "batched-dot-kernels",
+    "fuse-layers": "dot-epilogue-kernels",
+}
+"""Former names of passes, in pipelines and records, for one release; output has the present ones."""
+
+_LAYOUT = "pack-isomorphic-slices,scatter-to-gather,expand-small-dots,merge-dots,licm"
 PIPELINES: dict[str, str] = {
     "layout": _LAYOUT,
-    "kernels": f"{_LAYOUT},contract-in-kernels,fuse-layers{{widest=256}}",
+    "kernels": f"{_LAYOUT},batched-dot-kernels,dot-epilogue-kernels{{widest=256}}",
 }
 """Presets: names of pipelines. ``layout`` are the passes that pay outside the replay, in the order in which they were
 measured (docs/layout.md); ``kernels`` adds those that write Pallas kernels, for CUDA."""
@@ -40,19 +53,21 @@ SEARCHED = "best"
 """The objectives that ``apply`` searches pipelines for, instead of a preset (fusionlab.search)."""
 
 
+def present_names(pipeline: str) -> str:
+    """The text of ``pipeline``, as a record has it, with aliases replaced."""
+    return re.sub(r"[\w-]+", lambda found: ALIASES.get(found[0], found[0]), pipeline)
+
+
 def find_pass(name: str) -> type[Pass]:
-    """The pass class called ``name``: of the table, of a file (``path.py:Name``), or of an installed package.
+    """The pass class called ``name``: of the table, an alias, of a file (``path.py:Name``) or of an installed package.
 
     InputError with the nearest names when there is none; errors of user passes are those of ``passes.plugins``.
     """
-    if name not in PASSES:
-        return _own(name)
-    module, attribute = PASSES[name]
-    found: type[Pass] = getattr(importlib.import_module(module), attribute)
-    return found
-
-
-def _own(name: str) -> type[Pass]:
+    name = ALIASES.get(name, name)
+    if name in PASSES:
+        module, attribute = PASSES[name]
+        found: type[Pass] = getattr(importlib.import_module(module), attribute)
+        return found
     from fusionlab.passes.plugins import from_entry_point, from_file, installed, is_reference
 
     if is_reference(name):

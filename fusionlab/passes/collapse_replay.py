@@ -35,6 +35,7 @@ class CollapseReplay(Pass):
     chunks: int = 1
 
     name: ClassVar[str] = "collapse-replay"
+    options: ClassVar[Options] = Options(sparse=False)
 
     def __post_init__(self) -> None:
         if self.chunks < 1:
@@ -46,4 +47,4 @@ class CollapseReplay(Pass):
 
     def rewrite(self, program: Program, setting: Setting, findings: Findings) -> Result:
         """``run`` with the analysis of the program's sums cached in ``findings``."""
-        return rewrite_replays(program, self, Options(sparse=False), self.chunks, setting, findings)
+        return rewrite_replays(program, self, self.options, self.chunks, setting, findings)

@@ -63,7 +63,9 @@ class FoldConstantLoops(Pass):
                 raise Refusal("unsafe", f"{node.op.mnemonic} has an effect, or is opaque")
             if any(name in node.attributes for name in SHARDINGS):
                 raise Refusal("unsupported", "it is sharded")
-            if (size := _most_bytes(node)) > self.most_bytes:
+            if not all(result.is_array for result in node.results):
+                raise Refusal("unsupported", f"{node.op.mnemonic} returns what is no array of known size")
+            if (size := max((size_bytes(result.type) for result in node.results), default=0)) > self.most_bytes:
                 raise Refusal("unprofitable", f"a value on the way has {size:,} bytes")
         many = (site.loop.trips or 1) * len(loop.regions[1].nodes)
         counted = _Counted(left=[self.most_ops, 0])
@@ -81,14 +83,6 @@ class FoldConstantLoops(Pass):
             what=f"a loop of constants was run once and for all ({counted.left[1]} trips)",
             resolved=str(self),
         )
-
-
-def _most_bytes(node: Node) -> int:
-    """The bytes of its largest result; Refusal where one has no size."""
-    try:
-        return max((size_bytes(result.type) for result in node.results), default=0)
-    except ValueError:  # a token, a tuple
-        raise Refusal("unsupported", f"{node.op.mnemonic} gives what is no array of known size") from None
 
 
 def _makers(values: Sequence[Value]) -> list[Node]:

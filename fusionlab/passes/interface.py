@@ -32,14 +32,8 @@ class Applied:
 
     def to_json(self) -> dict[str, str | None]:
         """The event as the ``--json`` contract has it."""
-        return {
-            "pass": self.pass_name,
-            "applied": self.what,
-            "kind": None,
-            "reason": None,
-            "location": self.location,
-            "resolved": self.resolved,
-        }
+        made = {"applied": self.what, "kind": None, "reason": None}
+        return {"pass": self.pass_name, **made, "location": self.location, "resolved": self.resolved}
 
 
 @dataclass(frozen=True)
@@ -56,13 +50,8 @@ class Declined:
 
     def to_json(self) -> dict[str, str | None]:
         """The event as the ``--json`` contract has it."""
-        return {
-            "pass": self.pass_name,
-            "declined": self.reason,
-            "kind": self.kind,
-            "reason": self.reason,
-            "location": self.location,
-        }
+        shared = {"kind": self.kind, "reason": self.reason, "location": self.location}
+        return {"pass": self.pass_name, "declined": self.reason, **shared}
 
 
 Event = Applied | Declined

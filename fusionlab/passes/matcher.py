@@ -41,6 +41,7 @@ def rewrite_matches(
         def replaced(*given: Any) -> tuple[Any]:
             return (replacement(**dict(zip(arrays, given, strict=True)), **numbers),)
 
-        return [node], replaced, list(arrays.values())
+        return Change([node], replaced, list(arrays.values()))
 
-    return inline_in_blocks(program, pass_, setting, change, there_is=f"{pattern.name} that matches", what=what)
+    otherwise = f"there is no {pattern.name} that matches in the program"
+    return inline_in_blocks(program, pass_, setting, change, what=what, otherwise=otherwise)

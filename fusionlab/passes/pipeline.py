@@ -1,4 +1,4 @@
-"""Pipelines as text and as passes: ``"hoist-loop-invariants,batch-replay{chunk=10}"``; parse, print and run."""
+"""Pipelines as text and as passes: ``"licm,batch-replay{chunk=10}"``; parse, print and run."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ def _named(name: str, options: str | None) -> tuple[Pass, ...]:
 def _make(name: str, options: str) -> Pass:
     class_ = find_pass(name)
     fields = {field.name: field for field in dataclasses.fields(class_)}  # type: ignore[arg-type]
+    name = class_.name  # of an alias, the present one
     values: dict[str, Any] = {}
     for item in filter(None, (part.strip() for part in options.split(","))):
         key, equals, value = (part.strip() for part in item.partition("="))

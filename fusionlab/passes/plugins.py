@@ -7,6 +7,7 @@ a module that does not verify, another signature, a change without an event and 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -30,7 +31,6 @@ GROUP = "fusionlab.passes"
 """The entry point group of packages that bring passes."""
 
 _REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)")
-_loaded: dict[tuple[str, int, str], type[Pass]] = {}
 
 
 def is_reference(name: str) -> bool:
@@ -62,27 +62,17 @@ def from_file(reference: str) -> type[Pass]:
     """
     found = _REFERENCE.fullmatch(reference)
     assert found is not None
-    path = Path(found["path"]).expanduser()
-    try:
-        key = (str(path.resolve()), path.stat().st_mtime_ns, reference)
-    except OSError:
-        raise InputError(f"{reference}: there is no file {path}") from None
-    if key not in _loaded:
-        _loaded[key] = _checked(_imported(path, reference), found["name"], reference)
-    return _loaded[key]
+    return _checked(_imported(Path(found["path"]).expanduser(), reference), found["name"], reference)
 
 
 def from_entry_point(point: EntryPoint) -> type[Pass]:
     """The pass of an entry point; its package is imported. InputError as for ``from_file``."""
     module_name, _, attribute = point.value.partition(":")
-    key = (point.value, 0, point.name)
-    if key not in _loaded:
-        try:
-            module = importlib.import_module(module_name.strip())
-        except (Exception, SystemExit) as error:
-            raise InputError(f"pass {point.name} ({point.value}) cannot be imported: {_first(error)}") from None
-        _loaded[key] = _checked(module, attribute.partition("[")[0].strip(), point.name)
-    return _loaded[key]
+    try:
+        module = importlib.import_module(module_name.strip())
+    except (Exception, SystemExit) as error:
+        raise InputError(f"pass {point.name} ({point.value}) cannot be imported: {_first(error)}") from None
+    return _checked(module, attribute.partition("[")[0].strip(), point.name)
 
 
 def documentation(class_: type[Pass]) -> str:
@@ -100,7 +90,14 @@ class _WithoutBytecode(SourceFileLoader):
 
 
 def _imported(path: Path, reference: str) -> ModuleType:
-    name = f"fusionlab_own_pass_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
+    """The file as a module whose name is a digest of its path and content: an edited file is another module."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise InputError(f"{reference}: there is no file {path}") from None
+    name = f"fusionlab_own_pass_{hashlib.sha256(str(path.resolve()).encode() + content).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
     loader = _WithoutBytecode(name, str(path))
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
@@ -129,8 +126,9 @@ def _checked(module: ModuleType, attribute: str, name: str) -> type[Pass]:
     return _guarded(found, name)
 
 
+@functools.cache
 def _guarded(found: type[Pass], name_: str) -> type[Pass]:
-    """``found`` under the requested name, with its results validated."""
+    """``found`` under the requested name, with its results validated: one class, whose instances compare equal."""
 
     @dataclass(frozen=True)
     class Guarded(found):  # type: ignore[valid-type,misc]

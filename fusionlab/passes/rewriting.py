@@ -3,24 +3,24 @@
 - ``rewrite_loops``: decide per loop, replace one at a time, look again until nothing changes.
 - ``rewrite_ops``: decide per op, replace each in place by a few others.
 - ``inline_in_blocks``: look at a block, replace a few of its ops, look again.
+- ``blocks_to_rewrite``: the blocks alone, for passes that put kernels into them.
 
-``changed`` is the epilogue of the last two and of passes that walk by themselves: events by place, and a module that
-verifies. ``no_kernels`` is the reason why a program can have no Pallas kernels.
+``Tally`` collects what a walk did, and is the epilogue of all but the first: events by place, a module that verifies.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.codegen.raising.splice import drop_dead, drop_dead_functions, inline, splice
-from fusionlab.hlo import ops
-from fusionlab.hlo.blocks import Block, blocks_to_change
+from fusionlab.hlo import loops, ops
+from fusionlab.hlo.blocks import Block, blocks_to_change, run_in_loops
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.ops import OpDef
 from fusionlab.hlo.program import Program, is_sharded, rewritten
@@ -106,37 +106,33 @@ def _sweep(
     module: ir.Module, platform: str, pass_name: str, decide: Decision
 ) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
     """Rewrite the first loop that qualifies, and return its replacement's symbol; refusals with their functions."""
-    flat = view_of(module)
     shared = functions_of_others(module)
     declined = []
-    seen: dict[Any, Loop] = {}
-    loops = find_loops(flat)
-    for loop in loops:
-        operation = loop.node.operation
-        if operation in seen:
-            continue
-        seen[operation] = loop
-        place = loop.node.scope
+    occurrences: dict[Any, list[Loop]] = {}
+    for loop in find_loops(view_of(module)):
+        occurrences.setdefault(loop.node.operation, []).append(loop)
+    for operation, of_calls in occurrences.items():
+        node = of_calls[0].node
+        place = node.scope  # before it is erased
         try:
-            site = _site(loop, [other for other in loops if other.node.operation == operation], shared)
+            site = _site(of_calls, shared)
             rewrite = decide(site)
             symbol = splice(
                 operation,
                 rewrite.function,
                 name=pass_name.replace("-", "_"),
                 origins=site.raising.marks,
-                callers=loop.node.callers,
+                callers=node.callers,
                 platform=platform,
                 operands=[*operation.operands, *site.handles],
             )
         except Refusal as refusal:
-            declined.append((Declined(pass_name, refusal.kind, refusal.reason, place), loop.node.function))
-            continue
+            declined.append((Declined(pass_name, refusal.kind, refusal.reason, place), node.function))
         except (RaiseError, NotImplementedError) as error:
-            declined.append((Declined(pass_name, "unsupported", str(error), place), loop.node.function))
-            continue
-        _mark(module, symbol, rewrite)
-        return (Applied(pass_name, rewrite.what, place, rewrite.resolved), symbol), declined
+            declined.append((Declined(pass_name, "unsupported", str(error), place), node.function))
+        else:
+            _mark(module, symbol, rewrite)
+            return (Applied(pass_name, rewrite.what, place, rewrite.resolved), symbol), declined
     return None, declined
 
 
@@ -149,9 +145,9 @@ def functions_of_others(module: ir.Module) -> set[str]:
     return reached | {other.name.value for other in others} | twins_of(module)
 
 
-def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> LoopSite:
-    """The loop as one thing to rewrite; Refusal when its call sites differ or its captures cannot be named."""
-    function = loop.node.function
+def _site(occurrences: Sequence[Loop], shared: set[str]) -> LoopSite:
+    """A loop, once per call site, as one thing to rewrite; Refusal when these differ or captures cannot be named."""
+    loop, function = occurrences[0], occurrences[0].node.function
     if function in shared:
         raise Refusal("unsupported", f"@{function} also belongs to another public function of the module")
     captured = tuple(dict.fromkeys(v for region in loop.node.regions for v in free_values(region)))
@@ -159,14 +155,10 @@ def _site(loop: Loop, occurrences: Sequence[Loop], shared: set[str]) -> LoopSite
     handles = tuple(own.get(value, value.handle) for value in captured)
     if any(_owner(handle) != function for handle in handles):
         raise Refusal("unsupported", f"the loop captures what a call made, or what is outside of @{function}")
-    for value in (*loop.node.operands, *captured):
-        try:
-            _ = value.type
-        except ValueError as error:
-            raise Refusal("unsupported", f"the loop reads a value that is not a static tensor: {error}") from None
-    shapes = {(other.trips, tuple(map(_shape_of_role, other.roles))) for other in occurrences}
-    if len(shapes) > 1:
-        raise Refusal("unsupported", f"@{loop.node.function} is called with different trip counts or constants")
+    if other := [str(value.handle.type) for value in (*loop.node.operands, *captured) if not value.is_array]:
+        raise Refusal("unsupported", f"the loop reads a value that is not a static tensor: {other[0]}")
+    if len({(other.trips, *map(_shape_of_role, other.roles)) for other in occurrences}) > 1:
+        raise Refusal("unsupported", f"@{function} is called with different trip counts or constants")
     return LoopSite(loop, captured, handles, Raising(marks={}))
 
 
@@ -194,7 +186,7 @@ def _owner(handle: Any) -> str:
 
 
 def _shape_of_role(role: Any) -> Any:
-    return role if type(role).__name__ == "Counter" else type(role).__name__
+    return role if isinstance(role, loops.Counter) else type(role)
 
 
 def require_reduction(loop: Loop) -> None:
@@ -206,8 +198,7 @@ def require_reduction(loop: Loop) -> None:
         assert isinstance(role, Recurrent)
         type_ = loop.body.arguments[i].handle.type
         raise Refusal("unsafe", f"carried value {i} ({type_}) is neither a sum nor stacked: {role.reason}")
-    opaque = unsupported_nodes(loop.body)
-    if opaque:
+    if opaque := unsupported_nodes(loop.body):
         raise Refusal("unsupported", f"{opaque[0].label} in the body cannot be raised")
 
 
@@ -226,8 +217,48 @@ def _mark(module: ir.Module, symbol: str, rewrite: Rewrite) -> None:
     with module.context:
         block = ir.SymbolTable(module.operation)[symbol].regions[0].blocks[0]
         attribute = ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in rewrite.marks})
-        loops = [op.operation for op in block.operations if op.operation.name == ops.WHILE.name]
-        loops[rewrite.marked_loop].attributes["mhlo.frontend_attributes"] = attribute
+        whiles = [op.operation for op in block.operations if op.operation.name == ops.WHILE.name]
+        whiles[rewrite.marked_loop].attributes["mhlo.frontend_attributes"] = attribute
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a walk over a module did: numbers of rewrites by place, and the places of each refusal."""
+
+    applied: Counter[str] = field(default_factory=Counter)
+    refused: dict[tuple[Kind, str], list[str]] = field(default_factory=dict)
+
+    def rewrite(self, node: Node, count: int = 1) -> None:
+        """Count rewrites at ``node``, before it is erased."""
+        self.applied[_place(node)] += count
+
+    def refuse(self, node: Node, refusal: Refusal) -> None:
+        """Count ``node`` as left alone."""
+        self.refused.setdefault((refusal.kind, refusal.reason), []).append(_place(node))
+
+    def result(
+        self, program: Program, module: ir.Module, pass_: Pass, what: str, otherwise: str, op: str = ""
+    ) -> Result:
+        """The events "3 ``what``" and "2 of 5 ``op``: reason", and the rewritten program, which verifies.
+
+        ``otherwise`` is the reason if nothing was rewritten or refused.
+        """
+        total = self.applied.total() + sum(map(len, self.refused.values()))
+        events: list[Event] = [
+            Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in self.applied.items()
+        ]
+        events += [
+            Declined(pass_.name, kind, f"{len(places)} of {total} {op}: {reason}", places[0])
+            for (kind, reason), places in self.refused.items()
+        ]
+        if not self.applied:
+            return Result(program, tuple(events) or (Declined(pass_.name, "unprofitable", otherwise, ""),))
+        verify(module, pass_.name)
+        return Result(rewritten(program, module), tuple(events))
+
+
+def _place(node: Node) -> str:
+    return node.scope.rpartition("/")[0]
 
 
 @dataclass(frozen=True)
@@ -268,48 +299,19 @@ def rewrite_ops(
     for node in flat.walk():
         if node.op is op:
             found.setdefault(node.operation, []).append(node)
-    counts: Counter[str] = Counter()
-    refused: dict[tuple[Kind, str], list[str]] = {}
-    decided: list[tuple[Any, str, OpRewrite]] = []  # all before the first rewrite, which erases operands of others
-    for operation, nodes in found.items():
-        place = nodes[0].scope.rpartition("/")[0]
+    tally = Tally()
+    decided: list[tuple[Node, OpRewrite]] = []  # all before the first rewrite, which erases operands of others
+    for nodes in found.values():
         try:
-            decided.append((operation, place, _agreed([decide(node) for node in nodes], nodes[0], shared)))
+            decided.append((nodes[0], _agreed([decide(node) for node in nodes], nodes[0], shared)))
         except Refusal as refusal:
-            refused.setdefault((refusal.kind, str(refusal)), []).append(place)
-    for operation, place, rewrite in decided:
-        operands = list(operation.operands)
-        inline([operation], rewrite.function, [operands[at] for at in rewrite.reads], platform=platform)
+            tally.refuse(nodes[0], refusal)
+    for node, rewrite in decided:
+        tally.rewrite(node)
+        operands = list(node.operation.operands)
+        inline([node.operation], rewrite.function, [operands[at] for at in rewrite.reads], platform=platform)
         drop_dead(operands)
-        counts[place] += 1
-    refusals = [
-        Declined(pass_.name, kind, f"{len(places)} of {len(found)} {op.mnemonic}: {reason}", places[0])
-        for (kind, reason), places in refused.items()
-    ]
-    otherwise = "" if found else f"there is no {op.mnemonic} in the program"
-    return changed(program, module, pass_, counts, what, refusals, otherwise)
-
-
-def changed(
-    program: Program,
-    module: Any,
-    pass_: Pass,
-    counts: Counter[str],
-    what: str,
-    refusals: Iterable[Event] = (),
-    otherwise: str = "",
-) -> Result:
-    """The epilogue of a walk over ``module``: ``counts`` are the numbers of rewrites by place ("3 ``what``").
-
-    ``otherwise`` is the reason if there were none.
-    """
-    events: list[Event] = [Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in counts.items()]
-    events += refusals
-    if not counts:
-        none = [Declined(pass_.name, "unprofitable", otherwise, "")] if otherwise else []
-        return Result(program, (*events, *none))
-    verify(module, pass_.name)
-    return Result(rewritten(program, module), tuple(events))
+    return tally.result(program, module, pass_, what, f"there is no {op.mnemonic} in the program", op.mnemonic)
 
 
 def no_kernels(pass_name: str, program: Program, module: ir.Module, setting: Setting) -> Declined | None:
@@ -329,9 +331,35 @@ def _agreed(rewrites: Sequence[OpRewrite], node: Node, shared: set[str]) -> OpRe
     return rewrites[0]
 
 
-Change = tuple[Sequence[Node], Callable[..., Sequence[Any]], Sequence[Value]]
-"""Nodes of one block, a function that returns the results of all of them in order, and its operands: values that are
-defined before the first of the nodes."""
+def blocks_to_rewrite(module: ir.Module, *, in_loops: bool = False) -> Iterator[Callable[[], Block]]:
+    """Callables that return the blocks of the entry's own functions as they are now; may be only those run in loops."""
+    others = functions_of_others(module)
+    functions = [f for f in module.body.operations if f.operation.name == "func.func" and f.name.value not in others]
+    looped = run_in_loops(functions)
+    for function in functions:
+        for look in blocks_to_change(function, module):
+            if not in_loops or function.name.value in looped or _is_in_loop(look()):
+                yield look
+
+
+def _is_in_loop(block: Block) -> bool:
+    operation = block.nodes[0].operation if block.nodes else None
+    while operation is not None and operation.name not in ("func.func", ops.WHILE.name):
+        operation = operation.parent.operation
+    return operation is not None and operation.name == ops.WHILE.name
+
+
+@dataclass(frozen=True)
+class Change:
+    """``function(*operands)`` returns the results of all ``nodes``, which are of one block, in order.
+
+    The operands dominate the first of the nodes. ``count`` is the number that the event reports.
+    """
+
+    nodes: Sequence[Node]
+    function: Callable[..., Sequence[Any]]
+    operands: Sequence[Value]
+    count: int = 1
 
 
 def inline_in_blocks(
@@ -340,36 +368,27 @@ def inline_in_blocks(
     setting: Setting,
     change: Callable[[Block, Node], Change | None],
     *,
-    there_is: str,
     what: str,
+    otherwise: str,
+    in_loops: bool = False,
 ) -> Result:
     """Apply every ``change(block, node)`` that is not None, until there is none; then erase dead operations.
 
-    ``what`` completes the event "3 ``what``"; ``there_is``, "there is no ... in the program".
+    ``what`` completes the event "3 ``what``"; ``otherwise`` is the reason if there was none.
     """
     platform = platform_for(program, setting)
     module = program.parse()
-    kept = functions_of_others(module)
-    counts: Counter[str] = Counter()
-    for function in (op for op in module.body.operations if op.operation.name == "func.func"):
-        if function.name.value in kept:
-            continue
-        for look in blocks_to_change(function, module):
-            while (found := _first(look(), change)) is not None:
-                nodes, replacement, operands = found
-                counts[nodes[0].scope.rpartition("/")[0]] += 1
-                gone = set(nodes)
-                read = [v.handle for node in nodes for v in node.operands if v.producer not in gone]
-                handles = [value.handle for value in operands]
-                inline([node.operation for node in nodes], replacement, handles, platform=platform)
-                drop_dead([*dict.fromkeys(read)])
-    return changed(program, module, pass_, counts, what, otherwise=f"there is no {there_is} in the program")
+    tally = Tally()
+    for look in blocks_to_rewrite(module, in_loops=in_loops):
+        while (found := _first(look(), change)) is not None:
+            tally.rewrite(found.nodes[0], found.count)
+            gone = set(found.nodes)
+            read = [v.handle for node in found.nodes for v in node.operands if v.producer not in gone]
+            operands = [value.handle for value in found.operands]
+            inline([node.operation for node in found.nodes], found.function, operands, platform=platform)
+            drop_dead([*dict.fromkeys(read)])
+    return tally.result(program, module, pass_, what, otherwise)
 
 
 def _first(block: Block, change: Callable[[Block, Node], Change | None]) -> Change | None:
-    return next(filter(None, _changes(block, change)), None)
-
-
-def _changes(block: Block, change: Callable[[Block, Node], Change | None]) -> Iterator[Change | None]:
-    for node in block.nodes:
-        yield change(block, node)
+    return next((found for node in block.nodes if (found := change(block, node)) is not None), None)

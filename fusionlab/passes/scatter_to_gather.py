@@ -17,7 +17,6 @@ Option ``terms`` is the most updates to one element: each is one more gather.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -59,24 +58,19 @@ class ScatterToGather(Pass):
         if combined not in ("add", "second"):
             raise Refusal("unsupported", f"its updates are combined by {combined}")
         numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
-        indices = carried.array(node.operands[1])
+        indices = fold(node.operands[1], carried.integers)
         if indices is None:
             raise Refusal("unsupported", "its indices are not known at compile time")
         places = Places.of(numbers, indices, node.operands[0].type.shape, node.operands[2].type.shape)
         if len(places.sources) > (self.terms if combined == "add" else 1):
-            raise Refusal(*_TOO_MANY[combined == "add"])
-        starts_from_zero = combined == "add" and carried.splat(node.operands[0]) == 0
-        if starts_from_zero:
+            if combined == "add":
+                raise Refusal("unprofitable", "more updates go to one place than there may be gathers")
+            raise Refusal("unsafe", "several updates replace the same place, in an order that is not defined")
+        if combined == "second":
+            return OpRewrite(lambda x, updates: (places.chosen(updates, x),), (0, 2), (places.key, "second"))
+        if carried.splat(node.operands[0]) == 0:
             return OpRewrite(lambda updates: (places.sum(updates),), (2,), (places.key, "zero"))
-        if combined == "add":
-            return OpRewrite(lambda x, updates: (x + places.sum(updates),), (0, 2), (places.key, "add"))
-        return OpRewrite(lambda x, updates: (places.chosen(updates, x),), (0, 2), (places.key, "second"))
-
-
-_TOO_MANY: dict[bool, tuple[Any, str]] = {
-    True: ("unprofitable", "more updates go to one place than there may be gathers"),
-    False: ("unsafe", "several updates replace the same place, in an order that is not defined"),
-}
+        return OpRewrite(lambda x, updates: (x + places.sum(updates),), (0, 2), (places.key, "add"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +130,8 @@ class Places:
         return sum(terms[1:], terms[0]) if terms else jnp.zeros(self.shape, updates.dtype)
 
     def chosen(self, updates: Any, otherwise: Any) -> Any:
-        """The update that goes to each place, ``otherwise`` where there is none."""
-        for source in itertools.islice(self.sources, 1):
-            return self._masked(updates, source, otherwise)
-        return otherwise
+        """The update that goes to each place, at most one, ``otherwise`` where there is none."""
+        return self._masked(updates, self.sources[0], otherwise) if self.sources else otherwise
 
     def _masked(self, updates: Any, source: np.ndarray, otherwise: Any) -> Any:
         numbers = lax.GatherDimensionNumbers(
@@ -187,10 +179,6 @@ class _Carried:
                     if known is not None:
                         integers[region.arguments[at]] = known
         return _Carried(origin, integers)
-
-    def array(self, value: Value) -> np.ndarray | None:
-        """The integers that ``value`` holds, if they follow from constants."""
-        return fold(value, self.integers)
 
     def splat(self, value: Value) -> float | None:
         """The number that all elements of ``value`` equal, if it is known."""

@@ -22,28 +22,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fusionlab.codegen.laplacian.state import Options
-from fusionlab.errors import InputError
-from fusionlab.hlo.program import Program
-from fusionlab.passes.fuse_jvp_replay.rewrite import Findings, rewrite_replays
-from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.collapse_replay import CollapseReplay
 
 
 @dataclass(frozen=True)
-class SparsifyDirections(Pass):
-    """Option: ``chunks``, parts of the walkers that are processed one after another."""
-
-    chunks: int = 1
+class SparsifyDirections(CollapseReplay):
+    """As collapse-replay, sparsely; see the module's docstring."""
 
     name: ClassVar[str] = "sparsify-directions"
-
-    def __post_init__(self) -> None:
-        if self.chunks < 1:
-            raise InputError(f"{self.name}: chunks must be at least 1, not {self.chunks}")
-
-    def run(self, program: Program, setting: Setting) -> Result:
-        """Collapse every replay of the program's entry sparsely; see the module's docstring."""
-        return self.rewrite(program, setting, Findings())
-
-    def rewrite(self, program: Program, setting: Setting, findings: Findings) -> Result:
-        """``run`` with the analysis of the program's sums cached in ``findings``."""
-        return rewrite_replays(program, self, Options(sparse=True), self.chunks, setting, findings)
+    options: ClassVar[Options] = Options(sparse=True)

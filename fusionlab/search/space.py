@@ -24,7 +24,7 @@ ONE_OF: tuple[frozenset[str], ...] = (
 )
 """Sets of passes of which a pipeline has at most one: they rewrite the same loop."""
 
-MOST_USES: dict[str, int] = {"hoist-loop-invariants": 2}
+MOST_USES: dict[str, int] = {"licm": 2}
 """Passes that may come twice: before batch-replay, and after a pass that makes more ops invariant."""
 
 

@@ -18,7 +18,7 @@ from fusionlab.codegen.laplacian.rules import dot_general, elementwise, reductio
 from fusionlab.codegen.raising import trips
 from fusionlab.passes import (
     batch_replay,
-    hoist_loop_invariants,
+    licm,
     rewriting,
 )
 from fusionlab.passes.fuse_jvp_replay import candidates, entry, identify
@@ -65,7 +65,7 @@ class Mutation:
     fast: bool = False
 
 
-_BATCH, _HOIST = "hoist-loop-invariants,batch-replay", "hoist-loop-invariants"
+_BATCH, _HOIST = "licm,batch-replay", "licm"
 _SPARSE, _DENSE, _ADJOINT = "sparsify-directions", "collapse-replay", "transpose-replay"
 
 MUTATIONS = (
@@ -132,7 +132,7 @@ MUTATIONS = (
         "with-weights",
         _HOIST,
         _HOIST,
-        instead(hoist_loop_invariants, "raise_nodes", swapped_frontier),
+        instead(licm, "raise_nodes", swapped_frontier),
         True,
     ),
     Mutation(

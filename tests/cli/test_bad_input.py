@@ -35,7 +35,7 @@ def is_one_line(result, *parts):
         (("apply", *PAULINET), ("--pass NAME",)),
         (("apply", *PAULINET, "--pass", "batch-replay", "--check-walkers", "0"), ("--check-walkers",)),
         (("apply", *PAULINET, "--pass", "batch-replay", "--memory-budget", "2 apples"), ("'2 apples' is not a size",)),
-        (("apply", *PAULINET, "--pass", "hoist-loop-invariants", "--memory-budget", "2GB"), ("memory_budget",)),
+        (("apply", *PAULINET, "--pass", "licm", "--memory-budget", "2GB"), ("memory_budget",)),
         (("dump",), ("either --model NAME or a StableHLO FILE",)),
         (("dump", "some.mlir", "--model", "paulinet"), ("either --model NAME or a StableHLO FILE",)),
         (("dump", "absent.mlir"), ("absent.mlir: cannot be read: No such file",)),

@@ -62,12 +62,12 @@ def test_it_comes_out_as_it_went_in(name, cli, tmp_path):
     content, named = UNTOUCHED[name]
     path, out = tmp_path / "in.mlir", tmp_path / "out.mlir"
     path.write_text(content)
-    pipeline = ("--pipeline", "hoist-loop-invariants,batch-replay")
+    pipeline = ("--pipeline", "licm,batch-replay")
     result = cli("apply", path, *pipeline, "--out", out, "--json", "--quiet")
     assert result.exit_code == 0, result.stderr
     assert out.read_bytes() == path.read_bytes()
     document = json.loads(result.stdout)
-    assert [event["pass"] for event in document["events"]] == ["hoist-loop-invariants", "batch-replay"]
+    assert [event["pass"] for event in document["events"]] == ["licm", "batch-replay"]
     assert all(named in event["declined"] and event["kind"] == "unsupported" for event in document["events"])
     assert all(event["location"] for event in document["events"])
     assert (document["before"], document["after"]) == (None, None)
@@ -96,7 +96,7 @@ BAD_OPTIONS = {
     "budget of a search": (("--pipeline", "best", "--memory-budget", "much"), "much"),
     "budget": (("--pass", "batch-replay", "--memory-budget", "much"), "much"),
     "budget of no pass": (
-        ("--pass", "hoist-loop-invariants", "--memory-budget", "1GiB"),
+        ("--pass", "licm", "--memory-budget", "1GiB"),
         "has the option memory_budget",
     ),
     "pass": (("--pass", "batch-reply"), "unknown pass"),

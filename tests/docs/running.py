@@ -34,7 +34,7 @@ TIME_LIMIT = "5"
 
 REPLACED = {
     "fusionlab bisect --model paulinet --pipeline 'a,b'": (
-        "fusionlab bisect --model ferminet --pipeline 'hoist-loop-invariants,batch-replay'"
+        "fusionlab bisect --model ferminet --pipeline 'licm,batch-replay'"
     ),
     "fusionlab explain --model paulinet --kernel loop_multiply_fusion.4": (
         "fusionlab explain --model paulinet --kernel loop_multiply_fusion"

@@ -70,7 +70,7 @@ def test_ledger_thunks_and_hlo_agree_for_all_ansatze(name, on_a100):
 def test_a_rewritten_program_keeps_its_origins(on_a100):
     source = catalogue.build("ferminet", "LiH", walkers=4, size="tiny")
     program = make(source, on_a100).program
-    batched = run_pipeline(program, parse_pipeline("hoist-loop-invariants,batch-replay"), Setting()).program
+    batched = run_pipeline(program, parse_pipeline("licm,batch-replay"), Setting()).program
     before, after = (totals(launch_rows(make(one, on_a100).compiled)) for one in (program, batched))
     assert after.dynamic_launches < before.dynamic_launches / 3
     assert after.attributed_launches >= 0.95 * after.dynamic_launches
@@ -151,7 +151,7 @@ def test_replays_of_a_program_say_what_each_rewrite_would_do(console):
     document = replays(source, True, CPU, console)
     (found,) = [one for one in document["loops"] if one["is_replay"]]
     assert found["trip_count"] == 12
-    hoisted = next(one for one in found["rewrites"] if one["rewrite"] == "hoist-loop-invariants")
+    hoisted = next(one for one in found["rewrites"] if one["rewrite"] == "licm")
     assert found["direction_ops"] > found["recomputed_ops"] > 0
     assert hoisted["would"] == f"{found['recomputed_ops']} invariant ops hoisted out of the loop"
     assert found["residual_bytes"] > 0
@@ -238,7 +238,7 @@ def test_what_a_rewrite_says_of_one_of_two_loops_of_a_scope(lowered, console):
     assert "#" not in first["location"]
 
     def hoisting(loop):
-        return next(one for one in loop["rewrites"] if one["rewrite"] == "hoist-loop-invariants")
+        return next(one for one in loop["rewrites"] if one["rewrite"] == "licm")
 
     assert "hoisted" in hoisting(first)["would"]
     assert hoisting(second)["kind"] == "unprofitable"

@@ -87,7 +87,7 @@ def test_half_an_artifact_is_named(program, tmp_path):
         Program.from_file(path)
 
 
-PIPELINES = ("batch-replay", "hoist-loop-invariants", "sparsify-directions")
+PIPELINES = ("batch-replay", "licm", "sparsify-directions")
 
 
 def entry_of(program):

@@ -31,7 +31,7 @@ LAYERS = ("own", "mean", "pairs", "attention", "gathered", "joined", "halves", "
 READOUTS = ("sum", "log of a sum", "determinant", "two determinants", "jastrow", "product", "logsumexp")
 PIPELINES = (
     "fuse-jvp-replay", "sparsify-directions", "collapse-replay", "transpose-replay", "batch-replay",
-    "batch-replay{chunk=2}", "hoist-loop-invariants", "sparsify-directions{chunks=2}", "layout",
+    "batch-replay{chunk=2}", "licm", "sparsify-directions{chunks=2}", "layout",
 )  # fmt: skip
 
 

@@ -166,7 +166,7 @@ def hoisted(lowered):
 
     x = np.ones((3, 3), np.float32)
     programs = [lowered(function, x, x)]
-    for pass_ in parse_pipeline("hoist-loop-invariants,batch-replay"):
+    for pass_ in parse_pipeline("licm,batch-replay"):
         programs.append(pass_.run(programs[-1], Setting()).program)
     return programs
 

@@ -20,8 +20,8 @@ from fusionlab.hlo.loops import (
 )
 from fusionlab.hlo.program import program_view
 from fusionlab.hlo.replay import inventory
-from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.interface import Setting
+from fusionlab.passes.licm import LoopInvariantCodeMotion
 
 from .conftest import as_program, laplacian_program
 
@@ -261,7 +261,7 @@ def test_views_and_constants_alone_are_no_work():
 def test_the_inventory_and_the_pass_agree(method, paulinet):
     program = paulinet if method == "paulinet" else laplacian_program(method)
     (replay,) = [loop for loop in inventory(program_view(program)) if not loop.blockers]
-    result = HoistLoopInvariants().run(program, Setting())
+    result = LoopInvariantCodeMotion().run(program, Setting())
     told = f"{len(replay.recomputed)} invariant ops hoisted out of the loop"
     assert (told in {event.what for event in result.applied}) == bool(replay.recomputed)
     assert bool(replay.recomputed) == (method in ("jvp-in-loop", "paulinet"))

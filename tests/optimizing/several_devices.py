@@ -24,11 +24,11 @@ assert "all-gather" not in text, "the walkers are gathered"
 assert "all-reduce" not in text, "the walkers are summed over"
 
 over_auto = jax.device_put(walkers, over)
-checked = fusionlab.optimize(repeated, pipeline="hoist-loop-invariants", cache=False)
+checked = fusionlab.optimize(repeated, pipeline="licm", cache=False)
 np.testing.assert_allclose(checked(over_auto, 0.5), repeated(walkers, 0.5), rtol=1e-6)
 assert checked.fusionlab.decisions[0].compared_on == "the given arguments and variants of them"
 
-hoist = {"pipeline": "hoist-loop-invariants", **options}
+hoist = {"pipeline": "licm", **options}
 # With check_vma=True, JAX itself asks for casts inside the energy's linearized gradient.
 for original, chosen, check_vma in ((energy, options, False), (lambda p, x: repeated(x, p[1][1][0]), hoist, True)):
     function = fusionlab.optimize(original, **chosen)
@@ -80,7 +80,7 @@ def of_its_mesh(x, w):
 
 
 # Without its mesh it is another function, which must not be rewritten in its place.
-function = fusionlab.optimize(of_its_mesh, pipeline="hoist-loop-invariants", cache=False)
+function = fusionlab.optimize(of_its_mesh, pipeline="licm", cache=False)
 np.testing.assert_allclose(function(given[1], 0.5), repeated(x, 0.5) / 4, rtol=1e-6)
 assert "mesh" in function.fusionlab.reason
 

@@ -14,7 +14,7 @@ import pytest
 import fusionlab
 from tests.optimizing.networks import arguments, energy, kinetic, log_psi, repeated
 
-HOIST = {"pipeline": "hoist-loop-invariants", "check": "never", "cache": False}
+HOIST = {"pipeline": "licm", "check": "never", "cache": False}
 ROOT = Path(__file__).parents[2]
 
 
@@ -103,9 +103,7 @@ def test_pytrees_keywords_and_static_arguments():
 
 
 def test_donated_arguments_are_gone_and_were_compared_before():
-    function = fusionlab.optimize(
-        repeated, pipeline="hoist-loop-invariants", cache=False, donate_argnums=0, check="always"
-    )
+    function = fusionlab.optimize(repeated, pipeline="licm", cache=False, donate_argnums=0, check="always")
     w = jnp.full(64, 0.5)
     for _ in range(2):
         x = jnp.ones(64)
@@ -188,7 +186,7 @@ def test_random_keys_and_integers_are_arguments():
         return repeated(x + jax.random.normal(key, x.shape), x), count + 1
 
     given = jax.random.key(3), jnp.int32(4), jnp.ones(5)
-    optimized = fusionlab.optimize(function, pipeline="hoist-loop-invariants", cache=False)
+    optimized = fusionlab.optimize(function, pipeline="licm", cache=False)
     values, count = optimized(*given)
     np.testing.assert_allclose(values, function(*given)[0], rtol=1e-6)
     assert count == 5

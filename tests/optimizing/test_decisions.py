@@ -22,7 +22,7 @@ from tests.optimizing.networks import laplacians, repeated
 from tests.optimizing.wrong_passes import Broken, SineToCosine, made_by
 from tests.optional_packages import needs_the_cuda_plugin
 
-HOIST = "hoist-loop-invariants"
+HOIST = "licm"
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_words_that_are_not_known():
             fusionlab.optimize(jnp.sin, **wrong)
         with pytest.raises(InputError, match=message):
             fusionlab.optimize(**wrong)
-    with pytest.raises(InputError, match="takes a function, not 'hoist-loop-invariants'"):
+    with pytest.raises(InputError, match="takes a function, not 'licm'"):
         fusionlab.optimize(HOIST)
 
 
@@ -301,7 +301,7 @@ def test_the_report_counts_before_and_after(monkeypatch, tmp_path):
     function(jnp.ones(8), jnp.ones(8))
     report = function.fusionlab.report()
     text, page = str(report), report._repr_html_()
-    for shown in ("launches", "before", "after", "hoist-loop-invariants", "on the given arguments"):
+    for shown in ("launches", "before", "after", "licm", "on the given arguments"):
         assert shown in text
         assert shown in page
     assert page.startswith("<table>")

@@ -16,7 +16,7 @@ from fusionlab.subprocesses import ProcessFailed
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import SineToCosine, made_by
 
-HOIST = "hoist-loop-invariants"
+HOIST = "licm"
 pytestmark = pytest.mark.usefixtures("exact_checks", "no_processes")
 
 

@@ -9,7 +9,7 @@ from jax.experimental.jet import jet
 import fusionlab
 from tests.optimizing.networks import repeated
 
-HOIST = {"pipeline": "hoist-loop-invariants", "check": "never", "cache": False}
+HOIST = {"pipeline": "licm", "check": "never", "cache": False}
 
 
 def logarithm(x, w):

@@ -13,7 +13,7 @@ from fusionlab.optimizing.policy import Policy
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import SineToCosine, made_by
 
-HOIST = "hoist-loop-invariants"
+HOIST = "licm"
 
 
 def beyond_a_thousand(x, w):

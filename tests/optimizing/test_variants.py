@@ -66,7 +66,7 @@ def test_a_loop_that_other_values_could_make_endless_is_not_varied():
     def function(x, w):
         return jax.lax.while_loop(lambda c: c[0] > 1e-3, lambda c: (c[0] * x, c[1] + jnp.sin(w)), (x, 0.0))[1]
 
-    optimized = fusionlab.optimize(function, "hoist-loop-invariants", cache=False)
+    optimized = fusionlab.optimize(function, "licm", cache=False)
     np.testing.assert_allclose(optimized(0.9, 0.5), jax.jit(function)(0.9, 0.5), rtol=1e-6)
     (decision,) = optimized.fusionlab.decisions
     assert decision.rewritten is not None

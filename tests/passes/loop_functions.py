@@ -14,21 +14,28 @@ X = _random.standard_normal((2, 6)).astype(np.float32)
 WEIGHTS = (0.4 * _random.standard_normal((6, 6))).astype(np.float32)
 
 
+def _trace(gradient: Any, x: Any) -> Any:
+    """The replay: the trace of the Jacobian of ``gradient``, direction by direction."""
+    _, hessian = jax.linearize(gradient, x)
+    eye = jnp.eye(x.shape[0], dtype=x.dtype)
+    return lax.fori_loop(0, x.shape[0], lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), x.dtype))
+
+
 def _psi(weights: Any, x: Any) -> Any:
     return jnp.log(1.0 + (jnp.tanh(weights @ x) * jnp.exp(-x)).sum() ** 2)
 
 
 def _laplacian(method: str) -> Any:
     def of_one(weights: Any, x: Any) -> Any:
-        n = x.shape[0]
+        n, eye = x.shape[0], jnp.eye(x.shape[0], dtype=x.dtype)
         gradient = jax.grad(lambda y: _psi(weights, y))
-        eye, zero = jnp.eye(n, dtype=x.dtype), jnp.zeros((), x.dtype)
-        if method == "jvp-in-loop":
-            return lax.fori_loop(0, n, lambda k, s: s + jax.jvp(gradient, (x,), (eye[k],))[1][k], zero)
-        _, hessian = jax.linearize(gradient, x)
+        if method == "replay":
+            return _trace(gradient, x)
         if method == "scan":
+            _, hessian = jax.linearize(gradient, x)
             return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=n)[1].sum()
-        return lax.fori_loop(0, n, lambda k, s: s + hessian(eye[k])[k], zero)
+        zero = jnp.zeros((), x.dtype)
+        return lax.fori_loop(0, n, lambda k, s: s + jax.jvp(gradient, (x,), (eye[k],))[1][k], zero)
 
     return jax.vmap(of_one, (None, 0))
 
@@ -38,9 +45,7 @@ def _energy(weights: Any, x: Any) -> Any:
 
     def of_one(weights: Any, x: Any) -> Any:
         value = _psi(weights, x)
-        eye, zero = jnp.eye(x.shape[0], dtype=x.dtype), jnp.zeros((), x.dtype)
-        _, hessian = jax.linearize(jax.grad(lambda y: _psi(weights, y)), x)
-        return value - lax.fori_loop(0, x.shape[0], lambda k, s: s + hessian(eye[k])[k], zero) / 2
+        return value - _trace(jax.grad(lambda y: _psi(weights, y)), x) / 2
 
     return jax.vmap(of_one, (None, 0))(weights, x)
 
@@ -143,10 +148,7 @@ def _pairs(weights: Any, x: Any) -> Any:
     left, right = jnp.array([0, 2, 0, 5]), jnp.array([1, 3, 4, 1])
 
     def of_one(weights: Any, x: Any) -> Any:
-        eye, zero = jnp.eye(x.shape[0], dtype=x.dtype), jnp.zeros((), x.dtype)
-        gradient = jax.grad(lambda y: jnp.sin(y[left] * y[right]).sum() + _mixed(weights, y))
-        _, hessian = jax.linearize(gradient, x)
-        return lax.fori_loop(0, x.shape[0], lambda k, s: s + hessian(eye[k])[k], zero)
+        return _trace(jax.grad(lambda y: jnp.sin(y[left] * y[right]).sum() + _mixed(weights, y)), x)
 
     return jax.vmap(of_one, (None, 0))(weights, x)
 

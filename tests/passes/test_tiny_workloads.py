@@ -3,19 +3,29 @@
 Adding a pass adds no line here. The slow tier has each pass on one of the four, ``make full`` on all.
 """
 
+import functools
+from collections import Counter
+
 import jax
 import numpy as np
 import pytest
 
 from fusionlab.hlo import lowering
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.interface import Setting
-from fusionlab.passes.pipeline import parse_pipeline
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads.catalogue import build
 
-NARROW = {name: f"{name}{{fewest=4}}" for name in ("contract-before-broadcast", "sum-before-contract")}
+NARROW = {name: f"{name}{{fewest=4}}" for name in ("sink-broadcast-through-dot", "hoist-reduce-through-dot")}
 """Passes over wide layers, asked for the narrow ones of the tiny forms too."""
 ANSATZE = ("ferminet", "psiformer", "paulinet", "orbformer")
+
+
+def tiny(ansatz, program):
+    """Three walkers, in float64: a mistake cannot hide, and rounding does not decide whether a step is accepted."""
+    return build(ansatz, "LiH", program=program, walkers=3, size="tiny", dtype="float64")
 
 
 def the_pass(name):
@@ -24,47 +34,31 @@ def the_pass(name):
 
 
 @pytest.fixture(scope="module")
-def workload():
-    """``workload(ansatz)``: sampling and local energy of three walkers, in float64, where a mistake cannot hide."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = build(name, "LiH", program="inference-step", walkers=3, size="tiny", dtype="float64")
-        return made[name]
-
-    return get
+def rewritten():
+    """``rewritten(ansatz, pass)``: what the pass makes of sampling and local energy of the ansatz, once."""
+    program = functools.cache(lambda ansatz: lowering.lower(tiny(ansatz, "inference-step"), "cuda"))
+    return functools.cache(lambda ansatz, name: the_pass(name).run(program(ansatz), Setting(platform="cuda")))
 
 
 @pytest.fixture(scope="module")
-def rewritten(workload):
-    """``rewritten(ansatz, pass)``: what the pass gives for the ansatz, once."""
-    programs, results = {}, {}
+def assert_same_numbers(run_directly, run_raised):
+    """``assert_same_numbers(ansatz, program, rewritten)``: as the workload's untouched function, within 1e-8."""
 
-    def get(name, pass_name):
-        if name not in programs:
-            programs[name] = lowering.lower(workload(name), "cuda")
-        if (name, pass_name) not in results:
-            results[name, pass_name] = the_pass(pass_name).run(programs[name], Setting(platform="cuda"))
-        return results[name, pass_name]
+    @functools.cache
+    def expected(ansatz, program):
+        workload = tiny(ansatz, program)
+        with jax.enable_x64(True):
+            inputs = workload.inputs(0)
+            values = run_directly(workload.function, *inputs)
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(inputs)], values
 
-    return get
+    def compare(ansatz, program, rewritten, tolerance):
+        arrays, values = expected(ansatz, program)
+        for value, wanted in zip(run_raised(rewritten, arrays), values, strict=True):
+            assert (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance)
 
-
-@pytest.fixture(scope="module")
-def expected(workload, run_directly):
-    """``expected(ansatz)``: its inputs, and what the untouched function gives for them."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            with jax.enable_x64(True):
-                inputs = workload(name).inputs(0)
-                values = run_directly(workload(name).function, *inputs)
-            made[name] = [np.asarray(leaf) for leaf in jax.tree.leaves(inputs)], values
-        return made[name]
-
-    return get
+    return compare
 
 
 def assert_nothing_is_left_to_do(pass_name, result):
@@ -75,17 +69,12 @@ def assert_nothing_is_left_to_do(pass_name, result):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pass_name", PASSES)
-def test_the_numbers_stay_and_a_second_run_changes_nothing(pass_name, rewritten, expected, run_raised):
+def test_the_numbers_stay_and_a_second_run_changes_nothing(pass_name, rewritten, assert_same_numbers):
     """On the first ansatz to which it applies; there is one for every pass."""
     name = next(name for name in ANSATZE if rewritten(name, pass_name).applied)
     result = rewritten(name, pass_name)
     assert_nothing_is_left_to_do(pass_name, result)
-    arrays, values = expected(name)
-    found = run_raised(result.program, arrays)
-    assert len(found) == len(values)
-    for value, wanted in zip(found, values, strict=True):
-        assert (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
-        np.testing.assert_allclose(value, wanted, rtol=1e-8, atol=1e-8)
+    assert_same_numbers(name, "inference-step", result.program, 1e-8)
 
 
 @pytest.mark.full
@@ -93,3 +82,34 @@ def test_the_numbers_stay_and_a_second_run_changes_nothing(pass_name, rewritten,
 @pytest.mark.parametrize("pass_name", PASSES)
 def test_a_second_run_changes_nothing(pass_name, name, rewritten):
     assert_nothing_is_left_to_do(pass_name, rewritten(name, pass_name))
+
+
+_NARROW_LAYERS = "sink-broadcast-through-dot{fewest=2},hoist-reduce-through-dot{fewest=2}"
+_PACKS = "pack-isomorphic-slices"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "program_name", "pipeline", "applied", "fewer"),
+    [
+        ("psiformer", "mcmc", "layout", {"expand-small-dots", "merge-dots", "licm"}, ()),
+        ("paulinet", "mcmc", "layout", {_PACKS, "scatter-to-gather", "merge-dots", "licm"}, ()),
+        ("ferminet", "mcmc", _NARROW_LAYERS, {"sink-broadcast-through-dot"}, ("flops",)),
+        ("paulinet", "mcmc", _NARROW_LAYERS, {"sink-broadcast-through-dot", "hoist-reduce-through-dot"}, ("flops",)),
+        ("ferminet", "mcmc", _PACKS, {_PACKS}, ("dot_general", "reduce")),
+        ("ferminet", "local-energy", _PACKS, {_PACKS}, ("dot_general", "reduce")),
+    ],
+)
+def test_passes_together_for_the_cpu(name, program_name, pipeline, applied, fewer, assert_same_numbers):
+    program = lowering.lower(tiny(name, program_name), "cpu")
+    result = run_pipeline(program, parse_pipeline(pipeline), Setting(platform="cpu"))
+    assert {event.pass_name for event in result.applied} == applied
+    before, after = counted(program), counted(result.program)
+    assert all(after[kind] < before[kind] for kind in fewer)
+    assert_same_numbers(name, program_name, result.program, 1e-9)
+
+
+def counted(program):
+    """The numbers of ops by name, and the FLOPs."""
+    names = Counter(node.op.mnemonic for node in view_of(program.parse()).walk())
+    return {**names, "flops": program_cost(program).flops}

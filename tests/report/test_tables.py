@@ -66,7 +66,7 @@ def test_a_small_figure_is_not_shown_as_nothing():
 def test_an_event_without_a_place_names_none():
     console = Console(file=io.StringIO(), width=200)
     events = [("there is no loop", ""), ("a token", "while")]
-    print_events([Declined("hoist-loop-invariants", "unsafe", *event) for event in events], console)
+    print_events([Declined("licm", "unsafe", *event) for event in events], console)
     first, second = console.file.getvalue().splitlines()
     assert first.endswith(": there is no loop")
     assert second.endswith(": a token, at while")

@@ -10,15 +10,15 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.diff.numbering import content_digest
 from fusionlab.hlo.view import view_of
-from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.interface import Applied, Pass, Result, Setting, VerificationError
+from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.search import space
 from fusionlab.search.best import Goal, search
 from fusionlab.search.costs import Costs, TrialFailed
 from fusionlab.search.trials import TrialStore
 
-MOVES = "scatter-to-gather,batch-replay,batch-replay{chunk=2},hoist-loop-invariants"
+MOVES = "scatter-to-gather,batch-replay,batch-replay{chunk=2},licm"
 
 
 def ops_of(program):
@@ -62,7 +62,7 @@ def replay(lowered):
 @pytest.fixture(autouse=True)
 def small_space(monkeypatch):
     monkeypatch.setattr(space, "moves", lambda: parse_pipeline(MOVES))
-    monkeypatch.setattr(space, "beginnings", lambda: [parse_pipeline("scatter-to-gather,hoist-loop-invariants")])
+    monkeypatch.setattr(space, "beginnings", lambda: [parse_pipeline("scatter-to-gather,licm")])
 
 
 @pytest.fixture
@@ -215,9 +215,9 @@ def test_what_had_too_little_time_is_tried_again(run):
 
 
 def test_passes_that_are_fixed_come_first(run):
-    found = run(fixed="hoist-loop-invariants")
-    assert all(trial.pipeline.startswith("hoist-loop-invariants") for trial in found.trials)
-    assert found.best.pipeline.startswith("hoist-loop-invariants,batch-replay")
+    found = run(fixed="licm")
+    assert all(trial.pipeline.startswith("licm") for trial in found.trials)
+    assert found.best.pipeline.startswith("licm,batch-replay")
 
 
 def test_records_that_cannot_be_read_are_made_again(run, tmp_path):
@@ -246,11 +246,11 @@ def test_a_pass_that_only_moves_ops_about_is_the_same_program(run, replay, monke
         name = "hoist-under-another-name"
 
         def run(self, program, setting):
-            result = HoistLoopInvariants().run(program, setting)
+            result = LoopInvariantCodeMotion().run(program, setting)
             event = Applied(self.name, "hoisted", "", self.name)
             return Result(result.program, (event,) if result.applied else result.events)
 
-    monkeypatch.setattr(space, "moves", lambda: (HoistUnderAnotherName(), HoistLoopInvariants()))
+    monkeypatch.setattr(space, "moves", lambda: (HoistUnderAnotherName(), LoopInvariantCodeMotion()))
     monkeypatch.setattr(space, "beginnings", lambda: [])
     found = run()
     statuses = sorted(trial.status for trial in found.trials if trial.pipeline.count(",") == 0 and trial.pipeline)

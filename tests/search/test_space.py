@@ -27,12 +27,12 @@ def test_the_presets_come_first():
 @pytest.mark.parametrize(
     ("pipeline", "move", "may_follow"),
     [
-        ("scatter-to-gather", "contract-in-fusions", True),
+        ("scatter-to-gather", "expand-small-dots", True),
         ("scatter-to-gather", "scatter-to-gather", False),
         ("sparsify-directions{chunks=2}", "collapse-replay", False),
         ("sparsify-directions{chunks=2}", "sparsify-directions", False),
-        ("hoist-loop-invariants,batch-replay", "hoist-loop-invariants", True),
-        ("hoist-loop-invariants,batch-replay,hoist-loop-invariants", "hoist-loop-invariants", False),
+        ("licm,batch-replay", "licm", True),
+        ("licm,batch-replay,licm", "licm", False),
     ],
 )
 def test_what_may_follow(pipeline, move, may_follow):

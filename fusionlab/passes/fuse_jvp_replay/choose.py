@@ -31,8 +31,8 @@ from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
-from fusionlab.passes.hoist_loop_invariants import HoistLoopInvariants
 from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result, Setting
+from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 _MOST_PARTS = 64
@@ -146,7 +146,7 @@ def _told(best: _Candidate, tried: list[_Candidate], budget: ByteSize) -> Result
 
 def _batched(program: Program, setting: Setting, batch: BatchReplay) -> Result:
     """Hoist, then batch. Nothing is hoisted unless a loop is then batched."""
-    hoisted = HoistLoopInvariants().run(program, setting)
+    hoisted = LoopInvariantCodeMotion().run(program, setting)
     batched = batch.run(hoisted.program, setting)
     if not batched.applied:
         # Hoisting may hide what batching needs; the reasons reported are those of the original program.

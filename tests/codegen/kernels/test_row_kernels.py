@@ -13,9 +13,8 @@ from fusionlab.hlo.blocks import blocks_of
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.ledger.ledger import launches
-from fusionlab.passes.fuse_layers import FuseLayers
+from fusionlab.passes.dot_epilogue_kernels import DotEpilogueKernels, find_cluster
 from fusionlab.passes.interface import Setting
-from fusionlab.passes.row_clusters import Limits, find_cluster
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
 
@@ -25,7 +24,7 @@ def found(module):
     for function in module.body.operations:
         for block in blocks_of(function, module):
             start = 0
-            while (cluster := find_cluster(block, start, Limits())) is not None:
+            while (cluster := find_cluster(block, start, DotEpilogueKernels())) is not None:
                 yield block, cluster[2]
                 start = cluster[0] + 1
 
@@ -72,7 +71,7 @@ def fused():
     arrays = [np.linspace(-1, 1, 150, dtype="f4").reshape(3, 5, 10), np.ones((20, 6), "f4"), np.ones((6, 10), "f4")]
     lowered = jax.jit(layers_in_a_loop).trace(*arrays).lower(lowering_platforms=("cuda",))
     program = Program.from_module(lowered.compiler_ir("stablehlo"), name="small", provenance="a test", platform="cuda")
-    return program, FuseLayers().run(program, Setting(platform="cuda")), arrays
+    return program, DotEpilogueKernels().run(program, Setting(platform="cuda")), arrays
 
 
 def test_kernels_compute_what_they_replace(fused):
@@ -104,6 +103,8 @@ def test_kernels_compile_for_an_absent_gpu(target, fused):
 def test_float64_takes_the_same_decisions_without_kernels():
     workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float64")
     narrow = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")
-    results = [FuseLayers().run(lowering.lower(w, "cuda"), Setting(platform="cuda")) for w in (workload, narrow)]
+    results = [
+        DotEpilogueKernels().run(lowering.lower(w, "cuda"), Setting(platform="cuda")) for w in (workload, narrow)
+    ]
     assert [event.to_json() for event in results[0].events] == [event.to_json() for event in results[1].events]
     assert "__gpu$xla.gpu.triton" not in str(results[0].program.parse())

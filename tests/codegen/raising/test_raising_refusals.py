@@ -366,7 +366,7 @@ POWERS_IN_A_LOOP = """
 
 def test_a_pass_declines_what_jax_does_not_take(from_text):
     program = from_text(POWERS_IN_A_LOOP, ("%x: tensor<8xi32>", "tensor<8xi32>"))
-    for name in ("batch-replay", "hoist-loop-invariants", "fuse-jvp-replay"):
+    for name in ("batch-replay", "licm", "fuse-jvp-replay"):
         result = run_pipeline(program, parse_pipeline(name), Setting())
         assert not result.applied
         assert result.events, name

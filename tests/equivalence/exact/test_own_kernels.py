@@ -11,7 +11,7 @@ from fusionlab.codegen.kernels.row_kernels import row_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.hlo.view import view_of
-from fusionlab.passes.contract_in_kernels import ContractInKernels
+from fusionlab.passes.batched_dot_kernels import BatchedDotKernels
 from fusionlab.passes.interface import Setting
 from tests.codegen.kernels.test_batched_products import jet_of_attention, sums_of
 from tests.codegen.kernels.test_row_kernels import found, layers_in_a_loop
@@ -54,7 +54,7 @@ def test_layers(lowered, compared):
 
 def test_a_program_with_kernels_is_compared_by_their_twins(lowered):
     program = lowered(jet_of_attention, *floats(*[(3, 5, 2, 70)] * 3, *[(3, 2, 5, 2, 70)] * 3), platform="cuda")
-    result = ContractInKernels().run(program, Setting(platform="cuda"))
+    result = BatchedDotKernels().run(program, Setting(platform="cuda"))
     assert "__gpu$xla.gpu.triton" in str(result.program.parse())
     assert not [node for node in view_of(result.program.parse()).walk() if node.name == "stablehlo.custom_call"]
     assert compare_exactly(program, result.program).result == "identical"

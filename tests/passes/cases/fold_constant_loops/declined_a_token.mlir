@@ -1,4 +1,4 @@
-// declined unsupported: after_all gives what is no array of known size
+// declined unsupported: after_all returns what is no array of known size
 func.func public @main() -> tensor<i32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %r = stablehlo.while(%k = %zero) : tensor<i32>

@@ -2,10 +2,10 @@ module {
   func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<3xf32>
-    %0:3 = call @hoist_loop_invariants(%c, %arg0, %cst) : (tensor<i32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>, tensor<3xf32>)
+    %0:3 = call @licm(%c, %arg0, %cst) : (tensor<i32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>, tensor<3xf32>)
     return %0#2 : tensor<3xf32>
   }
-  func.func private @hoist_loop_invariants(%arg0: tensor<i32>, %arg1: tensor<3xf32>, %arg2: tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>, tensor<3xf32>) {
+  func.func private @licm(%arg0: tensor<i32>, %arg1: tensor<3xf32>, %arg2: tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>, tensor<3xf32>) {
     %0 = stablehlo.tanh %arg1 : tensor<3xf32>
     %1:3 = call @batch_replay(%0, %arg0, %arg2) : (tensor<3xf32>, tensor<i32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<i32>, tensor<3xf32>)
     return %1#1, %arg1, %1#2 : tensor<i32>, tensor<3xf32>, tensor<3xf32>

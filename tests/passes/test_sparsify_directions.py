@@ -1,0 +1,3 @@
+"""sparsify-directions: its cases (``cases/sparsify_directions/``)."""
+
+from .case_files import test_case  # noqa: F401
