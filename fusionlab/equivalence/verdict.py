@@ -161,7 +161,7 @@ class Verdict:
         """The verdict that ``to_json`` wrote."""
         outputs = tuple(OutputError(**_read_back(output)) for output in document["outputs"])
         oracles = tuple(OracleAgreement(**_read_back(oracle)) for oracle in document["oracles"])
-        exact = None if document["exact"] is None else Identity.from_json(document["exact"])
+        exact = None if document["exact"] is None else Identity(**document["exact"])
         words = {name: document[name] for name in ("verdict", "walkers", "worst", "reason")}
         return Verdict(outputs=outputs, oracles=oracles, exact=exact, **words)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.equivalence.exact import isolated
+from fusionlab.equivalence import isolated
 from fusionlab.subprocesses import ProcessFailed
 
 PASSES = """from dataclasses import dataclass

@@ -28,12 +28,11 @@ from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.codegen.raising.trips import at_once
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, same_draws
-from fusionlab.equivalence.exact.field import PrimeField, primes
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
-from fusionlab.equivalence.exact.undefined import FieldWithGuards, FieldWithUndefined
-from fusionlab.equivalence.exact.values import Array, Drawn
+from fusionlab.equivalence.exact.rules.rule import Formula
+from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
@@ -219,7 +218,7 @@ class Identification:
         """True if the derivatives of ``output`` are the same without those through ``stopped``, in the first draw."""
         field, at = FieldWithGuards(primes(1)[0], (_DRAWS[0][0][0],)), self.outputs.index(output)
         [(_, arguments)] = self._batches(self.lowered(stopped), field)
-        both = (self._results(self.lowered(s), Evaluator(field, RULES), arguments) for s in (stopped, ()))
+        both = (self._results(self.lowered(s), Evaluator(field), arguments) for s in (stopped, ()))
         return not _differ(*(results.rows[at] for results in both))
 
     def _lower(self, stopped: tuple[Value, ...]) -> FunctionView:
@@ -296,7 +295,7 @@ class Identification:
                 f"more than {MOST_ELEMENTS:,}"
             )
         draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
-        arrays = [change(i, held.array) for i, held in enumerate(drawn_arguments(lowered, Evaluator(field, RULES)))]
+        arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
         for at in range(0, draws, some):
             yield slice(at, at + some), [Drawn(array[at : at + some]) for array in arrays]
 
@@ -343,7 +342,7 @@ class Identification:
 
         for together, arguments in self._batches(lowered, whole, change):
             field = FieldWithUndefined(p, whole.seeds[together])
-            results = self._results(lowered, Evaluator(field, RULES, formulas=self.formulas), arguments)
+            results = self._results(lowered, Evaluator(field, self.formulas), arguments)
             total, rows = results.sums[which], results.rows[at]
             known = ~np.isnan(total)
             scale, squared = (field.embedded(np.asarray(factor)) for factor in (match.scale, match.squares))

@@ -8,7 +8,7 @@ import pytest
 
 from fusionlab import study
 from fusionlab.cli.check import check_exactly_alone
-from fusionlab.equivalence.exact import isolated
+from fusionlab.equivalence import isolated
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.errors import InputError
 from fusionlab.subprocesses import ProcessFailed
@@ -38,7 +38,7 @@ def test_a_limit_and_a_fault_are_told_apart(exit_code, reason, lowered, monkeypa
 
 def test_two_modules_are_compared(lowered):
     modules = [dataclasses.astuple(lowered(function, MATRIX)) for function in (lambda x: x + x, lambda x: 2 * x)]
-    verdict = Identity.from_json(isolated.compare(*modules))
+    verdict = Identity(**isolated.compare(*modules))
     assert verdict.result == "identical"
     assert "all outputs of 2 walkers equal in 144 draws" in dataclasses.replace(verdict, walkers=2).line
 

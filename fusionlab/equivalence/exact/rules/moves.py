@@ -6,17 +6,20 @@ Out-of-range behaviour is StableHLO's: starts of slices and gathers are clamped,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.rules.rule import integers
-from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, same_draws
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
-from fusionlab.equivalence.exact.values import Array, Environment, Held, Uncovered
+from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule
+from fusionlab.equivalence.exact.values import Array, Environment, Held, Uncovered, dtype_of, same_draws
 from fusionlab.hlo.view import Node, constant_array
+
+if TYPE_CHECKING:
+    from fusionlab.equivalence.exact.evaluation import Evaluator
 
 
 def _constant(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
