@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fusionlab.equivalence.distances import decades, ulp_distance, ulp_histogram
+from fusionlab.equivalence.output_errors import decades, ulp_distance, ulp_histogram
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])

@@ -59,19 +59,17 @@ def _powers(p: int) -> Array:
 
 
 @functools.lru_cache(32)
-def _of_powers(p: int, name: str) -> Array:
-    """[p]: a table of 1/x (``inverse``), the quadratic character (``square``, 1 or -1) or x**c (``rational C``, hex).
+def _power_table(p: int, exponent: float) -> Array:
+    """[p]: x**exponent at x, 0 at 0; x**((p - 1) / 2) is the quadratic character, 1 for squares and -1 for others.
 
     No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r.
     """
     powers, half = _powers(p), (p - 1) // 2
     table = np.zeros(p, np.int64)
-    if name == "inverse":
-        table[powers] = powers[-np.arange(p - 1)]
-    elif name == "square":  # the even powers are the squares
-        table[powers[::2]], table[powers[1::2]] = 1, -1
+    numerator, denominator = exponent.as_integer_ratio()
+    if denominator == 1:
+        table[powers] = powers[np.arange(p - 1) * numerator % (p - 1)]
     else:
-        numerator, denominator = float.fromhex(name.removeprefix("rational ")).as_integer_ratio()
         squares = powers[::2]
         rational = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
         table[squares] = rational
@@ -117,7 +115,7 @@ class PrimeField:
         self._reciprocal = 1.0 / p
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
-        self._order = _of_powers(p, "square").astype(np.int8)[None]
+        self._order = _power_table(p, self.half).astype(np.int8)[None]
         self._senses = np.array([-1.0 if seed % 4 > 1 else 1.0 for seed in self.seeds])
 
     # Ring operations: exact.
@@ -174,7 +172,7 @@ class PrimeField:
         if np.iscomplexobj(x):
             norm = self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag))
             return self.multiply(x.conj(), self.inverse(norm))
-        return self._of_powers("inverse", x)
+        return self._table_power(x, -1)
 
     # Constants.
 
@@ -236,7 +234,7 @@ class PrimeField:
             return self.integer_power(x, int(exponent))
         if np.iscomplexobj(x):
             return self.function(f"power {exponent}", x)
-        return self._of_powers(f"rational {float(exponent).hex()}", x)
+        return self._table_power(x, float(exponent))
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
         """Integers of ``integer_range`` instead of the integral parts of residues."""
@@ -246,8 +244,8 @@ class PrimeField:
             dtype
         )
 
-    def _of_powers(self, name: str, x: Array) -> Array:
-        table = _of_powers(self.p, name)  # a negative residue indexes from the end: p + x
+    def _table_power(self, x: Array, exponent: float) -> Array:
+        table = _power_table(self.p, exponent)  # a negative residue indexes from the end: p + x
         return self._looked_up(lambda at: table.take(at, mode="wrap").astype(np.float64), x)
 
     def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
