@@ -48,8 +48,8 @@ class Counterexample:
     @staticmethod
     def of(*, label: Any, arrays: Any, index: Any, output: Any, command: Any = "", **numbers: Any) -> Counterexample:
         """The record of these fields, which may be as JSON holds them."""
-        place, values = tuple(int(i) for i in index), (float(numbers[name]) for name in _NUMBERS)
-        return Counterexample(str(label), tuple(arrays), int(output), place, *values, str(command))
+        place, values = tuple(int(i) for i in index), {name: float(numbers[name]) for name in _NUMBERS}
+        return Counterexample(str(label), tuple(arrays), int(output), place, command=str(command), **values)
 
     def save(self, path: Path) -> None:
         """Write it as an ``.npz`` file; InputError when it cannot be written."""

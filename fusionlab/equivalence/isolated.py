@@ -56,9 +56,10 @@ def check(
     from fusionlab.equivalence.check import check_programs
     from fusionlab.equivalence.samples import Sample
 
-    given = samples and [
-        Sample(**{**one, "arrays": tuple(one["arrays"]), "kinds": tuple(one["kinds"])}) for one in samples
-    ]
+    tuples = ("arrays", "kinds")
+    given = (
+        None if samples is None else [Sample(**one | {name: tuple(one[name]) for name in tuples}) for one in samples]
+    )
     verdict = check_programs(Program(*original), Program(*rewritten), given, oracles=oracles)
     return verdict.to_json(), verdict.counterexample and vars(verdict.counterexample)
 

@@ -13,8 +13,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy
-from .test_guards import psi
+from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy, psi
 from .test_recognise import of_hessian
 
 FAR = 400.0
