@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from jaxlib.mlir.dialects import stablehlo
+import networkx as nx
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.families import family
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
-from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
+from fusionlab.hlo.walker_axes import Marks, linked_axes, resized_shapes, walker_axes
 
 WALKERS = 2
 
@@ -128,30 +128,18 @@ def _iota(axes: Axes, node: Node) -> bool:
     return axes[node.results[0]] != int(node.attributes["iota_dimension"].value)
 
 
-def _broadcast(axes: Axes, node: Node) -> bool:
-    operand, to = node.operands[0], axes[node.results[0]]
-    mapped = _integers(node, "broadcast_dimensions")
-    if operand in axes:
-        return mapped[axes[operand]] == to
-    return to not in mapped or operand.type.shape[mapped.index(to)] == 1
+def _linked(axes: Axes, node: Node) -> bool:
+    """True if the walkers of operands and results are one axis, which ``walker_axes`` follows through the op."""
+    marked = {(value, axes[value]) for value in (*node.operands, *node.results) if value in axes}
+    graph = nx.Graph()
+    graph.add_nodes_from(marked)
+    graph.add_edges_from(pair for pair in linked_axes(node) if marked.issuperset(pair))
+    return nx.is_connected(graph)
 
 
 def _moved(axes: Axes, node: Node) -> bool:
     """True if an axis of one element per walker has them in the same order on both sides."""
     return node.operands[0] in axes
-
-
-def _dot_general(axes: Axes, node: Node) -> bool:
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    contracted = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
-    sides = zip(node.operands, contracted, strict=True)
-    return all(axes.get(value) not in list(gone) for value, gone in sides)
-
-
-def _reduce(axes: Axes, node: Node) -> bool:
-    half = len(node.operands) // 2
-    gone = _integers(node, "dimensions")
-    return all(value in axes and axes[value] not in gone for value in node.operands[:half])
 
 
 def _pad(axes: Axes, node: Node) -> bool:
@@ -171,31 +159,13 @@ def _updated(axes: Axes, node: Node) -> bool:
 
 
 def _gather(axes: Axes, node: Node) -> bool:
-    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
-    operand, indices = node.operands
-    if operand not in axes:  # a table that all walkers read, each at its own indices
-        return axes[node.results[0]] not in list(numbers.offset_dims)
-    at = axes[operand]
-    batched = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
-    if at in batched:
-        return bool(axes.get(indices) == batched[at])
-    whole: bool = _integers(node, "slice_sizes")[at] == operand.type.shape[at]
-    return whole and at not in list(numbers.collapsed_slice_dims) and indices not in axes
+    """True also for a table that all walkers read, each at its own indices."""
+    return any(value in axes for value in node.operands) and _linked(axes, node)
 
 
 def _scatter(axes: Axes, node: Node) -> bool:
-    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
-    if len(node.operands) != 3 or node.operands[0] not in axes or node.operands[2] not in axes:
-        return False
-    operand, indices, updates = node.operands
-    at = axes[operand]
-    batched = dict(zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
-    if at in batched:
-        return bool(axes.get(indices) == batched[at])
-    dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
-    kept = [axis for axis in range(len(operand.type.shape)) if axis not in dropped]
-    whole = at in kept and numbers.update_window_dims[kept.index(at)] == axes[updates]
-    return bool(whole) and indices not in axes
+    given = (node.operands[0], node.operands[-1])
+    return len(node.operands) == 3 and all(value in axes for value in given) and _linked(axes, node)
 
 
 def _call(axes: Axes, node: Node) -> bool:
@@ -208,17 +178,17 @@ def _call(axes: Axes, node: Node) -> bool:
 
 _SIZES = (ops.DYNAMIC_SLICE, ops.GATHER)
 _RULES: dict[ops.OpDef, Callable[[Axes, Node], bool]] = {
-    ops.BROADCAST_IN_DIM: _broadcast,
+    ops.BROADCAST_IN_DIM: _linked,
     ops.CONCATENATE: _not_along("dimension"),
     ops.CONSTANT: _constant,
     ops.CUSTOM_CALL: _call,
-    ops.DOT_GENERAL: _dot_general,
+    ops.DOT_GENERAL: _linked,
     ops.DYNAMIC_SLICE: _sliced,
     ops.DYNAMIC_UPDATE_SLICE: _updated,
     ops.GATHER: _gather,
     ops.IOTA: _iota,
     ops.PAD: _pad,
-    ops.REDUCE: _reduce,
+    ops.REDUCE: _linked,
     ops.RESHAPE: _moved,
     ops.REVERSE: _not_along("dimensions"),
     ops.SCATTER: _scatter,
