@@ -134,7 +134,7 @@ def _linked(axes: Axes, node: Node) -> bool:
     graph = nx.Graph()
     graph.add_nodes_from(marked)
     graph.add_edges_from(pair for pair in linked_axes(node) if marked.issuperset(pair))
-    return nx.is_connected(graph)
+    return bool(nx.is_connected(graph))
 
 
 def _moved(axes: Axes, node: Node) -> bool:
