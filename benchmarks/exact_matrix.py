@@ -31,9 +31,8 @@ from fusionlab.codegen.compile import versions  # noqa: E402
 from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
 from fusionlab.equivalence.exact.field import PrimeField, primes  # noqa: E402
 from fusionlab.equivalence.exact.identity import compare_exactly  # noqa: E402
-from fusionlab.equivalence.exact.isolated import compare_files  # noqa: E402
-from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
 from fusionlab.equivalence.few_walkers import WALKERS  # noqa: E402
+from fusionlab.equivalence.isolated import compare_files  # noqa: E402
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
 from fusionlab.hlo.view import view_of  # noqa: E402
@@ -106,8 +105,8 @@ def one_draw_s(program: Program) -> float:
     """Process seconds of one evaluation at one point, with what reading the program takes."""
     started = time.process_time()
     function = view_of(program.parse())
-    evaluator = Evaluator(PrimeField(primes(1)[0], range(1)), RULES)
-    evaluator.outputs(function, drawn_arguments(function, evaluator))
+    evaluator = Evaluator(PrimeField(primes(1)[0], range(1)))
+    evaluator.outputs(function, evaluator.drawn_arguments(function))
     return round(time.process_time() - started, 2)
 
 

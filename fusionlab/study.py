@@ -19,9 +19,8 @@ from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import check_workload, why_less_precise
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
-from fusionlab.equivalence.exact.isolated import compare_files
 from fusionlab.equivalence.few_walkers import WALKERS
-from fusionlab.equivalence.isolated import check_files
+from fusionlab.equivalence.isolated import check_files, compare_files
 from fusionlab.equivalence.samples import sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError

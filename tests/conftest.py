@@ -23,7 +23,6 @@ from fusionlab.cli import main  # noqa: E402
 from fusionlab.codegen.cpu_options import CPU_OPTIONS  # noqa: E402
 from fusionlab.codegen.raising import Raising, raise_program  # noqa: E402
 from fusionlab.equivalence import interpreter, isolated  # noqa: E402
-from fusionlab.equivalence.exact import isolated as exact  # noqa: E402
 from fusionlab.equivalence.exact.identity import Identity  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
 from fusionlab.optimizing import rewriting  # noqa: E402
@@ -132,7 +131,7 @@ def cli(compile_cache: None, request: pytest.FixtureRequest) -> Callable[..., Re
 @pytest.fixture
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks and interpreters run in this process: to start one takes seconds. Those of short limits are started."""
-    for caller in (isolated, interpreter, exact):
+    for caller in (isolated, interpreter):
         monkeypatch.setattr(caller, "call", _call_here)
 
 

@@ -16,6 +16,7 @@ from fusionlab.codegen.raising import RaiseError, Raising, RaisingFault, live_no
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.lowering import lower_traced
+from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Value, reads, view_of
 from fusionlab.passes.interface import Setting, VerificationError
@@ -76,7 +77,7 @@ def _of_inner_results(program: Program) -> Iterator[Program | None]:
     for node in flat.nodes:
         if node.op is ops.WHILE:
             for value in node.results:
-                if _is_float(value):
+                if value.dtype in WIDE_FLOATS:
                     yield _sliced(program, flat, flat.arguments, [value])
 
 
@@ -94,13 +95,6 @@ def _cut(program: Program) -> Iterator[Program | None]:
 
 def _in_order(flat: FunctionView) -> list[Value]:
     return [*flat.arguments, *(value for node in flat.nodes for value in node.results)]
-
-
-def _is_float(value: Value) -> bool:
-    try:
-        return value.type.dtype in ("f32", "f64")
-    except ValueError:
-        return False
 
 
 def _sliced(program: Program, flat: FunctionView, inputs: Sequence[Value], outputs: Sequence[Value]) -> Program | None:

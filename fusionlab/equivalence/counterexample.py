@@ -18,6 +18,8 @@ from fusionlab.output import write_whole
 from fusionlab.reading import read_file
 
 _FACTS = "facts"
+_NUMBERS = ("original", "rewritten", "truth")
+"""Fields that are written as text: JSON has no infinity and no NaN."""
 _NOT_OURS = (
     MemoryError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError
 )  # fmt: skip
@@ -43,22 +45,20 @@ class Counterexample:
     truth: float
     command: str = ""
 
+    @staticmethod
+    def of(*, label: Any, arrays: Any, index: Any, output: Any, command: Any = "", **numbers: Any) -> Counterexample:
+        """The record of these fields, which may be as JSON holds them."""
+        place, values = tuple(int(i) for i in index), {name: float(numbers[name]) for name in _NUMBERS}
+        return Counterexample(str(label), tuple(arrays), int(output), place, command=str(command), **values)
+
     def save(self, path: Path) -> None:
         """Write it as an ``.npz`` file; InputError when it cannot be written."""
         write_whole(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """The content of the ``.npz`` file."""
-        facts: dict[str, Any] = {
-            "label": self.label,
-            "output": self.output,
-            "index": list(self.index),
-            "original": repr(self.original),
-            "rewritten": repr(self.rewritten),
-            "truth": repr(self.truth),
-            "command": self.command,
-            "dtypes": [array.dtype.name for array in self.arrays],
-        }
+        facts = {**vars(self), **{name: repr(getattr(self, name)) for name in _NUMBERS}}
+        facts |= {"arrays": None, "dtypes": [array.dtype.name for array in self.arrays]}
         stored = {f"argument_{i}": _stored(array) for i, array in enumerate(self.arrays)}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **{_FACTS: np.array(json.dumps(facts))}, **stored)
@@ -70,17 +70,8 @@ class Counterexample:
         try:
             with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as file:
                 facts = json.loads(str(file[_FACTS]))
-                arrays = tuple(_restored(file[f"argument_{i}"], name) for i, name in enumerate(facts["dtypes"]))
-            return Counterexample(
-                label=str(facts["label"]),
-                arrays=arrays,
-                output=int(facts["output"]),
-                index=tuple(int(i) for i in facts["index"]),
-                original=float(facts["original"]),
-                rewritten=float(facts["rewritten"]),
-                truth=float(facts["truth"]),
-                command=str(facts["command"]),
-            )
+                facts["arrays"] = [_restored(file[f"argument_{i}"], n) for i, n in enumerate(facts.pop("dtypes"))]
+            return Counterexample.of(**facts)
         except _NOT_OURS as error:
             cause = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"{path}: not the inputs of a check: {cause}") from None

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from jaxlib.mlir.dialects import stablehlo
+import networkx as nx
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
-from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
+from fusionlab.hlo.walker_axes import Marks, linked_axes, resized_shapes, walker_axes
 
 WALKERS = 2
 
@@ -65,168 +65,129 @@ def _marks(function: FunctionView) -> Marks:
     many = function.returns[0].type.shape[0]
     if any(len(axes) != 1 or value.type.shape[min(axes)] != many for value, axes in marks.items()):
         return {}
-    alike = _Alike({value: min(axes) for value, axes in marks.items()})
-    return marks if all(map(alike.keeps, function.walk())) else {}
+    axes = {value: min(of) for value, of in marks.items()}
+    return marks if all(_keeps_apart(axes, node) for node in function.walk()) else {}
 
 
-class _Alike:
-    """Predicates of ops that keep walkers apart, given the ``axes`` of walkers of values."""
+Axes = Mapping[Value, int]
+"""The axis of walkers of each value that has one."""
 
-    def __init__(self, axes: Mapping[Value, int]) -> None:
-        self.axes = axes
 
-    def keeps(self, node: Node) -> bool:
-        """True if ``node`` computes each walker from the same walker alone, or if nothing in it counts walkers."""
-        if not any(value in self.axes for value in (*node.operands, *node.results)):
-            return True
-        if node.op.control_flow:  # carried and selected values have the axes of the results
-            return True
-        if node.op is ops.OPTIMIZATION_BARRIER:
-            pairs = zip(node.operands, node.results, strict=True)
-            return all(self.axes.get(operand) == self.axes.get(result) for operand, result in pairs)
-        if any(value in self.axes for value in node.operands) and not all(value in self.axes for value in node.results):
-            return False
-        rule = _RULES.get(node.op)
-        if rule is not None:
-            return rule(self, node)
-        return node.family == "elementwise" and self.in_one_place(node.operands, node)
-
-    def in_one_place(self, values: Sequence[Value], node: Node) -> bool:
-        """True if ``values``, except scalars, have their walkers in the axis of the first result."""
-        at = self.axes[node.results[0]]
-        return all(self.axes.get(value) == at for value in values if value.type.shape)
-
-    def batched(self, node: Node) -> bool:
-        """True for linear algebra whose matrix or vector axes do not count walkers."""
-        first = node.operands[0]
-        inner = 1 if "permutation" in node.call_target else 2
-        return len(first.type.shape) > inner and all(
-            self.axes.get(value) == 0 for value in (*node.operands, *node.results) if value.type.shape
+def _keeps_apart(axes: Axes, node: Node) -> bool:
+    """True if ``node`` computes each walker from the same walker alone, or if nothing in it counts walkers."""
+    if not any(value in axes for value in (*node.operands, *node.results)):
+        return True
+    if node.op.control_flow:  # carried and selected values have the axes of the results
+        return True
+    if node.op is ops.OPTIMIZATION_BARRIER:
+        return all(
+            axes.get(value) == axes.get(result) for value, result in zip(node.operands, node.results, strict=True)
         )
+    if any(value in axes for value in node.operands) and not all(value in axes for value in node.results):
+        return False
+    if node.op in _RULES:
+        return _RULES[node.op](axes, node)
+    return node.family == "elementwise" and _in_one_place(axes, node.operands, node)
 
-    def not_along(self, attribute: str) -> Callable[[Node], bool]:
-        """The rule that walkers are not along the axes of an attribute, and all operands have them in one place."""
 
-        def rule(node: Node) -> bool:
-            given = node.attributes[attribute]
-            along = [given.value] if hasattr(given, "value") else _integers(node, attribute)
-            at = {self.axes[value] for value in node.operands if value in self.axes}
-            return len(at) == 1 and at.isdisjoint(along)
+def _in_one_place(axes: Axes, values: Sequence[Value], node: Node) -> bool:
+    """True if ``values``, except scalars, have their walkers in the axis of the first result."""
+    return all(axes.get(value) == axes[node.results[0]] for value in values if value.type.shape)
 
-        return rule
+
+def _not_along(attribute: str) -> Callable[[Axes, Node], bool]:
+    """The rule that walkers are not along the axes of an attribute, and all operands have them in one place."""
+
+    def rule(axes: Axes, node: Node) -> bool:
+        given = node.attributes[attribute]
+        along = [given.value] if hasattr(given, "value") else _integers(node, attribute)
+        at = {axes[value] for value in node.operands if value in axes}
+        return len(at) == 1 and at.isdisjoint(along)
+
+    return rule
 
 
 def _integers(node: Node, name: str) -> list[int]:
     return [int(element) for element in node.attributes[name]]
 
 
-def _not_along(attribute: str) -> Callable[[_Alike, Node], bool]:
-    return lambda alike, node: alike.not_along(attribute)(node)
-
-
-def _constant(alike: _Alike, node: Node) -> bool:
+def _constant(axes: Axes, node: Node) -> bool:
     """True if it is the same for all walkers. A splat has no elements to cut; some types can only be read whole."""
     if node.results[0].type.dtype.startswith(("bf16", "complex")):
         return False
     array = constant_array(node)
-    return _is_splat(node) or bool((array == array.take([0], alike.axes[node.results[0]])).all())
+    return _is_splat(node) or bool((array == array.take([0], axes[node.results[0]])).all())
 
 
 def _is_splat(node: Node) -> bool:
     return bool(getattr(node.attributes["value"], "is_splat", False))
 
 
-def _iota(alike: _Alike, node: Node) -> bool:
-    return alike.axes[node.results[0]] != int(node.attributes["iota_dimension"].value)
+def _iota(axes: Axes, node: Node) -> bool:
+    return axes[node.results[0]] != int(node.attributes["iota_dimension"].value)
 
 
-def _broadcast(alike: _Alike, node: Node) -> bool:
-    operand, to = node.operands[0], alike.axes[node.results[0]]
-    mapped = _integers(node, "broadcast_dimensions")
-    if operand in alike.axes:
-        return mapped[alike.axes[operand]] == to
-    return to not in mapped or operand.type.shape[mapped.index(to)] == 1
+def _linked(axes: Axes, node: Node) -> bool:
+    """True if the walkers of operands and results are one axis, which ``walker_axes`` follows through the op."""
+    marked = {(value, axes[value]) for value in (*node.operands, *node.results) if value in axes}
+    graph = nx.Graph()
+    graph.add_nodes_from(marked)
+    graph.add_edges_from(pair for pair in linked_axes(node) if marked.issuperset(pair))
+    return bool(nx.is_connected(graph))
 
 
-def _moved(alike: _Alike, node: Node) -> bool:
+def _moved(axes: Axes, node: Node) -> bool:
     """True if an axis of one element per walker has them in the same order on both sides."""
-    return node.operands[0] in alike.axes
+    return node.operands[0] in axes
 
 
-def _dot_general(alike: _Alike, node: Node) -> bool:
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    contracted = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
-    sides = zip(node.operands, contracted, strict=True)
-    return all(alike.axes.get(value) not in list(axes) for value, axes in sides)
-
-
-def _reduce(alike: _Alike, node: Node) -> bool:
-    half = len(node.operands) // 2
-    gone = _integers(node, "dimensions")
-    return all(value in alike.axes and alike.axes[value] not in gone for value in node.operands[:half])
-
-
-def _pad(alike: _Alike, node: Node) -> bool:
+def _pad(axes: Axes, node: Node) -> bool:
     operand = node.operands[0]
-    at = alike.axes.get(operand)
+    at = axes.get(operand)
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     return at is not None and all(_integers(node, name)[at] == 0 for name in names)
 
 
-def _sliced(alike: _Alike, node: Node) -> bool:
+def _sliced(axes: Axes, node: Node) -> bool:
     """True if the axis of walkers is sliced whole, whatever the index is."""
-    return node.operands[0] in alike.axes and alike.in_one_place(node.operands[:1], node)
+    return node.operands[0] in axes and _in_one_place(axes, node.operands[:1], node)
 
 
-def _updated(alike: _Alike, node: Node) -> bool:
-    return alike.in_one_place(node.operands[:2], node)
+def _updated(axes: Axes, node: Node) -> bool:
+    return _in_one_place(axes, node.operands[:2], node)
 
 
-def _gather(alike: _Alike, node: Node) -> bool:
-    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
-    operand, indices = node.operands
-    if operand not in alike.axes:  # a table that all walkers read, each at its own indices
-        return alike.axes[node.results[0]] not in list(numbers.offset_dims)
-    at = alike.axes[operand]
-    batched = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
-    if at in batched:
-        return bool(alike.axes.get(indices) == batched[at])
-    whole: bool = _integers(node, "slice_sizes")[at] == operand.type.shape[at]
-    return whole and at not in list(numbers.collapsed_slice_dims) and indices not in alike.axes
+def _gather(axes: Axes, node: Node) -> bool:
+    """True also for a table that all walkers read, each at its own indices."""
+    return any(value in axes for value in node.operands) and _linked(axes, node)
 
 
-def _scatter(alike: _Alike, node: Node) -> bool:
-    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
-    if len(node.operands) != 3 or node.operands[0] not in alike.axes or node.operands[2] not in alike.axes:
-        return False
-    operand, indices, updates = node.operands
-    at = alike.axes[operand]
-    batched = dict(zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
-    if at in batched:
-        return bool(alike.axes.get(indices) == batched[at])
-    dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
-    kept = [axis for axis in range(len(operand.type.shape)) if axis not in dropped]
-    whole = at in kept and numbers.update_window_dims[kept.index(at)] == alike.axes[updates]
-    return bool(whole) and indices not in alike.axes
+def _scatter(axes: Axes, node: Node) -> bool:
+    given = (node.operands[0], node.operands[-1])
+    return len(node.operands) == 3 and all(value in axes for value in given) and _linked(axes, node)
 
 
-def _call(alike: _Alike, node: Node) -> bool:
-    return node.family in ("factorisation", "triangular-solve") and alike.batched(node)
+def _call(axes: Axes, node: Node) -> bool:
+    """True for linear algebra whose matrix or vector axes do not count walkers."""
+    inner = 1 if "permutation" in node.call_target else 2
+    batched = all(axes.get(value) == 0 for value in (*node.operands, *node.results) if value.type.shape)
+    known = node.family in ("factorisation", "triangular-solve")
+    return known and batched and len(node.operands[0].type.shape) > inner
 
 
 _SIZES = (ops.DYNAMIC_SLICE, ops.GATHER)
-_RULES: dict[ops.OpDef, Callable[[_Alike, Node], bool]] = {
-    ops.BROADCAST_IN_DIM: _broadcast,
+_RULES: dict[ops.OpDef, Callable[[Axes, Node], bool]] = {
+    ops.BROADCAST_IN_DIM: _linked,
     ops.CONCATENATE: _not_along("dimension"),
     ops.CONSTANT: _constant,
     ops.CUSTOM_CALL: _call,
-    ops.DOT_GENERAL: _dot_general,
+    ops.DOT_GENERAL: _linked,
     ops.DYNAMIC_SLICE: _sliced,
     ops.DYNAMIC_UPDATE_SLICE: _updated,
     ops.GATHER: _gather,
     ops.IOTA: _iota,
     ops.PAD: _pad,
-    ops.REDUCE: _reduce,
+    ops.REDUCE: _linked,
     ops.RESHAPE: _moved,
     ops.REVERSE: _not_along("dimensions"),
     ops.SCATTER: _scatter,

@@ -18,7 +18,7 @@ from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.view import public_function, view_of
 from fusionlab.subprocesses import ProcessFailed, call
 
 NAME = "StableHLO reference interpreter"
@@ -39,8 +39,7 @@ def ask_interpreter(
     flat = view_of(program.parse())
     called = next((node for node in flat.walk() if node.op is ops.CUSTOM_CALL), None)
     if called is not None:
-        target = called.attributes["call_target_name"].value
-        return OracleAgreement(NAME, None, reason=f"it does not know custom call @{target}")
+        return OracleAgreement(NAME, None, reason=f"it does not know {called.label}")
     if program_cost(flat).flops > MOST_FLOPS:
         return OracleAgreement(NAME, None, reason="the program is too large for it")
     try:
@@ -81,16 +80,9 @@ def evaluate(program: Program, arrays: tuple[np.ndarray, ...]) -> list[np.ndarra
         stablehlo.register_stablehlo_passes()
         if "chlo." in str(module):
             passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))").run(module.operation)
-        types = [ir.RankedTensorType(type_) for type_ in _entry_types(module)]
+        types = map(ir.RankedTensorType, public_function(module).type.inputs)
         given = [_attribute(array, type_) for array, type_ in zip(arrays, types, strict=True)]
-        results = stablehlo.eval_module(module, given)
-        return [_array(result) for result in results]
-
-
-def _entry_types(module: ir.Module) -> list[ir.Type]:
-    from fusionlab.hlo.view import public_function
-
-    return list(public_function(module).type.inputs)
+        return [_array(result) for result in stablehlo.eval_module(module, given)]
 
 
 def _attribute(array: np.ndarray, type_: ir.RankedTensorType) -> ir.Attribute:

@@ -1,14 +1,20 @@
-"""Check two programs in a process of its own, under time and memory limits; it always returns a verdict."""
+"""Check two programs in a process of its own, under limits of time and memory; there always is a verdict.
+
+The memory limit is three quarters of the machine's memory, so that a check cannot take the machine down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, astuple, replace
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
 from fusionlab.equivalence.counterexample import Counterexample
+from fusionlab.equivalence.exact.identity import Identity, compare_functions
+from fusionlab.equivalence.few_walkers import WALKERS, narrow
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import view_of
 from fusionlab.subprocesses import ProcessFailed, call
 
 if TYPE_CHECKING:
@@ -28,20 +34,16 @@ def check_files(
     """Compare two programs at their own shapes; ``not-checked`` with the reason when a limit is exceeded.
 
     ``samples`` are used instead of random ones; ``oracles`` as in ``check_programs``.
-
-    The memory limit is three quarters of the machine's memory, so that a check cannot take the machine down.
     """
     given = None if samples is None else [vars(sample) for sample in samples]
     programs = astuple(original), astuple(rewritten)
     try:
         verdict, found = call(check, *programs, given, oracles, limit_s=time_limit_s, memory_limited=True)
     except ProcessFailed as error:
-        if error.exit_code is None:
-            return Verdict("not-checked", reason=f"the check did not finish within {time_limit_s:g} s")
-        return Verdict("not-checked", reason=f"the check failed (exit {error.exit_code}): {str(error)[:200]}")
-    if found is not None:
-        found = Counterexample(**{**found, "arrays": tuple(found["arrays"]), "index": tuple(found["index"])})
-    return replace(Verdict.from_json(verdict), counterexample=found)
+        late = error.exit_code is None
+        failed = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
+        return Verdict("not-checked", reason=_late(time_limit_s) if late else failed)
+    return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
 
 
 def check(
@@ -52,14 +54,41 @@ def check(
 
     quiet_start.load_jax()
     from fusionlab.equivalence.check import check_programs
-
-    given = None if samples is None else [_sample(**one) for one in samples]
-    verdict = check_programs(Program(*original), Program(*rewritten), given, oracles=oracles)
-    worst = verdict.counterexample
-    return verdict.to_json(), None if worst is None else {**asdict(worst), "arrays": worst.arrays}
-
-
-def _sample(arrays: list[Any], kinds: list[str], **facts: Any) -> Sample:
     from fusionlab.equivalence.samples import Sample
 
-    return Sample(arrays=tuple(arrays), kinds=tuple(kinds), **facts)
+    tuples = ("arrays", "kinds")
+    given = (
+        None if samples is None else [Sample(**one | {name: tuple(one[name]) for name in tuples}) for one in samples]
+    )
+    verdict = check_programs(Program(*original), Program(*rewritten), given, oracles=oracles)
+    return verdict.to_json(), verdict.counterexample and vars(verdict.counterexample)
+
+
+def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
+    """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails.
+
+    Programs that treat all walkers alike are compared at a few walkers, others at their own shapes.
+    """
+    fault = "a fault of the check, not of the programs"
+    try:
+        found = call(compare, astuple(original), astuple(rewritten), limit_s=time_limit_s, memory_limited=True)
+    except ProcessFailed as error:
+        late = error.exit_code is None
+        reason = (
+            f"time limit: {_late(time_limit_s)}" if late else f"{fault} (exit {error.exit_code}): {str(error)[:200]}"
+        )
+        return Identity("not-covered", 0, 0, 1.0, reason)
+    except OSError as error:  # no space for the files, or no process
+        return Identity("not-covered", 0, 0, 1.0, f"{fault}: {error}")
+    return Identity(**found)
+
+
+def compare(original: list[Any], rewritten: list[Any]) -> dict[str, Any]:
+    """The exact verdict on the two programs, as JSON."""
+    views = [view_of(Program(*program).parse()) for program in (original, rewritten)]
+    few = WALKERS if narrow(views) else None
+    return replace(compare_functions(*views), walkers=few).to_json()
+
+
+def _late(limit_s: float) -> str:
+    return f"the check did not finish within {limit_s:g} s"

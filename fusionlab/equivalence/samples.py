@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.edge_walkers import FAR, NEAR, edge_walkers
-from fusionlab.equivalence.equilibrated import equilibrated
+from fusionlab.equivalence.oracle import Runner, workload_runner
 from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
@@ -29,6 +30,17 @@ _FAR_FROM_THE_DENSITY = 16.0
 """At the initial walkers of the third seed, perturbed parameters make psi ill-conditioned: of PauliNet (CH4) a correct
 forward Laplacian, 1.9e-12 hartree off in float64, is 5.5 times further off than the original at one."""
 _ROUNDINGS = 7
+TRANSITIONS = 40
+"""Transitions of all electrons of a walker at once; at an acceptance of one half, a walker then has moved by a few
+times its own size."""
+MOST_WALKERS = 64
+"""The number of walkers moved; the others of a larger sample keep their initial positions about the nuclei."""
+_FIRST_STEP_BOHR = 0.3
+_WIDEST_STEP_BOHR = 1.0
+_FARTHEST_BOHR = 10.0
+"""An electron farther than this from its start belongs to no normalisable density: its psi does not decay."""
+_ACCEPTANCE = 0.5
+_NOWHERE = -1e30
 
 
 @dataclass(frozen=True)
@@ -57,10 +69,11 @@ def workload_samples(workload: Workload) -> Iterator[Sample]:
     first with electrons 0 and 1 exchanged: where these are both spin-up, both signs of psi occur whatever the
     parameters are.
     """
+    log_psi = functools.cache(lambda walkers: log_psi_runner(workload, walkers))
     for seed in SEEDS:
         named = _arguments(workload, seed)
         if "walkers" in named:
-            named["walkers"] = _exchanged(_walkers(workload, named, seed))
+            named["walkers"] = _exchanged(_walkers(log_psi, named, seed))
         label = f"seed {seed}, " + ("initial parameters" if seed == SEEDS[0] else "perturbed parameters")
         label += _OF_WALKERS.get(seed, "") if "walkers" in named else ""
         factor = _FAR_FROM_THE_DENSITY if seed == SEEDS[2] else SPREAD_FACTOR
@@ -88,16 +101,50 @@ _OF_WALKERS = {
 }
 
 
-def _walkers(workload: Workload, named: dict[str, Any], seed: int) -> np.ndarray:
+def _walkers(log_psi: Callable[[int], Runner], named: dict[str, Any], seed: int) -> np.ndarray:
     """The walkers of a seed: initial, equilibrated, or the first half equilibrated."""
     start = np.array(named["walkers"])
     if seed == SEEDS[0]:
         return start
-    found = equilibrated(workload, _leaves({"parameters": named["parameters"]}), start, seed)
+    run = log_psi(len(start[:MOST_WALKERS]))
+    found = equilibrated(run, _leaves({"parameters": named["parameters"]}), start, seed)
     if seed == SEEDS[2]:
         half = -(-len(start) // 2)
         found[half:] = start[half:]
     return found
+
+
+def equilibrated(log_psi: Runner, parameters: Sequence[np.ndarray], walkers: np.ndarray, seed: int) -> np.ndarray:
+    """``walkers`` [W, electrons, 3] (bohr) after TRANSITIONS Metropolis transitions in |psi|^2 with the leaves
+    ``parameters``; the same for the same ``seed``. ``log_psi`` is of the first MOST_WALKERS of them, which move.
+
+    The width of the proposals is adapted after each transition, up to a bohr. A walker whose psi is zero or not finite
+    accepts only proposals where it is neither. Walkers that run away, or find no such place, stay put.
+    """
+    found = np.array(walkers)
+    moved = found[:MOST_WALKERS]
+    random = np.random.default_rng(seed)
+    step = _FIRST_STEP_BOHR
+    logs = _finite_or_least(log_psi([*parameters, moved])[0])
+    for _ in range(TRANSITIONS):
+        proposed = (moved + step * random.standard_normal(moved.shape)).astype(moved.dtype)
+        new = _finite_or_least(log_psi([*parameters, proposed])[0])
+        accepted = (np.log(random.uniform(size=len(moved))) < 2 * (new - logs)) & (new > _NOWHERE)
+        moved[accepted], logs[accepted] = proposed[accepted], new[accepted]
+        step = min(step * float(np.clip(accepted.mean() / _ACCEPTANCE, 0.5, 2.0)), _WIDEST_STEP_BOHR)
+    lost = np.linalg.norm(moved - walkers[: len(moved)], axis=-1).max(-1) > _FARTHEST_BOHR
+    moved[lost] = walkers[: len(moved)][lost]
+    return found
+
+
+def _finite_or_least(logs: np.ndarray) -> np.ndarray:
+    """``log|psi|`` with non-finite values replaced by a wide floor whose differences do not overflow."""
+    return np.where(np.isfinite(logs), logs, _NOWHERE).astype(np.float64)
+
+
+def log_psi_runner(workload: Workload, walkers: int) -> Runner:
+    """log|psi| of ``walkers`` walkers."""
+    return workload_runner(workload.rebuild(program="log-psi", laplacian=None, walkers=walkers), workload.dtype)
 
 
 def _leaves(named: dict[str, Any]) -> tuple[np.ndarray, ...]:

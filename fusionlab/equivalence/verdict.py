@@ -60,7 +60,7 @@ class OutputError:
         pairs = [(self.max_abs_error, self.tolerance), (self.max_abs_error_float64, self.tolerance_float64)]
         if self.mean_shift is not None and self.mean_tolerance is not None:
             pairs.append((abs(self.mean_shift), self.mean_tolerance))
-        parts = [error / allowed if allowed else math.inf if error else 0.0 for error, allowed in pairs]
+        parts = [_ratio(*pair) for pair in pairs]
         return max(math.inf if math.isnan(part) else part for part in parts)
 
     @property
@@ -161,13 +161,12 @@ class Verdict:
         """The verdict that ``to_json`` wrote."""
         outputs = tuple(OutputError(**_read_back(output)) for output in document["outputs"])
         oracles = tuple(OracleAgreement(**_read_back(oracle)) for oracle in document["oracles"])
-        exact = None if document["exact"] is None else Identity.from_json(document["exact"])
+        exact = None if document["exact"] is None else Identity(**document["exact"])
         words = {name: document[name] for name in ("verdict", "walkers", "worst", "reason")}
         return Verdict(outputs=outputs, oracles=oracles, exact=exact, **words)
 
 
 _FIGURES = ("max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64")
-_HISTOGRAMS = ("ulp_histogram", "abs_histogram")
 _WORDS = ("name", "reason")
 
 
@@ -190,12 +189,11 @@ def _read_back(record: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: float(value) if isinstance(value, str) and name not in _WORDS else value for name, value in record.items()
     }
-    return found | {name: tuple(_tuple(bin_) for bin_ in found[name]) for name in _HISTOGRAMS if name in found}
-
-
-def _tuple(bin_: Any) -> Any:
-    return tuple(bin_) if isinstance(bin_, list) else bin_
+    if "ulp_histogram" in found:
+        found["ulp_histogram"] = tuple(found["ulp_histogram"])
+        found["abs_histogram"] = tuple(map(tuple, found["abs_histogram"]))
+    return found
 
 
 def _ratio(error: float, tolerance: float) -> float:
-    return error / tolerance if tolerance else (float("inf") if error else 0.0)
+    return error / tolerance if tolerance else math.inf if error else 0.0

@@ -61,13 +61,18 @@ def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Nod
             for value in (*node.operands, *node.results):
                 reshapes.setdefault(value, []).append(node)
             continue
-        for first, second in _RULES[node.op.axes](node):
+        for first, second in linked_axes(node):
             links.setdefault(first, []).append(second)
             links.setdefault(second, []).append(first)
     return links, reshapes
 
 
 Pairs = Iterator[tuple[Axis, Axis]]
+
+
+def linked_axes(node: Node) -> Pairs:
+    """Pairs of axes of operands and results of ``node``, no reshape, of which both or neither count walkers."""
+    return _RULES[node.op.axes](node)
 
 
 def _elementwise(node: Node) -> Pairs:

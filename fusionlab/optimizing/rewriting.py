@@ -26,7 +26,7 @@ from jax.extend import core as extended
 import fusionlab.errors
 from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.exact.identity import Identity
-from fusionlab.equivalence.exact.isolated import compare_files
+from fusionlab.equivalence.isolated import compare_files
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program

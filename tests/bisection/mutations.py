@@ -1,21 +1,25 @@
-"""Mistakes planted in passes, by hand: a literal table.
+"""Mistakes planted in passes, by hand: a literal table of functions and wrong versions, ``wrong(right, *arguments)``.
 
-``plant(patch)`` replaces one function by a wrong version. What forward Laplacians are made of is also used to *find*
-the differentiated value, and a pass whose rule is wrong then declines: it compares the Laplacian with the replay. So
-that the check is tested and not that comparison, such a mistake is switched off while the value is looked for.
+What forward Laplacians are made of is also used to *find* the differentiated value, and a pass whose rule is wrong then
+declines: it compares the Laplacian with the replay. So that the check is tested and not that comparison, such a mistake
+is switched off while the value is looked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax.numpy as jnp
+import pytest
 from jax import lax
 
 from fusionlab.codegen.laplacian import chains, interpreter, jet, owners
+from fusionlab.codegen.laplacian.jet import Jet, row_products
 from fusionlab.codegen.laplacian.rules import dot_general, elementwise, reductions, slogdet
 from fusionlab.codegen.raising import trips
+from fusionlab.hlo.loops import Sum
 from fusionlab.passes import (
     batch_replay,
     licm,
@@ -23,28 +27,121 @@ from fusionlab.passes import (
 )
 from fusionlab.passes.fuse_jvp_replay import candidates, entry, identify
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
+from fusionlab.passes.fuse_jvp_replay.guards import may_shift
 
-from .wrong_versions import (
-    Patch,
-    coordinates_swapped,
-    cross_of_quotient_added,
-    extremes_held_constant,
-    first_source_lost,
-    in_the_rewrite,
-    initial_dropped,
-    instead,
-    lost_trip,
-    offset_lost,
-    parts_reversed,
-    quadratic_added,
-    rows_reversed,
-    signs_dropped,
-    stale_trip,
-    swapped_frontier,
-    swapped_operands,
-    transposed_terms,
-    without_matrix_laplacian,
-)
+Patch = pytest.MonkeyPatch
+
+
+def instead(owner: Any, name: str, wrong: Callable[..., Any]) -> Callable[[Patch], None]:
+    """``wrong(right, *arguments)`` in place of ``owner.name``."""
+
+    def plant(patch: Patch) -> None:
+        right = getattr(owner, name)
+        patch.setattr(owner, name, lambda *given, **named: wrong(right, *given, **named))
+
+    return plant
+
+
+def in_the_rewrite(owner: Any, name: str, wrong: Callable[..., Any], *owners: Any) -> Callable[[Patch], None]:
+    """The same, but not while the differentiated value is looked for; ``owners`` imported the same function."""
+
+    def plant(patch: Patch) -> None:
+        right, search, searching = getattr(owner, name), candidates.find_laplacian, [False]
+
+        def switched(*given: Any, **named: Any) -> Any:
+            return right(*given, **named) if searching[0] else wrong(right, *given, **named)
+
+        def find(*given: Any) -> Any:
+            searching[0] = True
+            try:
+                return search(*given)
+            finally:
+                searching[0] = False
+
+        patch.setattr(candidates, "find_laplacian", find)
+        for one in (owner, *owners):
+            patch.setattr(one, name, switched)
+
+    return plant
+
+
+def lost_trip(right: Any, found: Any, chunk: int) -> Any:
+    return right(replace(found, loop=replace(found.loop, trips=found.loop.trips - 1)), chunk - 1)
+
+
+def transposed_terms(right: Any, loop: Any, numbers: Any, outputs: Any, carried: Any) -> Any:
+    return right(loop, numbers, [jnp.swapaxes(output, 0, 1) for output in outputs], carried)
+
+
+def signs_dropped(right: Any, loop: Any, *given: Any) -> Any:
+    roles = [Sum(tuple((1, v) for _, v in r.terms)) if isinstance(r, Sum) else r for r in loop.roles]
+    return right(replace(loop, roles=tuple(roles)), *given)
+
+
+def stale_trip(right: Any, *given: Any) -> Any:
+    found = right(*given)
+    return replace(found, outputs=lambda trip, *arrays: found.outputs(trip % 2, *arrays))
+
+
+def initial_dropped(right: Any, loop: Any, numbers: Any, outputs: Any, carried: Any) -> Any:
+    return right(loop, numbers, outputs, tuple(jnp.zeros_like(array) for array in carried))
+
+
+def swapped_frontier(right: Any, nodes: Any, inputs: Any, outputs: Any, raising: Any) -> Any:
+    """The values computed before the loop arrive in the wrong order."""
+    made = right(nodes, inputs, outputs, raising)
+    before_loop = len(outputs) > 1 and all(value.producer in set(nodes) for value in outputs)
+    same = len({value.type for value in outputs}) == 1
+    return (lambda *arrays: made(*arrays)[::-1]) if before_loop and same else made
+
+
+def swapped_operands(right: Any, operation: Any, function: Any, *, operands: Any, **named: Any) -> Any:
+    """The last two operands of one type, invariants, are exchanged."""
+    at = [i for i, value in enumerate(operands) if str(value.type) == "tensor<4x4xf32>"]
+    operands = list(operands)
+    operands[at[0]], operands[at[1]] = operands[at[1]], operands[at[0]]
+    return right(operation, function, operands=operands, **named)
+
+
+def of_jacobian_alone(right: Any, value: Any, matrix: Jet, *given: Any) -> Jet:
+    return right(value, Jet(matrix.value, None, matrix.jacobian, matrix.owners), *given)
+
+
+def quadratic_added(right: Any, value: Any, matrix: Jet, *given: Any) -> Jet:
+    found, quadratic = right(value, matrix, *given), of_jacobian_alone(right, value, matrix, *given).laplacian
+    return Jet(found.value, found.laplacian - 2 * quadratic, found.jacobian, found.owners)
+
+
+def cross_of_quotient_added(right: Any, state: Any, value: Any, top: Jet, bottom: Jet) -> Jet:
+    found = right(state, value, top, bottom)
+    cross = row_products(found, bottom, state.coordinates)
+    return Jet(found.value, found.laplacian + 4 * cross / bottom.value, found.jacobian, found.owners)
+
+
+def rows_reversed(right: Any, *given: Any) -> Jet:
+    found = right(*given)
+    return Jet(found.value, found.laplacian, found.jacobian[::-1], found.owners)
+
+
+def first_source_lost(right: Any, engine: Any, *given: Any) -> Any:
+    engine.sources.pop(next(iter(engine.sources)))
+    return right(engine, *given)
+
+
+def parts_reversed(right: Any, entry: Any, environment: Any) -> Any:
+    value, lap, rows = right(entry, environment)
+    return value, lap[::-1], rows
+
+
+def offset_lost(right: Any, entry: Any, *given: Any) -> None:
+    right(entry, *given)
+    entry.offset = None
+
+
+def extremes_held_constant(right: Callable[..., Any], candidate: Any) -> Any:
+    """Maxima and minima that do not drop out, too."""
+    shifts = (node.results[0] for node in candidate.flat.nodes if may_shift(node))
+    return replace(right(candidate), stop_gradient=tuple(shifts))
 
 
 def agrees_with_any(patch: Patch) -> None:
@@ -53,209 +150,72 @@ def agrees_with_any(patch: Patch) -> None:
     instead(identify.Identification, "_at_equal_inputs", lambda right, *given: tuple(given[-1]))(patch)
 
 
+def times(factor: float) -> Callable[..., Any]:
+    return lambda right, *given: factor * right(*given)
+
+
 @dataclass(frozen=True)
 class Mutation:
-    """``plant`` makes pass ``guilty`` of ``pipeline`` wrong on ``program`` (of ``small_programs``)."""
+    """``plant`` makes the last pass of ``pipeline`` wrong on ``program`` (of ``small_programs``)."""
 
     name: str
     program: str
     pipeline: str
-    guilty: str
     plant: Callable[[Patch], None]
     fast: bool = False
 
+    @property
+    def guilty(self) -> str:
+        return self.pipeline.rpartition(",")[2]
 
-_BATCH, _HOIST = "licm,batch-replay", "licm"
-_SPARSE, _DENSE, _ADJOINT = "sparsify-directions", "collapse-replay", "transpose-replay"
 
-MUTATIONS = (
-    Mutation(
-        "last trip lost", "directions", _BATCH, "batch-replay", instead(batch_replay, "batched_loop", lost_trip), True
-    ),
-    Mutation(
-        "sum over the wrong axis",
-        "directions",
-        _BATCH,
-        "batch-replay",
-        instead(trips, "_accumulate", transposed_terms),
-        True,
-    ),
-    Mutation(
-        "sign of a term dropped",
-        "subtracting",
-        _BATCH,
-        "batch-replay",
-        instead(trips, "_accumulate", signs_dropped),
-        True,
-    ),
-    Mutation(
-        "start and step of the counter ignored",
-        "by-twos",
-        _BATCH,
-        "batch-replay",
-        instead(trips, "_count", lambda right, counter, trip: lax.convert_element_type(trip, counter.dtype)),
-    ),
-    Mutation(
-        "every chunk takes the first trips",
-        "directions",
-        "batch-replay{chunk=2}",
-        "batch-replay{chunk=2}",
-        instead(batch_replay, "raise_trips", stale_trip),
-        True,
-    ),
-    Mutation(
-        "what the sum starts from dropped",
-        "directions",
-        _BATCH,
-        "batch-replay",
-        instead(trips, "_accumulate", initial_dropped),
-    ),
-    Mutation(
-        "stacked rows in reverse",
-        "stacked",
-        _BATCH,
-        "batch-replay",
-        instead(
-            trips, "_place", lambda right, role, numbers, updates, array: right(role, numbers, updates[::-1], array)
-        ),
-        True,
-    ),
-    Mutation(
-        "counter one trip short after the loop",
-        "by-twos",
-        _BATCH,
-        "batch-replay",
-        instead(trips, "_results", lambda right, loop, count, *given: right(loop, count - 1, *given)),
-    ),
-    Mutation(
-        "hoisted values in the wrong order",
-        "with-weights",
-        _HOIST,
-        _HOIST,
-        instead(licm, "raise_nodes", swapped_frontier),
-        True,
-    ),
-    Mutation(
-        "operands of the spliced loop swapped",
-        "with-weights",
-        _HOIST,
-        _HOIST,
-        instead(rewriting, "splice", swapped_operands),
-    ),
-    Mutation(
-        "half of the cross term of a product",
-        "products",
-        _SPARSE,
-        _SPARSE,
-        in_the_rewrite(elementwise, "row_products", lambda right, *given: 0.5 * right(*given)),
-        True,
-    ),
-    Mutation(
-        "cross term of a product missing",
-        "products",
-        _DENSE,
-        _DENSE,
-        in_the_rewrite(elementwise, "row_products", lambda right, *given: 0.0 * right(*given)),
-    ),
-    Mutation(
-        "cross term of a contraction missing",
-        "overlaps",
-        _SPARSE,
-        _SPARSE,
-        in_the_rewrite(dot_general, "_cross", lambda right, *given: 0.0 * right(*given)),
-    ),
-    Mutation(
-        "cross term of a contraction once",
-        "overlaps",
-        _DENSE,
-        _DENSE,
-        in_the_rewrite(dot_general, "_cross", lambda right, *given: 0.5 * right(*given)),
-    ),
-    Mutation(
-        "second derivative of a function dropped",
-        "products",
-        _SPARSE,
-        _SPARSE,
-        in_the_rewrite(chains, "_affine", lambda right, *given: True),
-        True,
-    ),
-    Mutation(
-        "wrong sign in a quotient",
-        "quotient",
-        _SPARSE,
-        _SPARSE,
-        in_the_rewrite(elementwise, "quotient", cross_of_quotient_added),
-    ),
-    Mutation(
-        "quadratic term of a determinant added",
-        "determinant",
-        _SPARSE,
-        _SPARSE,
-        in_the_rewrite(slogdet, "log_determinant_jet", quadratic_added),
-    ),
-    Mutation(
-        "a determinant without the matrix's Laplacian",
-        "determinant",
-        _DENSE,
-        _DENSE,
-        in_the_rewrite(slogdet, "log_determinant_jet", without_matrix_laplacian),
-    ),
-    Mutation(
-        "a maximum shared by all",
-        "largest",
-        _SPARSE,
-        _SPARSE,
-        in_the_rewrite(reductions, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3)),
-    ),
-    Mutation(
-        "a maximum taken for a constant",
-        "largest",
-        _SPARSE,
-        _SPARSE,
-        instead(candidates, "find_laplacian", extremes_held_constant),
-    ),
-    Mutation(
-        "slots of different electrons taken for one",
-        "pairs",
-        _SPARSE,
-        _SPARSE,
-        in_the_rewrite(owners, "same_owner", lambda right, first, second: True, jet),
-    ),
-    Mutation("gradient in reverse order", "gradient", _SPARSE, _SPARSE, instead(entry, "densify", rows_reversed)),
-    Mutation(
-        "coordinates of an electron swapped",
-        "gradient",
-        _DENSE,
-        _DENSE,
-        in_the_rewrite(interpreter, "identity_jet", coordinates_swapped),
-    ),
-    Mutation(
-        "constant factor dropped",
-        "scaled",
-        _SPARSE,
-        _SPARSE,
-        instead(candidates, "find_laplacian", lambda right, *given: replace(right(*given), scale=1.0)),
-    ),
-    Mutation("initial sum dropped", "scaled", _SPARSE, _SPARSE, instead(RewrittenEntry, "__init__", offset_lost)),
-    Mutation(
-        "a source of the adjoint lost",
-        "products",
-        _ADJOINT,
-        _ADJOINT,
-        instead(entry, "weighted_sources", first_source_lost),
-    ),
-    Mutation(
-        "parts of the walkers in reverse",
-        "products",
-        f"{_SPARSE}{{chunks=5}}",
-        f"{_SPARSE}{{chunks=5}}",
-        instead(RewrittenEntry, "_in_parts", parts_reversed),
-    ),
-    Mutation(
-        "equality that does not hold",
-        "of-another",
-        _SPARSE,
-        _SPARSE,
-        agrees_with_any,
-    ),
-)
+BATCH, HOIST = "licm,batch-replay", "licm"
+SPARSE, DENSE, ADJOINT = "sparsify-directions", "collapse-replay", "transpose-replay"
+FAST = True
+MUTATIONS = tuple(Mutation(*row) for row in (
+    ("last trip lost", "directions", BATCH, instead(batch_replay, "batched_loop", lost_trip), FAST),
+    ("sum over the wrong axis", "directions", BATCH, instead(trips, "_accumulate", transposed_terms), FAST),
+    ("sign of a term dropped", "subtracting", BATCH, instead(trips, "_accumulate", signs_dropped), FAST),
+    ("start and step of the counter ignored", "by-twos", BATCH,
+     instead(trips, "_count", lambda right, counter, trip: lax.convert_element_type(trip, counter.dtype))),
+    ("every chunk takes the first trips", "directions", "batch-replay{chunk=2}",
+     instead(batch_replay, "raise_trips", stale_trip), FAST),
+    ("what the sum starts from dropped", "directions", BATCH, instead(trips, "_accumulate", initial_dropped)),
+    ("stacked rows in reverse", "stacked", BATCH,
+     instead(trips, "_place", lambda right, role, numbers, updates, array: right(role, numbers, updates[::-1], array)),
+     FAST),
+    ("counter one trip short after the loop", "by-twos", BATCH,
+     instead(trips, "_results", lambda right, loop, count, *given: right(loop, count - 1, *given))),
+    ("hoisted values in the wrong order", "with-weights", HOIST,
+     instead(licm, "raise_nodes", swapped_frontier), FAST),
+    ("operands of the spliced loop swapped", "with-weights", HOIST, instead(rewriting, "splice", swapped_operands)),
+    ("half of the cross term of a product", "products", SPARSE,
+     in_the_rewrite(elementwise, "row_products", times(0.5)), FAST),
+    ("cross term of a product missing", "products", DENSE, in_the_rewrite(elementwise, "row_products", times(0.0))),
+    ("cross term of a contraction missing", "overlaps", SPARSE, in_the_rewrite(dot_general, "_cross", times(0.0))),
+    ("cross term of a contraction once", "overlaps", DENSE, in_the_rewrite(dot_general, "_cross", times(0.5))),
+    ("second derivative of a function dropped", "products", SPARSE,
+     in_the_rewrite(chains, "_affine", lambda right, *given: True), FAST),
+    ("wrong sign in a quotient", "quotient", SPARSE,
+     in_the_rewrite(elementwise, "quotient", cross_of_quotient_added)),
+    ("quadratic term of a determinant added", "determinant", SPARSE,
+     in_the_rewrite(slogdet, "log_determinant_jet", quadratic_added)),
+    ("a determinant without the matrix's Laplacian", "determinant", DENSE,
+     in_the_rewrite(slogdet, "log_determinant_jet", of_jacobian_alone)),
+    ("a maximum shared by all", "largest", SPARSE,
+     in_the_rewrite(reductions, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3))),
+    ("a maximum taken for a constant", "largest", SPARSE,
+     instead(candidates, "find_laplacian", extremes_held_constant)),
+    ("slots of different electrons taken for one", "pairs", SPARSE,
+     in_the_rewrite(owners, "same_owner", lambda right, first, second: True, jet)),
+    ("gradient in reverse order", "gradient", SPARSE, instead(entry, "densify", rows_reversed)),
+    ("coordinates of an electron swapped", "gradient", DENSE,
+     in_the_rewrite(interpreter, "identity_jet", rows_reversed)),
+    ("constant factor dropped", "scaled", SPARSE,
+     instead(candidates, "find_laplacian", lambda right, *given: replace(right(*given), scale=1.0))),
+    ("initial sum dropped", "scaled", SPARSE, instead(RewrittenEntry, "__init__", offset_lost)),
+    ("a source of the adjoint lost", "products", ADJOINT, instead(entry, "weighted_sources", first_source_lost)),
+    ("parts of the walkers in reverse", "products", f"{SPARSE}{{chunks=5}}",
+     instead(RewrittenEntry, "_in_parts", parts_reversed)),
+    ("equality that does not hold", "of-another", SPARSE, agrees_with_any),
+))  # fmt: skip

@@ -3,10 +3,9 @@
 import importlib.util
 import itertools
 import json
+from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from jax import lax
 
@@ -39,8 +38,6 @@ def two_loops(x, w):
 
 @pytest.fixture
 def last_trip_lost_where_there_are_three(monkeypatch):
-    from dataclasses import replace
-
     right = batch_replay.batched_loop
 
     def wrong(trips, chunk):
@@ -96,11 +93,6 @@ def run_tests_of(path):
         test()
 
 
-def test_the_written_test_passes_once_the_pass_is_right(program, tmp_path):
-    _, test = write_case(tmp_path, program, parse_pipeline("batch-replay")[0], "cpu")
-    run_tests_of(test)
-
-
 def test_a_module_that_tests_nothing_is_said(lowered, tmp_path):
     _, test = write_case(tmp_path, lowered(jnp.sin, SQUARE), parse_pipeline("batch-replay")[0], "cpu")
     with pytest.raises(AssertionError, match="the module tests nothing"):
@@ -108,8 +100,6 @@ def test_a_module_that_tests_nothing_is_said(lowered, tmp_path):
 
 
 def test_no_text_from_outside_reaches_the_code_that_is_written(lowered, tmp_path):
-    from dataclasses import replace
-
     evil = replace(lowered(jnp.sin, SQUARE), provenance='x""" + __import__("os").abort() + """\n')
     _, test = write_case(tmp_path, evil, parse_pipeline("batch-replay")[0], "cpu")
     first = test.read_text().splitlines()[0]
@@ -220,35 +210,30 @@ def test_a_pass_of_a_file_is_no_code_of_the_test(lowered, tmp_path):
         run_tests_of(test)
 
 
-def test_nothing_to_find_is_exit_0_and_no_files(cli, lowered, tmp_path, no_processes):
-    path, out = tmp_path / "loop.mlir", tmp_path / "out"
+@pytest.fixture
+def loop_file(lowered, tmp_path):
+    path = tmp_path / "loop.mlir"
     path.write_text(lowered(*PROGRAMS["directions"]).text)
-    result = cli("bisect", path, "--pass", "batch-replay", "--target", "cpu", "--quiet", "--out", out)
+    return path
+
+
+def test_nothing_to_find_is_exit_0_and_no_files(cli, loop_file, tmp_path, no_processes):
+    out = tmp_path / "out"
+    result = cli("bisect", loop_file, "--pass", "batch-replay", "--target", "cpu", "--quiet", "--out", out)
     assert result.exit_code == 0, result.stderr
     assert "none of 1 steps differs" in result.stdout
     assert not out.exists()
 
 
-def test_what_could_not_be_judged_is_no_all_clear(cli, lowered, tmp_path):
-    path, out = tmp_path / "loop.mlir", tmp_path / "out"
-    path.write_text(lowered(*PROGRAMS["directions"]).text)
-    given = (
-        "--pass",
-        "batch-replay",
-        "--target",
-        "cpu",
-        "--check-time-limit",
-        "0.1",
-        "--json",
-        "--quiet",
-        "--out",
-        out,
-    )
-    result = cli("bisect", path, *given)
+def test_what_could_not_be_judged_is_no_all_clear(cli, loop_file, tmp_path):
+    out = tmp_path / "out"
+    words = "--pass batch-replay --target cpu --check-time-limit 0.1 --json --quiet --out"
+    given = (*words.split(), out)
+    result = cli("bisect", loop_file, *given)
     assert result.exit_code == 1, result.stderr
     document = json.loads(result.stdout)
     assert (document["different"], document["not_checked"], document["guilty"]) == (False, 1, None)
-    plain = cli("bisect", path, *(word for word in given if word != "--json"))
+    plain = cli("bisect", loop_file, *(word for word in given if word != "--json"))
     assert "none of 1 steps differs; 1 could not be checked" in plain.stdout
     assert "did not finish within 0.1 s" in plain.stdout
 
@@ -262,10 +247,8 @@ def test_what_could_not_be_judged_is_no_all_clear(cli, lowered, tmp_path):
         (("--pass", "batch-reply"), "unknown pass"),
     ],
 )
-def test_bad_input(arguments, part, cli, lowered, tmp_path):
-    path = tmp_path / "x.mlir"
-    path.write_text(lowered(jnp.sin, jax.ShapeDtypeStruct((4,), np.float32)).text)
-    result = cli("bisect", path, *arguments, "--quiet")
+def test_bad_input(arguments, part, cli, loop_file):
+    result = cli("bisect", loop_file, *arguments, "--quiet")
     assert result.exit_code == 2
     assert part in result.stderr
     assert result.stderr.count("\n") == 1

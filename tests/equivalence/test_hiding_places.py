@@ -5,11 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.equivalence.check import check_programs, compare, why_less_precise
-from fusionlab.equivalence.samples import Sample, workload_samples
+from fusionlab.equivalence.check import check_programs, why_less_precise
+from fusionlab.equivalence.samples import workload_samples
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from workloads import catalogue
+
+from .compared import compared, runner
 
 ROW = jax.ShapeDtypeStruct((16,), "float32")
 INTEGERS = jax.ShapeDtypeStruct((4,), "int32")
@@ -78,18 +80,9 @@ def test_zeros_of_two_signs_are_not_the_same_bits(lowered):
 def test_outputs_of_another_shape_are_different():
     """NumPy would compare one number with all of them."""
 
-    def run(shape, dtype="float32"):
-        return lambda arrays: [np.ones(shape, dtype)]
-
     for ours, theirs, wide in (((3,), (1,), (3,)), ((3,), (3,), ()), ((3,), (3, 1), (3,))):
-        verdict = compare(
-            [Sample("seed 1", ())],
-            truth=run(ours, "float64"),
-            original=run(ours),
-            rewritten=run(theirs),
-            rewritten_float64=run(wide, "float64"),
-            walkers=None,
-        )
+        narrow = (np.ones(shape, np.float32) for shape in (ours, theirs))
+        verdict = compared(np.ones(ours), *narrow, np.ones(wide))
         assert verdict.verdict == "different"
         assert "output 0 is" in verdict.reason
 
@@ -138,10 +131,8 @@ def test_what_a_float64_program_loses_by_cancellation_shows_in_float32():
     off = truth + np.array([2.8e-10, 0.0])
 
     def verdict(rewritten, narrow):
-        run = {"truth": lambda _: [truth], "original": lambda _: [truth]}
-        run |= {"rewritten": lambda _: [rewritten], "rewritten_float64": lambda _: [rewritten]}
-        narrowed = None if narrow is None else lambda: lambda _: [np.asarray(narrow, np.float32)]
-        return compare([Sample("seed 1", ())], walkers=None, narrowed=narrowed, **run).verdict
+        narrowed = None if narrow is None else lambda: runner(np.asarray(narrow, np.float32))
+        return compared(truth, truth, rewritten, rewritten, narrowed=narrowed).verdict
 
     assert verdict(off, None) == "different"
     assert verdict(off, truth) == "different"

@@ -1,17 +1,27 @@
-"""What one output's errors are: signs, patterns of NaN, means, and the loss of the original at other roundings."""
+"""What one output's errors are: units in the last place, signs, patterns of NaN, means, the loss of the original."""
 
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 
 from fusionlab.codegen.raising import RaiseError
-from fusionlab.equivalence.check import check_programs, compare
-from fusionlab.equivalence.output_errors import Columns, compare_output, needs_more_roundings
+from fusionlab.equivalence.check import check_programs
+from fusionlab.equivalence.output_errors import (
+    Columns,
+    compare_output,
+    decades,
+    needs_more_roundings,
+    ulp_distance,
+    ulp_histogram,
+)
 from fusionlab.equivalence.samples import Sample
 from fusionlab.errors import CompileError
+
+from .compared import compared
 
 
 def columns(truth, original, rewritten, rewritten64=None):
@@ -88,14 +98,7 @@ def test_one_lucky_evaluation_is_not_what_the_original_loses():
 def test_more_roundings_do_not_help_what_is_wrong():
     """A rewritten program that is wrong at other roundings too; the original never loses as much."""
     x = np.linspace(1.0, 2.0, 8, dtype=np.float32)
-    verdict = compare(
-        [Sample("seed 1", (x,))],
-        truth=lambda arrays: [arrays[0].astype(np.float64)],
-        original=lambda arrays: [arrays[0] * np.float32(1)],
-        rewritten=lambda arrays: [arrays[0] * np.float32(1.001)],
-        rewritten_float64=lambda arrays: [arrays[0].astype(np.float64)],
-        walkers=None,
-    )
+    verdict = compared(lambda x: x.astype(np.float64), lambda x: x, lambda x: x * np.float32(1.001), x=x)
     assert verdict.verdict == "different"
     found = verdict.counterexample
     assert (found.output, found.index) == (0, (7,))
@@ -107,14 +110,7 @@ def test_the_worst_walker_of_a_mean_that_shifted_is_described():
     truth = np.linspace(5.0, 6.0, 64)
     original = truth.astype(np.float32)
     original[3] += 50
-    verdict = compare(
-        [Sample("seed 1", ())],
-        truth=lambda _: [truth],
-        original=lambda _: [original],
-        rewritten=lambda _: [original + np.float32(20)],
-        rewritten_float64=lambda _: [truth],
-        walkers=None,
-    )
+    verdict = compared(truth, original, original + np.float32(20))
     assert verdict.verdict == "different"
     assert "the mean shifts by 20" in verdict.worst
 
@@ -187,15 +183,44 @@ def test_a_run_in_float32_that_fails_is_no_verdict(failure):
         raise failure
 
     def verdict(factor):
-        return compare(
-            [Sample("seed 1", (x,))],
-            truth=lambda arrays: [arrays[0]],
-            original=lambda arrays: [arrays[0]],
-            rewritten=lambda arrays: [arrays[0] * factor],
-            rewritten_float64=lambda arrays: [arrays[0] * factor],
-            walkers=None,
-            narrowed=fails,
-        )
+        return compared(lambda x: x, lambda x: x, lambda x: x * factor, lambda x: x * factor, x=x, narrowed=fails)
 
     assert verdict(1 + 1e-9).verdict == "different"
     assert verdict(1 + 1e-13).passed
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_neighbours_are_one_apart(dtype):
+    numbers = np.array([0.0, 1.0, -1.0, 3.5, -1e-3], dtype)
+    one = np.array(1, np.int16 if np.dtype(dtype).itemsize == 2 else f"int{8 * np.dtype(dtype).itemsize}")
+    neighbours = (numbers.view(one.dtype) + one).view(dtype)
+    np.testing.assert_array_equal(ulp_distance(numbers, neighbours), np.ones(5))
+    np.testing.assert_array_equal(ulp_distance(numbers, numbers), np.zeros(5))
+
+
+def test_zeros_are_equal_and_numbers_of_both_signs_are_counted_through_zero():
+    smallest = np.float32(1e-45)
+    assert ulp_distance(np.float32([0.0]), np.float32([-0.0])) == 0
+    assert ulp_distance(np.array([smallest]), np.array([-smallest])) == 2
+    assert ulp_distance(np.array([1.0]), np.array([-1.0])) == 2 * np.float64(1.0).view(np.int64)
+
+
+def test_what_is_not_finite_is_infinitely_far_unless_it_is_the_same():
+    left = np.float32([np.nan, np.inf, np.inf, 1.0, np.nan])
+    right = np.float32([np.nan, np.inf, -np.inf, np.inf, 1.0])
+    np.testing.assert_array_equal(ulp_distance(left, right), [0, 0, np.inf, np.inf, np.inf])
+
+
+def test_complex_numbers_take_the_worse_part():
+    left = np.array([1 + 1j], np.complex64)
+    right = left + np.complex64(2**-22 * 1j)
+    assert ulp_distance(left, right) == 2
+
+
+def test_histograms_count_every_element():
+    counts = ulp_histogram(np.array([0, 1, 2, 3, 4, 7, 8, 2.0**60, np.inf, 2.0**64]))
+    assert counts.sum() == 10
+    assert list(counts[:5]) == [1, 1, 2, 2, 1]
+    assert (counts[61], counts[64], counts[65]) == (1, 1, 1)
+    differences = np.array([0.0, 2e-3, 9.9e-3, 0.5, np.nan])
+    assert decades(differences, np.zeros(5)) == {-3: 2, -1: 1}

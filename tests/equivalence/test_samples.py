@@ -5,10 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.equivalence import equilibrated as chain
 from fusionlab.equivalence.edge_walkers import ALL_FAR_BOHR, FAR, FAR_BOHR, NEAR, NEAR_BOHR
-from fusionlab.equivalence.equilibrated import equilibrated
-from fusionlab.equivalence.samples import EDGE_SEED, SEEDS, signature_samples, walkers_argument, workload_samples
+from fusionlab.equivalence.samples import (
+    EDGE_SEED,
+    SEEDS,
+    equilibrated,
+    log_psi_runner,
+    signature_samples,
+    walkers_argument,
+    workload_samples,
+)
 from fusionlab.hlo.view import TensorType
 from workloads import catalogue
 
@@ -72,8 +78,9 @@ def test_walkers_of_perturbed_parameters_are_of_the_density_of_psi(samples):
     log_psi = jax.jit(workload.rebuild(program="log-psi").function)
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(parameters)]
     starts = np.concatenate([workload.inputs(seed)[1] for seed in range(8)])
-    once = equilibrated(workload, leaves, starts, 11)
-    longer = equilibrated(workload, leaves, equilibrated(workload, leaves, once, 12), 13)
+    run = log_psi_runner(workload, len(starts))
+    once = equilibrated(run, leaves, starts, 11)
+    longer = equilibrated(run, leaves, equilibrated(run, leaves, once, 12), 13)
     (mean_of_starts, _), (mean, error), (mean_of_longer, error_of_longer) = (
         _mean_and_error(log_psi, parameters, walkers) for walkers in (starts, once, longer)
     )
@@ -88,19 +95,6 @@ def test_perturbed_parameters_also_meet_walkers_as_samplers_begin(samples):
     start = np.asarray(workload.inputs(SEEDS[2])[1])
     kept = (walkers == start).all((1, 2))
     assert kept.tolist() == [False] * 4 + [True] * 2 + [False] * 2
-
-
-def test_molecules_that_differ_in_spin_alone_have_densities_of_their_own(samples, monkeypatch):
-    """What one of them left compiled was once taken for the other's."""
-    monkeypatch.setattr(chain, "_runners", {})
-    workload, found = samples
-    triplet = workload.rebuild(spin=2)
-    assert triplet.title == workload.title
-    leaves, start = [np.asarray(leaf) for leaf in jax.tree.leaves(triplet.inputs(1)[0])], found[0].arrays[-1]
-    alone = equilibrated(triplet, leaves, start, 3)
-    chain._runners.clear()
-    list(workload_samples(workload))
-    np.testing.assert_array_equal(equilibrated(triplet, leaves, start, 3), alone)
 
 
 def _mean_and_error(log_psi, parameters, walkers):
@@ -244,15 +238,14 @@ def test_every_type_has_samples(dtype, lowered):
 
 
 @pytest.mark.parametrize("log", [0.0, np.nan, -np.inf])
-def test_walkers_without_a_density_stay_near_where_they_began(log, samples, monkeypatch):
+def test_walkers_without_a_density_stay_near_where_they_began(log):
     """A psi that is flat has no density to walk in; one that is nowhere finite, none to begin with."""
 
     def log_psi(arrays):
         return [np.full(len(arrays[-1]), log)]
 
-    monkeypatch.setattr(chain, "_log_psi_of", lambda workload, walkers: log_psi)
     starts = np.random.default_rng(3).normal(size=(6, 4, 3))
-    found = equilibrated(samples[0], [], starts, 5)
+    found = equilibrated(log_psi, [], starts, 5)
     assert np.linalg.norm(found - starts, axis=-1).max() <= 10
     if not np.isfinite(log):
         np.testing.assert_array_equal(found, starts)

@@ -28,10 +28,10 @@ import jax  # noqa: E402  # after JAX's quiet start
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula  # noqa: E402
+from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
 from fusionlab.equivalence.exact.field import PrimeField  # noqa: E402
 from fusionlab.equivalence.exact.identity import compare_functions, evaluators, points  # noqa: E402
-from fusionlab.equivalence.exact.programs import RULES, drawn_arguments  # noqa: E402
+from fusionlab.equivalence.exact.rules.rule import Formula  # noqa: E402
 from fusionlab.equivalence.exact.values import Drawn, Held, is_float  # noqa: E402
 from fusionlab.hlo import ops  # noqa: E402
 from fusionlab.hlo.view import FunctionView, Node, reads, view_of  # noqa: E402
@@ -126,7 +126,7 @@ class Comparison:
         outputs = []
         for function, evaluator in zip((first, second), pair, strict=True):
             view = with_outputs(function, left)
-            outputs.append(evaluator.outputs(view, drawn_arguments(view, evaluator)))
+            outputs.append(evaluator.outputs(view, evaluator.drawn_arguments(view)))
         return [at for at, x, y in zip(left, *outputs, strict=True) if not (x != y).any()]
 
 
@@ -156,7 +156,7 @@ def distance(first: FunctionView, second: FunctionView, roundings: int) -> float
                     if relative_error and (node.op.derivative in ("product", "smooth") or node.op in _ADDITIONS):
                         held.array = held.array * (1 + relative_error * random.standard_normal(held.array.shape))
 
-        evaluators = (Evaluator(_Points(), RULES, rounded) for _ in range(2))
+        evaluators = (Evaluator(_Points(), watch=rounded) for _ in range(2))
         functions = zip((first, second), evaluators, strict=True)
         return np.broadcast_arrays(*(e.outputs(f, [Drawn(a.copy()) for a in given])[0] for f, e in functions))
 

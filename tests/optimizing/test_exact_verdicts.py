@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import fusionlab
-from fusionlab.equivalence.exact import isolated
+from fusionlab.equivalence import isolated
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import rewriting

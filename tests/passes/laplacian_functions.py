@@ -14,6 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from fusionlab.hlo.program import Program
+from fusionlab.passes.interface import Result, Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+
 _random = np.random.default_rng(5)
 WALKERS, ELECTRONS, FEATURES = 3, 3, 4
 X = _random.standard_normal((WALKERS, ELECTRONS, 3))
@@ -165,3 +169,44 @@ def exact(log_psi: Any, weights: Any, x: Any) -> Any:
     """The Laplacian from ``jax.hessian``."""
     hessian = jax.hessian(lambda y: log_psi(weights, y.reshape(x.shape)))(x.reshape(-1))
     return jnp.trace(hessian)
+
+
+W = np.random.default_rng(8).standard_normal((3, 5))
+
+
+def psi(_: Any, y: Any) -> Any:
+    return jnp.tanh(y @ W).sum() ** 2 - jnp.sqrt((y**2).sum(-1) + 0.3).sum()
+
+
+def both(value: Callable[[Any], Any], replayed: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """``value(y)`` of all walkers, and the sum over directions of ``replayed(y, ...)``, by default of the same."""
+
+    def function(x: Any, *more: Any) -> Any:
+        summed = replayed or value
+        return jax.vmap(lambda y: (value(y), fori(lambda _, z: summed(z, *more), None, y)))(x)
+
+    return function
+
+
+def of(changed: Callable[..., Any]) -> Callable[..., Any]:
+    """``psi`` of all walkers, and the sum over directions of ``changed(y, ...)``, which is nearly it."""
+    return both(lambda y: psi(None, y), changed)
+
+
+def lower(function: Callable[..., Any], *arrays: Any) -> Program:
+    """Without what nothing reads: a value that is differentiated is not in a program that does not return it."""
+    module = jax.jit(lambda *given: function(*given)).trace(*arrays).lower(lowering_platforms=("cuda",))
+    return Program.from_module(module.compiler_ir("stablehlo"), name="near", provenance="test", platform="cuda")
+
+
+def rewritten(function: Any, *arrays: Any, passes: str = "sparsify-directions") -> tuple[Program, Result]:
+    with jax.enable_x64(True):
+        program = lower(function, *arrays)
+    return program, run_pipeline(program, parse_pipeline(passes), Setting())
+
+
+def assert_refused(function: Any, *arrays: Any, why: str = "", passes: str = "sparsify-directions") -> None:
+    """Nothing is applied; ``why`` is part of a reason."""
+    _, result = rewritten(function, *arrays, passes=passes)
+    assert not result.applied, result.events
+    assert any(why in event.reason for event in result.events), result.events

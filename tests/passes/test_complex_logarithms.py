@@ -8,7 +8,7 @@ from jax import lax
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .fuse_jvp_replay.test_guards import lower
+from .laplacian_functions import lower
 
 
 def laplacians(x):

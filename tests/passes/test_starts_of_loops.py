@@ -10,7 +10,7 @@ import fusionlab
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from .fuse_jvp_replay.test_guards import lower
+from .laplacian_functions import lower
 
 XS = np.random.default_rng(0).standard_normal((4, 6))
 

@@ -59,19 +59,17 @@ def _powers(p: int) -> Array:
 
 
 @functools.lru_cache(32)
-def _of_powers(p: int, name: str) -> Array:
-    """[p]: a table of 1/x (``inverse``), the quadratic character (``square``, 1 or -1) or x**c (``rational C``, hex).
+def _power_table(p: int, exponent: float) -> Array:
+    """[p]: x**exponent at x, 0 at 0; x**((p - 1) / 2) is the quadratic character, 1 for squares and -1 for others.
 
     No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r.
     """
     powers, half = _powers(p), (p - 1) // 2
     table = np.zeros(p, np.int64)
-    if name == "inverse":
-        table[powers] = powers[-np.arange(p - 1)]
-    elif name == "square":  # the even powers are the squares
-        table[powers[::2]], table[powers[1::2]] = 1, -1
+    numerator, denominator = exponent.as_integer_ratio()
+    if denominator == 1:
+        table[powers] = powers[np.arange(p - 1) * numerator % (p - 1)]
     else:
-        numerator, denominator = float.fromhex(name.removeprefix("rational ")).as_integer_ratio()
         squares = powers[::2]
         rational = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
         table[squares] = rational
@@ -117,7 +115,7 @@ class PrimeField:
         self._reciprocal = 1.0 / p
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
-        self._order = _of_powers(p, "square").astype(np.int8)[None]
+        self._order = _power_table(p, self.half).astype(np.int8)[None]
         self._senses = np.array([-1.0 if seed % 4 > 1 else 1.0 for seed in self.seeds])
 
     # Ring operations: exact.
@@ -174,7 +172,7 @@ class PrimeField:
         if np.iscomplexobj(x):
             norm = self.add(self.multiply(x.real, x.real), self.multiply(x.imag, x.imag))
             return self.multiply(x.conj(), self.inverse(norm))
-        return self._of_powers("inverse", x)
+        return self._table_power(x, -1)
 
     # Constants.
 
@@ -236,7 +234,7 @@ class PrimeField:
             return self.integer_power(x, int(exponent))
         if np.iscomplexobj(x):
             return self.function(f"power {exponent}", x)
-        return self._of_powers(f"rational {float(exponent).hex()}", x)
+        return self._table_power(x, float(exponent))
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
         """Integers of ``integer_range`` instead of the integral parts of residues."""
@@ -246,8 +244,8 @@ class PrimeField:
             dtype
         )
 
-    def _of_powers(self, name: str, x: Array) -> Array:
-        table = _of_powers(self.p, name)  # a negative residue indexes from the end: p + x
+    def _table_power(self, x: Array, exponent: float) -> Array:
+        table = _power_table(self.p, exponent)  # a negative residue indexes from the end: p + x
         return self._looked_up(lambda at: table.take(at, mode="wrap").astype(np.float64), x)
 
     def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
@@ -350,3 +348,53 @@ class PrimeField:
 
 _ODD = ("sine", "tan", "asin", "atan", "sinh", "asinh", "atanh", "erf", "erf_inv", "cbrt")
 _EVEN = ("cosine", "cosh")
+_POLES = frozenset(("log", "rsqrt", "digamma", "lgamma"))
+"""Functions that are not finite at zero."""
+
+
+class FieldWithGuards(PrimeField):
+    """As PrimeField; in draws of odd seeds, random thirds of the values pass for NaN and for infinity.
+
+    No residue is NaN: the branch that a program selects where a value is not finite is never taken in ``PrimeField``.
+    """
+
+    def is_nan(self, x: Array) -> Array:
+        return super().is_nan(x) | self._passes("is nan", x)
+
+    def is_infinite(self, x: Array) -> Array:
+        return super().is_infinite(x) | self._passes("is infinite", np.abs(x))
+
+    def _passes(self, name: str, x: Array) -> Array:
+        share = np.array([0.35 if seed % 2 else 0.0 for seed in self.seeds]).reshape(-1, *(1,) * (x.ndim - 1))
+        return np.asarray(np.abs(self.function(name, x)) < share * self.half)
+
+
+class FieldWithUndefined(PrimeField):
+    """As PrimeField, but 1 / 0 is NaN, which propagates as in floating point: through all but selections, comparisons.
+
+    At exactly tied inputs programs divide by zero, and select another value; elsewhere a residue of zero is a
+    coincidence, and 1 / 0 = 0 as good as any number.
+    """
+
+    def inverse(self, x: Array) -> Array:
+        found = super().inverse(x)
+        return np.where(x == 0, np.nan, found)
+
+    def function(self, name: str, x: Array) -> Array:
+        found = super().function(name, x)
+        return np.where(x == 0, np.nan, found) if name in _POLES else found
+
+    def power(self, x: Array, exponent: float) -> Array:
+        found = super().power(x, exponent)
+        return np.where(x == 0, np.nan, found) if exponent < 0 else found
+
+    def is_nan(self, x: Array) -> Array:
+        return np.isnan(x)
+
+    def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
+        undefined = np.isnan(x)
+        if not undefined.any():
+            return super()._looked_up(table, x)
+        found = super()._looked_up(table, np.where(undefined, 0.0, x))
+        found[np.broadcast_to(undefined, found.shape)] = np.nan
+        return found

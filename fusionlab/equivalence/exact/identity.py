@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula
-from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import FieldWithUndefined, PrimeField, primes
+from fusionlab.equivalence.exact.rules.rule import Formula
 from fusionlab.equivalence.exact.steering import Tracker
-from fusionlab.equivalence.exact.undefined import TIES, FieldWithUndefined, tied
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import analyse
@@ -59,10 +58,6 @@ class Identity:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-    @staticmethod
-    def from_json(record: Mapping[str, Any]) -> Identity:
-        return Identity(**record)
 
     @property
     def line(self) -> str:
@@ -132,13 +127,31 @@ def _computed(nodes: Sequence[Node]) -> int:
 
 def _at_ties(original: FunctionView, rewritten: FunctionView, formulas: dict[Node, Formula]) -> str:
     """The first output that differs at tied inputs, in words, among the elements that are defined in the original."""
-    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), RULES, formulas=formulas)
-    arguments = [Drawn(tied(at, held.array)) for at, held in enumerate(drawn_arguments(original, evaluator))]
+    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), formulas)
+    arguments = [Drawn(tied(at, held.array)) for at, held in enumerate(evaluator.drawn_arguments(original))]
     try:
         expected, found = (evaluator.outputs(function, arguments) for function in (original, rewritten))
     except Uncovered as error:
         return f"they were not compared: {error}"
     return _difference(expected, [np.where(np.isnan(x), x, y) for x, y in zip(expected, found, strict=True)]) or ""
+
+
+TIES = ("small integers", "zeros among them", "equal halves", "every other argument zero")
+"""The kind of tie in the arguments of each draw."""
+
+
+def tied(number: int, array: Array) -> Array:
+    """The argument ``number`` [draws, ...], tied in another way in each of the draws ``TIES``."""
+    if array.dtype.kind not in "fc":
+        return array
+    array = array.copy()
+    array[0] = array[0].real % 3 - 1
+    array[1] = np.where(array[1].real % 2 == 0, 0, array[1])
+    flat = array[2].reshape(-1)
+    flat[flat.size - flat.size // 2 :] = flat[: flat.size // 2]
+    array[2] = flat.reshape(array[2].shape)
+    array[3] = array[3] if number % 2 else 0
+    return array
 
 
 def evaluators(
@@ -151,7 +164,7 @@ def evaluators(
     """
     wishes: list[dict[float, bool]] = [{} for _ in shares]
     for _ in range(rounds):
-        trackers = [Tracker(field, RULES, shares, formulas) for _ in range(programs)]
+        trackers = [Tracker(field, shares, formulas) for _ in range(programs)]
         yield trackers
         before, wishes = wishes, []
         for at, held in enumerate(before):
@@ -161,11 +174,11 @@ def evaluators(
         if wishes == before:
             return
         field = field.steered(wishes)
-    yield [Evaluator(field, RULES, formulas=formulas) for _ in range(programs)]
+    yield [Evaluator(field, formulas) for _ in range(programs)]
 
 
 def _outputs(function: FunctionView, evaluator: Evaluator) -> list[Array]:
-    return evaluator.outputs(function, drawn_arguments(function, evaluator))
+    return evaluator.outputs(function, evaluator.drawn_arguments(function))
 
 
 def _other_signature(original: FunctionView, rewritten: FunctionView) -> str | None:
@@ -204,7 +217,7 @@ def first_difference(original: FunctionView, rewritten: FunctionView, field: Pri
         matched.update(dict.fromkeys(node.results, same))
 
     for function, watch in ((original, note), (rewritten, look)):
-        _outputs(function, Evaluator(field, RULES, watch))
+        _outputs(function, Evaluator(field, watch=watch))
     for node in told[:1]:
         place = source_of(node.operation)
         return f"{node.name} at {node.scope or 'no scope'}" + (f" ({place[0]}:{place[1]})" if place else "")

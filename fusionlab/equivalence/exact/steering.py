@@ -19,12 +19,24 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fusionlab.codegen.raising.rules.reduction import combiner
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, Rule, dtype_of
+from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.machine import METHODS
-from fusionlab.equivalence.exact.rules.elementwise import aligned
-from fusionlab.equivalence.exact.rules.reductions import reduced_last
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Step, carried, is_float, part
+from fusionlab.equivalence.exact.rules.regions import reduced_last
+from fusionlab.equivalence.exact.rules.rule import Formula
+from fusionlab.equivalence.exact.values import (
+    Array,
+    Drawn,
+    Environment,
+    Held,
+    Known,
+    Step,
+    aligned,
+    carried,
+    dtype_of,
+    is_float,
+    part,
+)
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.view import Node, Value, direction_of
 
@@ -47,22 +59,14 @@ class Tracker(Evaluator):
 
     arithmetic: PrimeField
 
-    def __init__(
-        self,
-        field: PrimeField,
-        rules: Mapping[str, Rule],
-        shares: Sequence[float],
-        formulas: dict[Node, Formula] | None = None,
-    ) -> None:
-        super().__init__(field, rules, formulas=formulas)
+    def __init__(self, field: PrimeField, shares: Sequence[float], formulas: dict[Node, Formula] | None = None) -> None:
+        super().__init__(field, formulas)
         self.shares = np.resize(shares, len(field.seeds))
         self.wishes: list[dict[float, bool]] = [{} for _ in shares]
         self._random = np.random.default_rng([field.p, *field.seeds])
         self._compared: dict[Node, float] = {}
 
-    def run(
-        self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]] | None = None
-    ) -> None:
+    def run(self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]]) -> None:
         """The same, after recording the numbers with which the results of nodes are compared."""
         for node in nodes:
             if node.name == "stablehlo.compare" and node not in self._steps:

@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.hlo.view import Value
 
 Array = np.ndarray[Any, Any]
@@ -80,3 +81,24 @@ class Uncovered(Exception):
 
     def __init__(self, reason: str, scope: str = "") -> None:
         super().__init__(reason + (f" at {scope}" if scope else ""))
+
+
+def dtype_of(value: Value) -> np.dtype[Any]:
+    """The NumPy type of ``value``; Uncovered where it has none here (quantised numbers)."""
+    try:
+        return numpy_dtype(value.type)
+    except ValueError as error:
+        scope = value.producer.scope if value.producer else ""
+        raise Uncovered(f"the element type {value.type.dtype}", scope) from error
+
+
+def same_draws(arrays: Sequence[Array]) -> list[Array]:
+    """``arrays`` with as many draws each: those of one draw are repeated."""
+    draws = max(map(len, arrays), default=1)
+    return [array if len(array) == draws else np.broadcast_to(array, (draws, *array.shape[1:])) for array in arrays]
+
+
+def aligned(*arrays: Array) -> Sequence[Array]:
+    """Scalars [draws] beside arrays [draws, ...] get axes of extent 1."""
+    rank = max(array.ndim for array in arrays)
+    return [a if a.ndim == rank else a.reshape(*a.shape, *(1,) * (rank - a.ndim)) for a in arrays]

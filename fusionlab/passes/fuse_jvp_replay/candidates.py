@@ -38,23 +38,22 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
     for each in filter(None, (candidate, candidate.with_what_follows())):
         known, reasons = frozenset(tried), list[NotALaplacian | RaiseError]()
         try:
-            for x, outputs in _positions(each):
-                for group in _groups(each.before, [value for value in outputs if value not in known]):
-                    tried.update(group)
-                    try:
-                        if (found := _identified(each, numbers, x, group, deadline)) is not None:
-                            return found
-                    except MemoryError:
-                        too_large = f"{candidate.subject} needs more memory than there is to be identified"
-                        reasons.append(LimitReached(too_large))
-                    except (NotALaplacian, RaiseError) as reason:
-                        if time.monotonic() > deadline:
-                            raise
-                        reasons.append(reason)
-        except (NotALaplacian, RaiseError) as reason:
-            if time.monotonic() > deadline:
-                raise
-            reasons.append(reason)
+            positions = _positions(each)
+        except NotALaplacian as reason:
+            positions, reasons = [], [reason]
+        for x, outputs in positions:
+            for group in _groups(each.before, [value for value in outputs if value not in known]):
+                tried.update(group)
+                try:
+                    if (found := _identified(each, numbers, x, group, deadline)) is not None:
+                        return found
+                except MemoryError:
+                    too_large = f"{candidate.subject} needs more memory than there is to be identified"
+                    reasons.append(LimitReached(too_large))
+                except (NotALaplacian, RaiseError) as reason:
+                    if time.monotonic() > deadline:
+                        raise
+                    reasons.append(reason)
         if (uncovered := next((reason for reason in reasons if isinstance(reason, UncoveredMatch)), None)) is not None:
             raise uncovered
         where = "before the loop" if candidate.replay else "without directions"
@@ -76,7 +75,7 @@ def _identified(
         return Identification(candidate, numbers, x, outputs, deadline, resize=False).run()
 
 
-def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, list[Value]]]:
+def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
     """Values that may be the positions, with the candidates for the function that is differentiated by them.
 
     They are those on which most of the values read beside the directions depend, and through which alone they depend
@@ -100,7 +99,7 @@ def _positions(candidate: TraceCandidate) -> Iterator[tuple[Value, list[Value]]]
         raise NotALaplacian("no value of one number per walker is computed from the positions before the loop")
     positions = {value for _, value in found}
     chosen = [(value, outputs) for value, outputs in best if _stands_for(candidate, value, positions)] or best
-    yield from [*chosen[:-3:-1], *chosen[:-2][:1]]
+    return [*chosen[:-3:-1], *chosen[:-2][:1]]
 
 
 def _numbers(value: Value, walkers: tuple[int, ...]) -> int:

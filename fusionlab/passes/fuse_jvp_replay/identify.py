@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -28,12 +28,11 @@ from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.codegen.raising.trips import at_once
-from fusionlab.equivalence.exact.evaluation import Evaluator, Formula, same_draws
-from fusionlab.equivalence.exact.field import PrimeField, primes
+from fusionlab.equivalence.exact.evaluation import Evaluator, last_reads
+from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
-from fusionlab.equivalence.exact.undefined import FieldWithGuards, FieldWithUndefined
-from fusionlab.equivalence.exact.values import Array, Drawn
+from fusionlab.equivalence.exact.rules.rule import Formula
+from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
@@ -215,11 +214,15 @@ class Identification:
         return any((m.target, m.output) == (match.target, match.output) for m in self._matches((shift,)))
 
     def _has_derivatives(self, stopped: tuple[Value, ...], output: Value) -> bool:
-        """True if the derivatives of ``output`` are the same without those through ``stopped``, in the first draw."""
-        field, at = FieldWithGuards(primes(1)[0], (_DRAWS[0][0][0],)), self.outputs.index(output)
-        [(_, arguments)] = self._batches(self.lowered(stopped), field)
-        both = (self._results(self.lowered(s), Evaluator(field, RULES), arguments) for s in (stopped, ()))
-        return not _differ(*(results.rows[at] for results in both))
+        """True if the derivatives of ``output`` are the same without those through ``stopped``, in all draws."""
+        at = self.outputs.index(output) - len(self.outputs)  # the last results are the derivatives of the outputs
+        both = [only_result(self.lowered(each), at) for each in (stopped, ())]
+        for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
+            for part, arguments in self._batches(both[0], FieldWithGuards(p, [seed for seed, _ in draws])):
+                [without], [whole] = (self._outputs(each, Evaluator(part, self.formulas), arguments) for each in both)
+                if _differ(without, whole):
+                    return False
+        return True
 
     def _lower(self, stopped: tuple[Value, ...]) -> FunctionView:
         """A view whose results are those of ``_Results`` in order, without derivatives through ``stopped``."""
@@ -261,9 +264,10 @@ class Identification:
         factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
         for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
-            for together, arguments in self._batches(lowered, FieldWithGuards(p, [seed for seed, _ in draws])):
-                seeds, shares = zip(*draws[together], strict=True)
-                for [evaluator] in evaluators(FieldWithGuards(p, seeds), shares, self.formulas, 1, self.rounds):
+            share = dict(draws)
+            for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
+                shares = [share[seed] for seed in part.seeds]
+                for [evaluator] in evaluators(part, shares, self.formulas, 1, self.rounds):
                     results = self._results(lowered, evaluator, arguments)
                     for which, at in list(factors):
                         squares = results.squares(at, evaluator.arithmetic)
@@ -285,8 +289,8 @@ class Identification:
 
     def _batches(
         self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
-    ) -> Iterator[tuple[slice, list[Drawn]]]:
-        """Draws of ``field`` that are evaluated together, with their arguments: all, or as many as memory allows."""
+    ) -> Iterator[tuple[PrimeField, list[Drawn]]]:
+        """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments."""
         size = elements_at_once(lowered)
         if size > MOST_ELEMENTS:
             raise LimitReached(
@@ -294,9 +298,10 @@ class Identification:
                 f"more than {MOST_ELEMENTS:,}"
             )
         draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
-        arrays = [change(i, held.array) for i, held in enumerate(drawn_arguments(lowered, Evaluator(field, RULES)))]
+        arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
         for at in range(0, draws, some):
-            yield slice(at, at + some), [Drawn(array[at : at + some]) for array in arrays]
+            part = type(field)(field.p, field.seeds[at : at + some])
+            yield part, [Drawn(array[at : at + some]) for array in arrays]
 
     def _results(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> _Results:
         parts = iter(self._outputs(lowered, evaluator, arguments))
@@ -339,15 +344,14 @@ class Identification:
         def change(number: int, array: Array) -> Array:
             return equal_inputs.coincident(number, array, of.electrons, of.each)
 
-        for together, arguments in self._batches(lowered, whole, change):
-            field = FieldWithUndefined(p, whole.seeds[together])
-            results = self._results(lowered, Evaluator(field, RULES, formulas=self.formulas), arguments)
+        for part, arguments in self._batches(lowered, whole, change):
+            results = self._results(lowered, Evaluator(part, self.formulas), arguments)
             total, rows = results.sums[which], results.rows[at]
             known = ~np.isnan(total)
-            scale, squared = (field.embedded(np.asarray(factor)) for factor in (match.scale, match.squares))
-            lap = field.multiply(scale, results.laps[at])
+            scale, squared = (part.embedded(np.asarray(factor)) for factor in (match.scale, match.squares))
+            lap = part.multiply(scale, results.laps[at])
             if match.squares:
-                lap = field.add(lap, field.multiply(squared, results.squares(at, field)))
+                lap = part.add(lap, part.multiply(squared, results.squares(at, part)))
             if (total[known] != lap[known]).any():
                 raise UncoveredMatch(
                     f"{self.candidate.subject} differs from the derivative of its value where two values are exactly "
@@ -378,17 +382,24 @@ class Identification:
         return [gradient for gradient in match.gradients if complaint(gradient)[1] is None]
 
 
+def only_result(function: FunctionView, at: int) -> FunctionView:
+    """``function`` with its result number ``at`` alone."""
+    returns = (function.returns[at],)
+    return replace(function, returns=returns, nodes=live_nodes(function.nodes, function.arguments, returns))
+
+
 def elements_at_once(function: FunctionView) -> int:
     """The peak number of elements of live values of ``function``, without those inside its loops."""
-    last = {value: node for node in function.nodes for value in (*node.results, *reads(node))}
-    dying: dict[Node, list[Value]] = {}
-    for value in last.keys() - function.returns:
-        dying.setdefault(last[value], []).append(value)
-    alive = most = sum(math.prod(value.type.shape) for value in function.arguments)
+
+    def elements(values: Iterable[Value]) -> int:
+        return sum(math.prod(value.type.shape) for value in values)
+
+    dying, alive = last_reads(function), elements(function.arguments)
+    most = alive
     for node in function.nodes:
-        alive += sum(math.prod(value.type.shape) for value in node.results)
+        alive += elements(node.results)
         most = max(most, alive)
-        alive -= sum(math.prod(value.type.shape) for value in dying.get(node, ()))
+        alive -= elements(dying.get(node, ()))
     return most
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import Stacked, Sum
+from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
 from fusionlab.hlo.view import FunctionView, Node, TensorType, Value, reached, reads
 
@@ -114,7 +115,4 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
 
 def is_float(value: Value) -> bool:
     """True for arrays of f32 or f64."""
-    try:
-        return value.type.dtype in ("f32", "f64")
-    except ValueError:
-        return False
+    return value.dtype in WIDE_FLOATS

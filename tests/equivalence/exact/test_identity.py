@@ -155,12 +155,35 @@ def test_predicates_of_integers_are_seen(name, dtype, lowered):
     assert compare_exactly(second, first).result == "not-identical"
 
 
-def test_all_of_many_booleans_are_drawn_true_and_false(lowered):
-    mask = jax.ShapeDtypeStruct((64,), bool)
-    plain = lowered(lambda x, mask: x, MATRIX, mask)
-    for gate in (jnp.all, lambda mask: ~jnp.any(mask)):
-        gated = lowered(lambda x, mask, gate=gate: jnp.where(gate(mask), x * x, x), MATRIX, mask)
-        assert compare_exactly(gated, plain).result == "not-identical"
+KEY = jax.random.key_data(jax.random.key(0, impl="rbg"))
+MASK, TRIPS = jax.ShapeDtypeStruct((64,), bool), jax.ShapeDtypeStruct((), np.int32)
+
+
+def shifted_by_uniform(at):
+    return lambda x, key: x + jax.random.uniform(jax.random.wrap_key_data(key, impl="rbg"), (2,))[at]
+
+
+OF_ANOTHER_ARGUMENT = {
+    "all of many booleans": (MASK, lambda x, mask: jnp.where(jnp.all(mask), x * x, x), lambda x, mask: x, False),
+    "none of many booleans": (MASK, lambda x, mask: jnp.where(jnp.any(mask), x, x * x), lambda x, mask: x, False),
+    "a loop whose trips are an argument": (
+        TRIPS,
+        lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: y * x, x),
+        lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: x * y, x),
+        True,
+    ),
+    "two uniform numbers, all their bits unknown": (KEY, shifted_by_uniform(0), shifted_by_uniform(1), False),
+    "integers of other widths": (
+        TRIPS, lambda x, _: x.astype(np.int16).astype(x.dtype), lambda x, _: x.astype(np.int32).astype(x.dtype), False
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ANOTHER_ARGUMENT)
+def test_functions_of_another_argument(name, lowered):
+    argument, *functions, equal = OF_ANOTHER_ARGUMENT[name]
+    found = compare_exactly(*(lowered(function, MATRIX, argument) for function in functions))
+    assert found.result == ("identical" if equal else "not-identical")
 
 
 def test_a_solve_with_the_adjoint_is_none_with_the_transpose(lowered, program_of_text):
@@ -171,13 +194,6 @@ def test_a_solve_with_the_adjoint_is_none_with_the_transpose(lowered, program_of
     adjoint = program_of_text(str(transpose.parse()).replace("transpose TRANSPOSE", "transpose ADJOINT"))
     assert compare_exactly(transpose, adjoint).result == "not-identical"
     assert compare_exactly(adjoint, adjoint).result == "identical"
-
-
-def test_a_loop_whose_trips_are_an_argument_ends(lowered):
-    trips = jax.ShapeDtypeStruct((), np.int32)
-    first = lowered(lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: y * x, x), MATRIX, trips)
-    second = lowered(lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: x * y, x), MATRIX, trips)
-    assert compare_exactly(first, second).result == "identical"
 
 
 def test_the_first_difference_is_named_with_its_source_line(lowered):
@@ -248,24 +264,6 @@ def test_a_loop_folded_into_a_constant(step, start, result, lowered):
     folded = FoldConstantLoops().run(program, Setting())
     assert folded.applied
     assert compare_exactly(program, folded.program).result == result
-
-
-def test_random_bits_have_all_their_bits(lowered):
-    """The first and the second of two uniform numbers differ, though nothing is known of either."""
-    key = jax.random.key_data(jax.random.key(0, impl="rbg"))
-    x = np.ones(3, np.float32)
-
-    def shifted(at):
-        return lambda key, x: x + jax.random.uniform(jax.random.wrap_key_data(key, impl="rbg"), (2,))[at]
-
-    programs = [lowered(shifted(at), key, x) for at in (0, 1)]
-    assert compare_exactly(*programs).result == "not-identical"
-
-
-def test_integers_of_other_widths_are_others(lowered):
-    x = np.ones(3, np.float32)
-    narrow, wide = (lowered(lambda x, t=t: x.astype(t).astype(np.float32), x) for t in (np.int16, np.int32))
-    assert compare_exactly(narrow, wide).result == "not-identical"
 
 
 def test_a_loop_that_never_ends_at_ties(lowered):

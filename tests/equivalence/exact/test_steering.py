@@ -7,7 +7,6 @@ import pytest
 
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.equivalence.exact.programs import RULES, drawn_arguments
 from fusionlab.equivalence.exact.steering import ELEMENTWISE, Tracker
 from fusionlab.hlo.view import view_of
 
@@ -52,8 +51,8 @@ def test_tracked_predicates_are_those_of_a_plain_evaluation(name, lowered):
 
     module = lowered(outputs, MATRIX).parse()
     view, field = view_of(module), PrimeField(primes(1)[0], range(2))
-    tracker, plain = Tracker(field, RULES, (1.0, 0.0)), Evaluator(field, RULES)
-    found, expected = (each.outputs(view, drawn_arguments(view, each)) for each in (tracker, plain))
+    tracker, plain = Tracker(field, (1.0, 0.0)), Evaluator(field)
+    found, expected = (each.outputs(view, each.drawn_arguments(view)) for each in (tracker, plain))
     for ours, theirs in zip(found, expected, strict=True):
         assert np.array_equal(np.broadcast_to(ours, theirs.shape), theirs)
 
@@ -67,9 +66,9 @@ def test_each_of_many_reductions_is_all_true_in_a_steered_draw_and_none_in_anoth
 
     view = view_of(lowered(outputs, jax.ShapeDtypeStruct((20, 12), np.float32)).parse())
     field = PrimeField(primes(1)[0], range(3))
-    tracker = Tracker(field, RULES, (1.0, 0.0, 0.75))
-    tracker.outputs(view, drawn_arguments(view, tracker))
-    steered = Evaluator(field.steered(tracker.wishes), RULES)
-    every, some = steered.outputs(view, drawn_arguments(view, steered))
+    tracker = Tracker(field, (1.0, 0.0, 0.75))
+    tracker.outputs(view, tracker.drawn_arguments(view))
+    steered = Evaluator(field.steered(tracker.wishes))
+    every, some = steered.outputs(view, steered.drawn_arguments(view))
     assert every.any(0).all()
     assert not some.all(0).any()

@@ -6,106 +6,34 @@ import numpy as np
 import pytest
 
 from fusionlab.codegen.raising import raise_program
-from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from ..laplacian_functions import X, fori
+from ..laplacian_functions import W, X, assert_refused, both, fori, lower, of, psi, rewritten
 
-W = np.random.default_rng(8).standard_normal((3, 5))
 MANY = np.random.default_rng(9).standard_normal((70, 3, 3))
 
 
-def psi(_, y):
-    return jnp.tanh(y @ W).sum() ** 2 - jnp.sqrt((y**2).sum(-1) + 0.3).sum()
+TERMS = {
+    "whole-number": (
+        lambda y, n: jnp.where(n > 50, 1.0, 0.0) * jnp.sin(y).sum(), np.array(3, np.int32), "reads the i32 argument"
+    ),
+    "equality-of-parameters": (
+        lambda y, z: jnp.where(z == 1.0, 1.0, 0.0).sum() * jnp.sin(y).sum(), np.ones(2),
+        "compares parameters as its value does not",
+    ),
+    "fewer-bits": (
+        lambda y, scale: scale * (y[0, 0].astype(jnp.bfloat16).astype(y.dtype) - y[0, 0]) * jnp.sin(y).sum(), 1e3,
+        "rounds what its value does not (convert to bf16",
+    ),
+    "flag": (lambda y, flag: jnp.where(flag, 0.0, jnp.sin(y).sum()), np.array(True), ""),
+}  # fmt: skip
 
 
-def lower(function, *arrays):
-    """Without what nothing reads: a value that is differentiated is not in a program that does not return it."""
-    module = jax.jit(lambda *given: function(*given)).trace(*arrays).lower(lowering_platforms=("cuda",))
-    return Program.from_module(module.compiler_ir("stablehlo"), name="near", provenance="test", platform="cuda")
-
-
-def rewritten(function, *arrays, passes="sparsify-directions"):
-    with jax.enable_x64(True):
-        program = lower(function, *arrays)
-    return program, run_pipeline(program, parse_pipeline(passes), Setting())
-
-
-def of(changed):
-    """[walkers] of log|psi|, and of the Laplacian of ``changed(psi, y, ...)``, which is nearly it."""
-
-    def function(x, *more):
-        return jax.vmap(lambda y: (psi(None, y), fori(lambda _, z: changed(z, *more), None, y)))(x)
-
-    return function
-
-
-@pytest.mark.parametrize(
-    ("changed", "more", "why"),
-    [
-        pytest.param(
-            lambda y, n: psi(None, y) + jnp.where(n > 50, 1.0, 0.0) * jnp.sin(y).sum(),
-            (np.array(3, np.int32),),
-            "reads the i32 argument",
-            id="whole-number",
-        ),
-        pytest.param(
-            lambda y, z: psi(None, y) + jnp.where(z == 1.0, 1.0, 0.0).sum() * jnp.sin(y).sum(),
-            (np.ones(2),),
-            "compares parameters as its value does not",
-            id="equality-of-parameters",
-        ),
-        pytest.param(
-            lambda y: psi(None, y) + jnp.where((y[0, 0] > 0.9) & (y[1, 1] > 0.9), 1.0, 0.0) * jnp.sin(y).sum(),
-            (),
-            "none has the Laplacian",
-            id="two-rare-predicates-together",
-        ),
-        pytest.param(
-            lambda y: psi(None, y) + jnp.floor(1e-3 * (y**2).sum()) * jnp.sin(y).sum(),
-            (),
-            "none has the Laplacian",
-            id="floor",
-        ),
-        pytest.param(
-            lambda y: psi(None, y) + (jnp.arctan(jnp.tan(0.05 * y[0, 0])) - 0.05 * y[0, 0]) * jnp.sin(y).sum(),
-            (),
-            "none has the Laplacian",
-            id="inverse-over-a-period",
-        ),
-        pytest.param(
-            lambda y: psi(None, y) + (jnp.log(jnp.exp(0.05j * y[0, 0])).imag - 0.05 * y[0, 0]) * jnp.sin(y).sum(),
-            (),
-            "none has the Laplacian",
-            id="complex-logarithm",
-        ),
-        pytest.param(
-            lambda y: psi(None, y) + 1e3 * (y[0, 0].astype(jnp.bfloat16).astype(y.dtype) - y[0, 0]) * jnp.sin(y).sum(),
-            (),
-            "rounds what its value does not (convert to bf16",
-            id="fewer-bits",
-        ),
-        pytest.param(
-            lambda y: psi(None, y) + jnp.where((y**2).sum() > 1e6, 1.0, 0.0) * jnp.sin(y).sum(),
-            (),
-            "none has the Laplacian",
-            id="far-away",
-        ),
-    ],
-)
-def test_predicates_of_the_sum_alone(changed, more, why):
-    _, result = rewritten(of(changed), X, *more)
-    assert not result.applied
-    assert any(why in event.reason for event in result.events), result.events
-
-
-def test_a_flag_that_only_the_sum_reads():
-    def changed(y, flag):
-        return jnp.where(flag, psi(None, y), psi(None, y) + jnp.sin(y).sum())
-
-    _, result = rewritten(of(changed), X, np.array(True))
-    assert not result.applied
+@pytest.mark.parametrize("name", TERMS)
+def test_what_the_sum_alone_reads_compares_or_rounds(name):
+    term, argument, why = TERMS[name]
+    assert_refused(of(lambda y, given: psi(None, y) + term(y, given)), X, argument, why=why)
 
 
 def test_walkers_of_two_kinds():
@@ -116,9 +44,7 @@ def test_walkers_of_two_kinds():
         laplacians = jax.vmap(lambda y, kind: fori(lambda _, z: kind * psi(None, z), None, y))(x, kinds)
         return jax.vmap(lambda y: psi(None, y))(x), laplacians
 
-    _, result = rewritten(shifted, MANY)
-    assert not result.applied
-    assert any("tells walkers apart" in event.reason for event in result.events), result.events
+    assert_refused(shifted, MANY, why="tells walkers apart")
 
 
 @pytest.mark.parametrize(
@@ -158,9 +84,7 @@ def test_a_value_that_is_less_precise_than_its_sum(narrow, why):
 
         return log_psi
 
-    def function(x):
-        return jax.vmap(lambda y: (value(False)(None, y), fori(value(True), None, y)))(x)
-
+    function = both(lambda y: value(False)(None, y), lambda y: value(True)(None, y))
     program = lower(function, X.astype(np.float32))
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
     assert not result.applied
@@ -224,9 +148,7 @@ def trips_of(term):
     "guarded", [jnp.nan_to_num, lambda t: jnp.where(jnp.isnan(t), 0, t), lambda t: jnp.where(t == jnp.inf, 0, t)]
 )
 def test_a_guard_against_nan_in_a_trip(guarded):
-    _, result = rewritten(trips_of(guarded), X)
-    assert not result.applied
-    assert any("none has the Laplacian" in event.reason for event in result.events), result.events
+    assert_refused(trips_of(guarded), X, why="none has the Laplacian")
 
 
 WEIGHTS_FAR_AWAY = {
@@ -238,16 +160,11 @@ WEIGHTS_FAR_AWAY = {
 @pytest.mark.parametrize("name", WEIGHTS_FAR_AWAY)
 def test_a_weight_that_saturates_near_by_and_is_held_constant(name):
     def weighted(weight):
-        return lambda _, y: weight(WEIGHTS_FAR_AWAY[name](jnp.sqrt((y**2).sum()))) * psi(None, y)
+        return lambda y: weight(WEIGHTS_FAR_AWAY[name](jnp.sqrt((y**2).sum()))) * psi(None, y)
 
-    def function(held):
-        replayed = weighted(jax.lax.stop_gradient if held else lambda w: w)
-        return lambda x: jax.vmap(lambda y: (weighted(lambda w: w)(None, y), fori(replayed, None, y)))(x)
-
-    _, result = rewritten(function(held=True), X)
-    assert not result.applied
-    assert any("none has the Laplacian" in event.reason for event in result.events), result.events
-    assert rewritten(function(held=False), X)[1].applied
+    value = weighted(lambda w: w)
+    assert_refused(both(value, weighted(jax.lax.stop_gradient)), X, why="none has the Laplacian")
+    assert rewritten(both(value), X)[1].applied
 
 
 def sum_over_electrons(weight):
@@ -268,7 +185,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_a_weight_without_a_slope_near_by_that_is_differentiated(name):
     value = sum_over_electrons(WEIGHTS[name])
-    _, result = rewritten(jax.vmap(lambda y: (value(None, y), fori(value, None, y))), X)
+    _, result = rewritten(both(lambda y: value(None, y)), X)
     assert result.applied, result.events
     at = np.random.default_rng(0).standard_normal(X.shape)
     at[0, 0] *= 12.5 / np.linalg.norm(at[0, 0])

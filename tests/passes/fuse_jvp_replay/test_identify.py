@@ -1,4 +1,4 @@
-"""Right programs that a comparison in floating point, or an argument about branches, refused; all are rewritten."""
+"""What is a Laplacian, and what only looks like one: terms that no random point shows, in a sum alone and in both."""
 
 import jax
 import jax.numpy as jnp
@@ -6,11 +6,245 @@ import numpy as np
 import pytest
 from jax import lax
 
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.hlo import lowering
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from fusionlab.passes.sparsify_directions import SparsifyDirections
+from workloads.catalogue import build
 
-from ..laplacian_functions import WEIGHTS, X, exact, features, fori, jvp_in_loop, local_energy, smooth
-from .test_guards import lower
+from ..laplacian_functions import (
+    WEIGHTS,
+    W,
+    X,
+    assert_refused,
+    both,
+    exact,
+    features,
+    fori,
+    jvp_in_loop,
+    local_energy,
+    lower,
+    of,
+    psi,
+    rewritten,
+    smooth,
+)
+
+stopped = lax.stop_gradient
+NONE = "none has the Laplacian"
+
+
+def quick(cases, names):
+    """The names of ``cases``, those besides ``names`` slow."""
+    return [name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in cases]
+
+
+def assert_same(program, result, arrays, run_raised):
+    assert result.applied, result.events
+    for ours, theirs in zip(run_raised(result.program, arrays), run_raised(program, arrays), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def wave(y):
+    return jnp.sin(y).sum()
+
+
+def indicator(y, i):
+    return jnp.where(y[i, i] > 0.9, 1.0, 0.0)
+
+
+def count(y):
+    return (y > 0.9).sum()
+
+
+def rare(y):
+    return jnp.where(y.ravel() > 0.4, 1.0, 0.0)
+
+
+TABLE = np.array([0.0] * 8 + [1.0, 1.0])
+COMBINED = {
+    "all": lambda y: jnp.where(jnp.all(y > 0.4), 1.0, 0.0),
+    "any": lambda y: jnp.where(jnp.any(y > 0.0), 0.0, 1.0),
+    "select": lambda y: jnp.where(jax.lax.select(y[0, 0] > 0.9, y[1, 1] > 0.9, False), 1.0, 0.0),
+    "product": lambda y: indicator(y, 0) * indicator(y, 1),
+    "converted": lambda y: (y[0, 0] > 0.9).astype(y.dtype) * (y[1, 1] > 0.9).astype(y.dtype),
+    "of-all": lambda y: jnp.prod(jnp.where(y > 0.4, 1.0, 0.0)),
+    "contracted": lambda y: jnp.where(y[0, :1] > 0.9, 1.0, 0.0) @ jnp.where(y[1, 1:2] > 0.9, 1.0, 0.0),
+    "count": lambda y: jnp.where(count(y) >= 8, 1.0, 0.0),
+    "equal-count": lambda y: jnp.where(count(y) == 9, 1.0, 0.0),
+    "sum": lambda y: jnp.where(jnp.where(y > 0.9, 1.0, 0.0).sum() > 7.5, 1.0, 0.0),
+    "equal-sum": lambda y: jnp.where(jnp.where(y > 0.9, 1.0, 0.0).sum() == 9.0, 1.0, 0.0),
+    "polynomial": lambda y: (n := indicator(y, 0) + indicator(y, 1)) * (n - 1),
+    "power": lambda y: (n := indicator(y, 0) + indicator(y, 1)) ** 2 - n,
+    "quotient": lambda y: (count(y) // 8).astype(y.dtype),
+    "excess": lambda y: jnp.maximum(count(y) - 7, 0).astype(y.dtype),
+    "table": lambda y: jnp.asarray(TABLE)[count(y)],
+}
+"""Conjunctions, counts and products of predicates: factors of a wave."""
+ONE_AFTER_ANOTHER = {
+    "product": lambda y: indicator(y, 0) * (indicator(y, 1) * jnp.sin(y).sum()),
+    "selections": lambda y: jnp.where(y[0, 0] > 0.9, jnp.where(y[1, 1] > 0.9, jnp.sin(y).sum(), 0.0), 0.0),
+    "elements": lambda y: (indicator(y, 0) * (jnp.where(y[1, 1] > 0.9, 1.0, 0.0) * jnp.sin(y))).sum(),
+}
+"""Whole terms behind two predicates."""
+ELSEWHERE = {
+    "two-rare-predicates": lambda y: jnp.where((y[0, 0] > 0.9) & (y[1, 1] > 0.9), 1.0, 0.0),
+    "far-away": lambda y: jnp.where((y**2).sum() > 1e6, 1.0, 0.0),
+    "floor-of-a-square": lambda y: jnp.floor(1e-3 * (y**2).sum()),
+    "inverse-over-a-period": lambda y: jnp.arctan(jnp.tan(0.05 * y[0, 0])) - 0.05 * y[0, 0],
+    "complex-logarithm": lambda y: jnp.log(jnp.exp(0.05j * y[0, 0])).imag - 0.05 * y[0, 0],
+}
+"""Factors of a wave that are constant near by."""
+HIDDEN = {
+    "product-of-maxima": lambda y: stopped(jnp.maximum(y[0, 0] - 0.9, 0) * jnp.maximum(y[1, 1] - 0.9, 0)),
+    "product-of-signs": lambda y: (1 + jnp.sign(y[0, 0] - 0.9)) * (1 + jnp.sign(y[1, 1] - 0.9)),
+    "mask-of-indices": lambda y: jnp.prod(jnp.where(jnp.arange(9) < 8, rare(y), 1.0)),
+    "triangle": lambda y: jnp.prod(jnp.where(jnp.triu(jnp.ones((3, 3), bool)), rare(y).reshape(3, 3), 1.0)),
+    "mask-that-is-scattered": lambda y: jnp.prod(1 - (1 - rare(y)) * jnp.ones(9).at[3].set(1.0)),
+    "sorted": lambda y: jnp.sort(rare(y))[0],
+    "scattered": lambda y: jnp.ones(2).at[jnp.array([0] * 8 + [1])].multiply(rare(y))[0],
+    "shifted": lambda y: ((y > 0.9).sum() >> 3).astype(y.dtype),
+    "determinant": lambda y: jnp.linalg.det(jnp.diag(jnp.where(jnp.diagonal(y) > 0.9, 1.0, 0.0))),
+    "loop": lambda y: lax.fori_loop(0, 9, lambda i, c: c * rare(y)[i], 1.0),
+    "scan": lambda y: lax.scan(lambda c, v: (c * v, None), 1.0, rare(y))[0],
+    "equal-to-the-largest": lambda y: jnp.where(
+        jnp.max(jnp.concatenate([y.ravel(), jnp.array([5.0])])) == y[0, 0], 1.0, 0.0
+    ),
+    "equal-to-the-larger": lambda y: jnp.where(jnp.maximum(y[0, 0], 5.0) == y[0, 0], 1.0, 0.0),
+    "sign-bit": lambda y: jnp.where(jnp.signbit(5 - y[0, 0]), 1.0, 0.0),
+    "no-number": lambda y: jnp.where(jnp.prod(rare(y)) / jnp.prod(rare(y)) == 1.0, 1.0, 0.0),
+    "angle": lambda y: jnp.arctan2(0.0, 5 - y[0, 0]),
+    "integral-part": lambda y: jnp.where((100 * y[0, 0]).astype(jnp.int32) == 137, 1.0, 0.0),
+    "floor": lambda y: jnp.where(jnp.floor(y[0, 0]) == 1.0, 1.0, 0.0),
+    "periodic-cell": lambda y: jnp.where(jnp.round(y[0, 0] / 4) == 1.0, 1.0, 0.0),
+    "two-counts": lambda y: jnp.where((y > 0).sum() + (y > 1).sum() == 7, 1.0, 0.0),
+    "order": lambda y: jnp.where((jnp.argsort(y.ravel()) == jnp.arange(9)).all(), 1.0, 0.0),
+    "precision": lambda y: 1e3 * (lax.reduce_precision(y[0, 0], 8, 7) - y[0, 0]),
+}
+"""Factors of a wave by other ops: maxima, signs, orders, loops, integral parts, bits."""
+
+
+def term_of(name):
+    if name in ONE_AFTER_ANOTHER:
+        return ONE_AFTER_ANOTHER[name]
+    return lambda y: {**COMBINED, **ELSEWHERE, **HIDDEN}[name](y) * wave(y)
+
+
+SHARED = quick({**COMBINED, **ONE_AFTER_ANOTHER}, ("all", "count", "selections"))
+QUICK = (
+    "product-of-maxima", "triangle", "sorted", "loop", "equal-to-the-larger", "sign-bit", "angle", "floor",
+    "two-counts",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SHARED, *ELSEWHERE, *quick(HIDDEN, QUICK)])
+def test_a_term_of_the_sum_alone(name):
+    why = "" if name in HIDDEN else NONE
+    assert_refused(of(lambda y: psi(None, y) + term_of(name)(y)), X, why=why)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_term_of_both_is_rewritten(name, run_raised):
+    program, result = rewritten(both(lambda y: psi(None, y) + term_of(name)(y)), X)
+    assert_same(program, result, [np.concatenate([X, 1.5 + 0.1 * X])[: len(X)]], run_raised)
+
+
+@pytest.mark.parametrize("name", ["all", "of-all"])
+def test_another_function_behind_a_shared_predicate(name):
+    value, other = (
+        lambda y, f=f: psi(None, y) + COMBINED[name](y) * f(y).sum() for f in (jnp.sin, lambda y: jnp.cos(2 * y))
+    )
+    assert_refused(both(value, other), X)
+
+
+def smoothstep(y):
+    t = jnp.clip((y + 0.5) / 1.5, 0, 1)
+    return (t * t * (3 - 2 * t)).sum()
+
+
+KEPT = {
+    "cubes-of-relu": lambda y: (jax.nn.relu(1.8 - y) ** 3).sum(),
+    "maximum": lambda y: (jnp.maximum(y, 0.2) ** 2).sum(),
+    "absolute-value": lambda y: (jnp.abs(y) * y).sum(),
+    "clip": lambda y: jnp.sin(2 * jnp.clip(y, -1, 1)).sum(),
+    "smoothstep": smoothstep,
+    "logarithm-of-a-sum": lambda y: jnp.logaddexp(y, 2 * y[::-1]).sum() + jax.nn.softplus(y).sum(),
+    "hypotenuse": lambda y: jnp.hypot(y, y[::-1]).sum(),
+    "logsumexp-with-signs": lambda y: jax.scipy.special.logsumexp(y, b=y[::-1], axis=-1, return_sign=True)[0].sum(),
+    "hard-tanh": lambda y: jnp.sin(jax.nn.hard_tanh(y)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", quick(KEPT, ("maximum", "smoothstep", "logarithm-of-a-sum")))
+def test_pieces_that_a_value_and_its_replay_share_are_rewritten(name):
+    result = rewritten(both(lambda y: psi(None, y) + KEPT[name](y)), X)[1]
+    assert result.applied, result.events
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("orbformer", marks=pytest.mark.slow), pytest.param("psiformer", marks=pytest.mark.full)]
+)
+def test_predicates_of_a_network_are_those_of_its_replay(name):
+    workload = build(name, "LiH", laplacian="replay", walkers=4, size="tiny", dtype="float32")
+    result = SparsifyDirections().run(lowering.lower(workload, "cuda"), Setting(platform="cuda"))
+    assert result.applied, result.events
+
+
+def core(y):
+    return jnp.log(1 + ((y @ W) ** 2).sum())
+
+
+ONE_WAY = {
+    "clip": lambda y: core(jnp.clip(y, -50, 50)),
+    "far-away": lambda y: core(jnp.where((y**2).sum() > 1e6, 2 * y, y)),
+    "rounded": lambda y: core(y + jnp.floor(1e-3 * (y**2).sum())),
+    "region": lambda y: core(jax.lax.cond(y[0, 0] > 50, lambda: 2 * y, lambda: y)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_WAY)
+def test_a_value_of_several_pieces_and_a_replay_of_one(name):
+    assert_refused(both(ONE_WAY[name], core), X, why=NONE)
+
+
+SAME_DERIVATIVES = {
+    "absolute-value": lambda y: jnp.log(jnp.abs(1 + ((y @ W) ** 2).sum())),
+    "constant-apart": lambda y: core(y) + jnp.where((y**2).sum() > 1e6, 1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", SAME_DERIVATIVES)
+def test_pieces_with_the_same_derivatives(name, run_raised):
+    program, result = rewritten(both(SAME_DERIVATIVES[name], core), X)
+    assert_same(program, result, [9e3 * X], run_raised)
+
+
+GRADIENTS = {
+    "limited-length": lambda g, _: g * jnp.minimum(1.0, 1e6 / jnp.sqrt((g**2).sum())),
+    "term-behind-a-gate": lambda g, y: g + jnp.where(y > 9, 1e6, 0.0),
+    "floor": lambda g, y: jnp.where(jnp.floor(y) == 30, 2 * g, g),
+    "precision": lambda g, _: jax.lax.reduce_precision(g, 8, 7),
+    "clip-and-product": lambda g, y: jnp.clip(g, -1e6, 1e6) * (1 + jax.nn.relu(y - 9)),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_a_gradient_that_is_another_elsewhere(name, run_raised):
+    def singular(_, y):
+        return psi(None, y) + (y**4).sum()
+
+    def function(x):
+        def of_one(y):
+            gradient = GRADIENTS[name](jax.grad(singular, 1)(None, y), y)
+            return singular(None, y), fori(singular, None, y), gradient
+
+        return jax.vmap(of_one)(x)
+
+    program, result = rewritten(function, X)
+    assert_same(program, result, [40 * X], run_raised)
 
 
 def normalised(h):
@@ -36,7 +270,6 @@ FUNCTIONS = {
     "relu6": (lambda w, x: (jax.nn.relu6(3 * x).sum(-1) ** 2).sum(), fori),
     "sorted-distances": (lambda w, x: jnp.tanh(jnp.sort((x**2).sum(-1)) @ jnp.arange(1.0, 4.0)), fori),
 }
-QUICK = ("relu-in-a-loop-of-jvp", "sorted-distances")
 
 
 def assert_rewritten(function, run_raised, expected):
@@ -49,9 +282,7 @@ def assert_rewritten(function, run_raised, expected):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FUNCTIONS]
-)
+@pytest.mark.parametrize("name", quick(FUNCTIONS, ("relu-in-a-loop-of-jvp", "sorted-distances")))
 def test_a_right_program_is_rewritten(name, run_raised):
     log_psi, method = FUNCTIONS[name]
     assert_rewritten(local_energy(log_psi, method), run_raised, local_energy(log_psi, exact))
@@ -74,3 +305,80 @@ def test_a_loop_of_tangents_and_squared_primals(factor, run_raised):
         return smooth(weights, x), factor * (exact(smooth, weights, x) + squares)
 
     assert_rewritten(jax.vmap(of_one, (None, 0)), run_raised, jax.vmap(truth, (None, 0)))
+
+
+def plain(x):
+    return both(lambda y: psi(None, y))(x)
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """The number of draws of every evaluation, and the estimate of the elements that one of them holds."""
+    draws, sizes = [], []
+    outputs, estimate = Evaluator.outputs, identify.elements_at_once
+
+    def counted(evaluator, lowered, arguments):
+        draws.append(len(evaluator.arithmetic.seeds))
+        return outputs(evaluator, lowered, arguments)
+
+    def noted(lowered):
+        sizes.append(estimate(lowered))
+        return sizes[-1]
+
+    monkeypatch.setattr(Evaluator, "outputs", counted)
+    monkeypatch.setattr(identify, "elements_at_once", noted)
+    return draws, sizes
+
+
+def test_fewer_draws_at_a_time_where_memory_is_short(evaluated, monkeypatch):
+    draws, sizes = evaluated
+    _, whole = rewritten(plain, X)
+    assert max(draws) == 4
+    monkeypatch.setattr(identify, "AT_ONCE", max(sizes))
+    draws.clear()
+    _, result = rewritten(plain, X)
+    assert set(draws) == {1}
+    assert result.applied == whole.applied
+
+
+def test_a_hidden_term_is_seen_in_single_draws(monkeypatch, evaluated):
+    draws, sizes = evaluated
+
+    hidden = of(lambda y: psi(None, y) + COMBINED["all"](y) * wave(y))
+    rewritten(hidden, X)
+    monkeypatch.setattr(identify, "AT_ONCE", max(sizes))
+    draws.clear()
+    assert not rewritten(hidden, X)[1].applied
+    assert set(draws) == {1}
+
+
+def out_of_memory(*_):
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "limit", "why"),
+    [
+        pytest.param(identify, "MOST_ELEMENTS", 1000, "the loop is too large to be identified", id="elements"),
+        pytest.param(identify, "MOST_SECONDS", -1.0, "the loop was not identified within -1 s", id="seconds"),
+        pytest.param(Evaluator, "outputs", out_of_memory, "the loop needs more memory", id="memory"),
+    ],
+)
+def test_beyond_a_limit_it_is_declined_in_one_line(owner, name, limit, why, monkeypatch):
+    monkeypatch.setattr(owner, name, limit)
+    program, result = rewritten(plain, X)
+    assert not result.applied
+    assert result.program is program
+    [event] = result.events
+    assert event.reason.startswith(why)
+    assert "\n" not in event.reason
+
+
+def test_elements_that_are_alive_together(lowered):
+    """A product of [4, 8] is alive with its operand, then with its sum; what is dead is not counted."""
+
+    def chain(x):
+        return jnp.tanh(jnp.sin(jnp.exp(x))).sum()
+
+    flat = view_of(lowered(chain, np.zeros((4, 8), np.float32)).parse())
+    assert 64 <= identify.elements_at_once(flat) <= 66

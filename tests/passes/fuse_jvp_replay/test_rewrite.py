@@ -11,8 +11,7 @@ from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
-from ..laplacian_functions import X, fori
-from .test_guards import lower
+from ..laplacian_functions import X, fori, lower
 
 REASON = "it is one of a kind"
 

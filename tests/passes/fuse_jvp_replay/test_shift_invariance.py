@@ -12,8 +12,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy
-from .test_guards import psi
+from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy, psi
 from .test_recognise import of_hessian
 
 FAR = 400.0
@@ -46,32 +45,26 @@ def by_library(weights, x):
     return jax.nn.logsumexp((features(weights, x) @ weights["orbitals"]).sum(-1))
 
 
-def infinite(weights, x):
-    """Another value where the maximum is infinite or not, but not that of a shift."""
-    terms = features(weights, x).sum(-1)
-    top = terms.max()
-    return jnp.log(jnp.exp(terms).sum()) + jnp.where(jnp.isfinite(top), top, 0.0)
+UNSHIFTED = {
+    # Another value where the maximum is infinite or not, but not that of a shift.
+    "infinite": lambda top, weights: jnp.where(jnp.isfinite(top), top, 0.0),
+    # The guard is taken for m, and is 0 wherever m is finite.
+    "chosen_where_it_never_is": lambda top, weights: top - jnp.where(jnp.isfinite(top), 0.0, top),
+    "chosen_by_something_else_too": lambda top, weights: (
+        top - jnp.where(jnp.isfinite(top) & (weights["mixing"].sum() > 50), top, 0.0)
+    ),
+    # An integer is not the maximum.
+    "rounded": lambda top, weights: top - top.astype(jnp.int32).astype(top.dtype),
+}
 
 
-def chosen_where_it_never_is(weights, x):
-    """The guard is taken for m, and is 0 wherever m is finite."""
-    terms = features(weights, x).sum(-1)
-    top = terms.max()
-    return jnp.log(jnp.exp(terms).sum()) + top - jnp.where(jnp.isfinite(top), 0.0, top)
+def unshifted(name):
+    def log_psi(weights, x):
+        terms = features(weights, x).sum(-1)
+        return jnp.log(jnp.exp(terms).sum()) + UNSHIFTED[name](terms.max(), weights)
 
-
-def chosen_by_something_else_too(weights, x):
-    terms = features(weights, x).sum(-1)
-    top = terms.max()
-    chosen = jnp.isfinite(top) & (weights["mixing"].sum() > 50)
-    return jnp.log(jnp.exp(terms).sum()) + top - jnp.where(chosen, top, 0.0)
-
-
-def rounded(weights, x):
-    """A whole number is not the maximum."""
-    terms = features(weights, x).sum(-1)
-    top = terms.max()
-    return jnp.log(jnp.exp(terms).sum()) + top - top.astype(jnp.int32).astype(top.dtype)
+    log_psi.__name__ = name
+    return log_psi
 
 
 def finite_difference(weights, x):
@@ -141,10 +134,8 @@ def rewritten(log_psi, lowered, passes, method=local_energy):
         (other_rows, 0),
         (guarded, 1),
         pytest.param(by_library, 1, marks=pytest.mark.slow),
-        pytest.param(infinite, 0, marks=pytest.mark.slow),
-        pytest.param(chosen_where_it_never_is, 0, marks=pytest.mark.slow),
-        pytest.param(chosen_by_something_else_too, 0, marks=pytest.mark.slow),
-        (rounded, 0),
+        *(pytest.param(unshifted(name), 0, marks=pytest.mark.slow) for name in list(UNSHIFTED)[:3]),
+        (unshifted("rounded"), 0),
         (finite_difference, 0),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -1,1 +1,6 @@
-"""One table of evaluation rules per op family; a rule reads a node once and returns its step."""
+"""The rules of evaluation: one table per op family, and all of them in ``RULES``."""
+
+from fusionlab.equivalence.exact.rules import contractions, elementwise, moves, regions
+from fusionlab.equivalence.exact.rules.rule import Rule
+
+RULES: dict[str, Rule] = {**elementwise.RULES, **moves.RULES, **contractions.RULES, **regions.RULES}

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
+from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held
 from fusionlab.hlo.view import Node, keyword
+
+if TYPE_CHECKING:
+    from fusionlab.equivalence.exact.evaluation import Evaluator
 
 
 def _dot_general(node: Node) -> Formula:

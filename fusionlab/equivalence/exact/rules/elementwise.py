@@ -8,21 +8,27 @@ derivative exp(x - log(1 + exp(x))); a logarithm is therefore kept with its argu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusionlab.codegen.raising.rules.elementwise import RULES as RAISED
-from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, step_of, uninterpreted
 from fusionlab.equivalence.exact.machine import METHODS
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered, is_float
+from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
+from fusionlab.equivalence.exact.values import (
+    Drawn,
+    Environment,
+    Held,
+    Known,
+    Uncovered,
+    aligned,
+    dtype_of,
+    is_float,
+)
 from fusionlab.hlo.view import Node, direction_of, keyword
 
-
-def aligned(*arrays: Array) -> Sequence[Array]:
-    """Scalars [draws] beside arrays [draws, ...] get axes of extent 1."""
-    rank = max(array.ndim for array in arrays)
-    return [a if a.ndim == rank else a.reshape(*a.shape, *(1,) * (rank - a.ndim)) for a in arrays]
+if TYPE_CHECKING:
+    from fusionlab.equivalence.exact.evaluation import Evaluator
 
 
 def _elementwise(formula: Formula, folds: bool = True, **carrying: Any) -> Rule:

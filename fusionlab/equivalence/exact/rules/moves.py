@@ -6,17 +6,20 @@ Out-of-range behaviour is StableHLO's: starts of slices and gathers are clamped,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.rules.rule import integers
-from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, dtype_of, same_draws
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
-from fusionlab.equivalence.exact.values import Array, Environment, Held, Uncovered
+from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule
+from fusionlab.equivalence.exact.values import Array, Environment, Held, Uncovered, dtype_of, same_draws
 from fusionlab.hlo.view import Node, constant_array
+
+if TYPE_CHECKING:
+    from fusionlab.equivalence.exact.evaluation import Evaluator
 
 
 def _constant(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -69,20 +72,16 @@ def _slice(node: Node) -> Formula:
 
 def padded(x: Array, filling: Array, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> Array:
     """x [draws, ...] between copies of ``filling`` [draws]; negative paddings cut."""
-    spread = [(n - 1) * (between + 1) + 1 if n else 0 for n, between in zip(x.shape[1:], interior, strict=True)]
-    shape = [n + before + after for n, before, after in zip(spread, low, high, strict=True)]
+    shape, inside, kept = [], [slice(None)], [slice(None)]
+    for n, before, after, between in zip(x.shape[1:], low, high, interior, strict=True):
+        first, spread = max(before, 0), (n - 1) * (between + 1) + 1 if n else 0
+        shape.append(first + spread + max(after, 0))
+        inside.append(slice(first, first + spread, between + 1))
+        kept.append(slice(max(-before, 0), shape[-1] - max(-after, 0)))
     result = np.empty((max(len(x), len(filling)), *shape), x.dtype)
     result[...] = filling.reshape(-1, *(1,) * len(shape))
-    source, target = [slice(None)], [slice(None)]
-    for n, extent, before, between in zip(x.shape[1:], shape, low, interior, strict=True):
-        step = between + 1
-        first = max(-(before // step), 0)
-        last = min(n, (extent - 1 - before) // step + 1)
-        source.append(slice(first, max(last, first)))
-        target.append(slice(before + first * step, before + max(last, first) * step, step))
-    if all(each.start < each.stop for each in source[1:]):
-        result[tuple(target)] = x[tuple(source)]
-    return result
+    result[tuple(inside)] = x
+    return result[tuple(kept)]
 
 
 def _pad(node: Node) -> Formula:

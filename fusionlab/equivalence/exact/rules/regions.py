@@ -1,19 +1,64 @@
-"""Evaluation rules for reductions, windowed and cumulative ones, and sorting."""
+"""Evaluation rules for ops with regions: control flow, reductions, sorts, scans.
+
+Loops run trip by trip; where draws differ, each keeps its own values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusionlab.codegen.raising.rules.reduction import ascending_keys, combiner
 from fusionlab.codegen.raising.rules.rule import integers
-from fusionlab.equivalence.exact.evaluation import Computed, Evaluator, Formula, Rule, same_draws, step_of
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Uncovered, is_float
+from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered, is_float, same_draws
 from fusionlab.hlo.view import Node
+
+if TYPE_CHECKING:
+    from fusionlab.equivalence.exact.evaluation import Evaluator
+
+_MOST_TRIPS = 4096
+"""The most trips of a loop whose condition depends on the arguments: random predicates end it after a few."""
+
+
+def _while(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    condition, body = node.regions
+    carried, active, trips = list(operands), np.ones(1, bool), 0
+    while True:
+        [going] = evaluator.region(condition, carried, environment)
+        active = active & going.array
+        if not active.any():
+            return carried
+        trips += not isinstance(going, Known)
+        if trips > _MOST_TRIPS:
+            raise Uncovered("a loop that ends by what it computes", node.scope)
+        after = evaluator.region(body, carried, environment)
+        carried = [_chosen(active, new, old) for new, old in zip(after, carried, strict=True)]
+
+
+def _chosen(where: Array, new: Held, old: Held) -> Held:
+    """``new`` in the draws ``where``, ``old`` in the others."""
+    if new is old or where.all():
+        return new
+    return Drawn(np.where(where.reshape(-1, *(1,) * (new.array.ndim - 1)), new.array, old.array))
+
+
+def _branches(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """``case``: the last branch for an index out of range; ``if``: the first for true."""
+    index, last = operands[0].array, len(node.regions) - 1
+    index = 1 - index.astype(int) if index.dtype == np.bool_ else np.where((index < 0) | (index > last), last, index)
+    numbers = np.unique(index)
+    found = evaluator.region(node.regions[numbers[0]], [], environment)
+    for number in numbers[1:]:
+        results = evaluator.region(node.regions[number], [], environment)
+        found = [_chosen(index == number, new, old) for new, old in zip(results, found, strict=True)]
+    if isinstance(operands[0], Known):
+        return found
+    return [Drawn(held.array, held.parts) for held in found]  # an argument decides, even between constants
 
 
 def _combined(arithmetic: Any, how: str, x: Array, initial: Array, rank: int) -> Array:
@@ -111,8 +156,11 @@ def _scan(node: Node, evaluator: Evaluator, operands: Sequence[Held], environmen
 
 
 RULES: dict[str, Rule] = {
+    "stablehlo.case": _branches,
+    "stablehlo.if": _branches,
     "stablehlo.reduce": _reduce,
     "stablehlo.reduce_window": Computed(_reduce_window),
     "stablehlo.sort": Computed(_sort),
+    "stablehlo.while": _while,
     "chlo.scan": _scan,
 }

@@ -1,0 +1,118 @@
+"""Rules of evaluation, one per op; most are formulas of their operands' arrays."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from fusionlab.equivalence.exact.machine import MACHINE
+from fusionlab.equivalence.exact.values import (
+    Array,
+    Drawn,
+    Environment,
+    Held,
+    Known,
+    Step,
+    Uncovered,
+    carried,
+    dtype_of,
+    is_float,
+    part,
+    same_draws,
+)
+from fusionlab.hlo.view import Node
+
+if TYPE_CHECKING:
+    from fusionlab.equivalence.exact.evaluation import Evaluator
+
+Formula = Callable[..., Any]
+"""``formula(arithmetic, *arrays)``: the result of an op, a list if it has several; arrays [draws or 1, ...]."""
+Rule = Union["Computed", Callable[[Node, "Evaluator", Sequence[Held], Environment], list[Held]]]
+
+
+def step_of(rule: Rule, node: Node, evaluator: Evaluator) -> Step:
+    return rule.step(node, evaluator) if isinstance(rule, Computed) else functools.partial(rule, node, evaluator)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The rule of an op that is a formula of its operands' arrays, which ``read`` takes from the node once.
+
+    It is evaluated over the evaluator's arithmetic where the first operand is a float; in the program's own types for
+    integers and booleans and, where the op ``folds``, for constants: as constant folding in rewrites does.
+    A ``ring`` operation of constants that rounds is evaluated over the arithmetic after all. The result carries the
+    parts of the operands ``carrying`` (a range): by the same formula, arguments of logarithms by the method
+    ``of_arguments`` if there is one.
+    """
+
+    read: Callable[[Node], Formula]
+    folds: bool = True
+    carrying: tuple[int, int | None] = (0, 0)
+    of_arguments: str = ""
+    ring: bool = False
+
+    def step(self, node: Node, evaluator: Evaluator) -> Step:
+        if node not in evaluator.formulas:
+            evaluator.formulas[node] = self.read(node)
+        formula, dtypes = evaluator.formulas[node], [dtype_of(value) for value in node.results]
+        floats = is_float(dtype_of(node.operands[0]))
+        arithmetic = evaluator.arithmetic if floats else MACHINE
+        folds, places = self.folds or not floats, range(len(node.operands))[slice(*self.carrying)]
+
+        def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
+            if folds and all(isinstance(operand, Known) for operand in operands):
+                with np.errstate(all="ignore"):
+                    each = _listed(formula(MACHINE, *(o.constant[None] for o in operands)))  # type: ignore[union-attr]
+                found: list[Held] = [
+                    evaluator.known(a[0].astype(t, copy=False)) for a, t in zip(each, dtypes, strict=True)
+                ]
+                if not (self.ring and floats):
+                    return found
+                [exact] = _listed(formula(arithmetic, *(operand.array for operand in operands)))
+                return found if np.array_equal(found[0].array, exact) else [Drawn(exact)]
+            each = _listed(formula(arithmetic, *(operand.array for operand in operands)))
+            parts = {}
+            for name in carried([operands[at] for at in places]):
+                given = (part(o, name) if at in places else o.array for at, o in enumerate(operands))
+                own = self.of_arguments if name == "argument" else ""
+                parts[name] = getattr(arithmetic, own)(*given) if own else formula(arithmetic, *given)
+            pairs = zip(each, dtypes, strict=True)
+            return [Drawn(a if is_float(t) else a.astype(t, copy=False), parts) for a, t in pairs]
+
+        return step
+
+
+def _listed(found: Any) -> list[Array]:
+    return found if isinstance(found, list) else [found]
+
+
+def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
+    if node.regions:
+        raise Uncovered(node.name, node.scope)
+    evaluator.uncovered.add(node.label)
+    text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
+    arrays = same_draws([operand.array for operand in operands])
+    found: list[Held] = []
+    for index, result in enumerate(node.results):
+        parts = []
+        for draw, each in enumerate(zip(*arrays, strict=True) if arrays else [()]):
+            digest = hashlib.sha256(f"{node.name} {text} {index}".encode())
+            for one in each:
+                digest.update(f"{one.dtype} {one.shape}".encode())
+                digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
+            random = np.random.default_rng(list(digest.digest()))
+            dtype = dtype_of(result)
+            if dtype.kind in "iu":  # every bit is random
+                parts.append(
+                    random.integers(0, 256, (*result.type.shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
+                )
+            else:
+                parts.append(evaluator.drawn(result, draw, random))
+        found.append(Drawn(np.stack(parts)))
+    return found
