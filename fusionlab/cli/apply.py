@@ -65,19 +65,18 @@ def command(
     from fusionlab.report.tables.programs import print_outcome
     from fusionlab.study import lower, study
 
-    loaded, untouched = None, None
+    loaded: Workload | Program | NotStudied
     try:
         loaded = load_source(**source)
         require_one_device(loaded)
     except NotStudied as found:
-        untouched = found
-    given = circumstances(None if untouched else loaded, **where, **check)
+        loaded = found
+    given = circumstances(loaded, **where, **check)
     chosen, goal = planned(**asked)
     if out:
         options.require_file_name(out, "--out")
-    if untouched is not None:
-        return pass_through(untouched, pipeline_text(**asked), chosen, console, out, judgement["require_applied"])
-    assert loaded is not None
+    if isinstance(loaded, NotStudied):
+        return pass_through(loaded, pipeline_text(**asked), chosen, console, out, judgement["require_applied"])
     original, front = None, None
     if goal is not None:
         original = lower(loaded, given)

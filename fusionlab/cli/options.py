@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -189,17 +189,19 @@ def verb(function: Verb) -> Verb:
     return run
 
 
-def command_line(context: click.Context, without: tuple[str, ...]) -> str:
-    """The command with the options that are not at their defaults, ready for a shell."""
-    words = ["fusionlab", str(context.info_name)]
+def typed(context: click.Context, names: Container[str] | None = None, **instead: Any) -> str:
+    """The options of a command (``names`` of them) that are not at their defaults, ready for a shell.
+
+    Values in ``instead`` are typed in place of those that were given.
+    """
+    words = []
     for parameter in context.command.params:
-        value = context.params.get(str(parameter.name))
-        if parameter.name in without or value == parameter.get_default(context) or value in (None, ()):
+        name = str(parameter.name)
+        value = instead.get(name, context.params.get(name))
+        if (names is not None and name not in names) or value in (None, (), parameter.get_default(context)):
             continue
         for one in value if isinstance(value, tuple) else (value,):
             flags = parameter.opts if one is not False else parameter.secondary_opts
-            if isinstance(parameter, click.Argument):
-                words.append(str(one))
-            else:
-                words += [max(flags, key=len), *([] if isinstance(one, bool) else [str(one)])]
+            is_word = isinstance(parameter, click.Argument)
+            words += [*([] if is_word else [max(flags, key=len)]), *([] if isinstance(one, bool) else [str(one)])]
     return shlex.join(words)

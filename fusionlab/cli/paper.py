@@ -11,7 +11,7 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.exit_codes import exit_code
-from fusionlab.cli.terminal import note, say
+from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError
 from fusionlab.output import require_writable, write_whole
 
@@ -178,12 +178,13 @@ def _print_end(record: Record, judged: Sequence[JudgedClaim], failures: dict[str
     from fusionlab.paper.claims import PAPER_JAX
     from fusionlab.paper.matrix import EVERY
     from fusionlab.paper.page import counts
+    from fusionlab.report.tables import note
 
     console.print(counts(judged))
     note(
+        console,
         f"characterisation: JAX {PAPER_JAX}, times measured; ours: {'; '.join(_versions(record)) or 'nothing yet'}, "
         f"times modelled; {len(EVERY) - len(_missing(record))} of {len(EVERY)} cells in {record.path}",
-        console,
     )
     for cell, why in failures.items():
         console.print(f"failed: {cell}: {why}", soft_wrap=True)

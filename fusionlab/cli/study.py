@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shlex
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,8 +39,6 @@ _LINES = {
     "not checked": "not checked, and not measured ({}); --unchecked measures it all the same",
     "not applied": "nothing was applied: {}",
 }
-_NAMING = ("model", "molecule", "walkers", "program", "laplacian", "dtype", "size", "charge", "spin")
-"""The options that name a program, in the order of a report's commands."""
 
 
 @click.command("study")
@@ -107,7 +104,7 @@ def command(
             for target in targets
         ]
         given.progress("report: joining ops, launches and source")
-        naming = _typed(context, _NAMING) if source["file"] is None else shlex.quote(source["file"])
+        naming = options.typed(context, source)
         document = study_document(
             loaded,
             studied,
@@ -189,19 +186,10 @@ def _commands(
 
     pipelines = {one.before.target.name: one.outcome.pipeline for one in studied}
     rewritten = [one.before.target.name for one in studied if one.outcome.applied and one.after is not None]
-    asked = _typed(context, ("pipeline", "memory_budget", "objective", "time_limit", "seed"), pipeline=pipeline)
+    asked = options.typed(context, ("pipeline", "memory_budget", "objective", "time_limit", "seed"), pipeline=pipeline)
     limit_s = int(context.params["check_time_limit"])
-    limits = _typed(context, ("check_walkers", "check_time_limit"), check_time_limit=limit_s)
-    checking = " ".join(filter(None, (limits, "--no-exact" if context.params["no_exact"] else "")))
+    checking = options.typed(context, ("check_walkers", "check_time_limit", "no_exact"), check_time_limit=limit_s)
     return commands(naming, asked, checking, pipelines, rewritten, folder)
-
-
-def _typed(context: click.Context, names: Sequence[str], **instead: Any) -> str:
-    """The options ``names`` as they are typed, without those at their defaults; ``instead`` replaces values."""
-    usual = {one.name: one.get_default(context) for one in context.command.params}
-    given = context.params | instead
-    typed = [(name, given[name]) for name in names if given[name] not in (None, usual[name])]
-    return " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in typed)
 
 
 def _pictures(outcome: Outcome) -> list[dict[str, str]]:
