@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 from fusionlab.hlo.program import Program
 
 
@@ -20,13 +18,6 @@ def test_help_needs_no_jax():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "apply" in done.stdout
-
-
-@pytest.mark.parametrize("command", ["dump", "apply", "graph", "models"])
-def test_every_command_has_help(command, cli):
-    result = cli(command, "--help")
-    assert result.exit_code == 0
-    assert "--json" in result.stdout
 
 
 def test_a_file_is_dumped(cli, replay_file, tmp_path):
@@ -60,19 +51,3 @@ def test_the_default_folder_is_named_after_the_program(cli, replay_file, tmp_pat
     monkeypatch.chdir(tmp_path)
     assert cli("dump", replay_file, "--target", "cpu", "--quiet").exit_code == 0
     assert (tmp_path / "fusionlab-dump" / "replay-cpu" / "stablehlo.mlir").exists()
-
-
-def test_models_as_json(cli):
-    result = cli("models", "--model", "paulinet", "--molecule", "CH4", "--json")
-    (entry,) = json.loads(result.stdout)
-    assert entry["name"] == "paulinet"
-    assert (entry["molecule"], entry["electrons"], entry["parameters"]) == ("CH4", 10, 230799)
-    assert {"local-energy", "log-psi"} <= set(entry["programs"])
-    assert set(entry["stablehlo_ops"]) == set(entry["programs"])
-
-
-def test_a_graph_of_a_file_without_a_replay(cli, recurrence_file, tmp_path):
-    result = cli("graph", recurrence_file, "--out", tmp_path / "view.svg")
-    assert "Traceback" not in result.stderr
-    assert result.exit_code in (0, 2)
-    assert result.stderr.count("\n") <= 1

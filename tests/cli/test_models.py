@@ -93,8 +93,6 @@ def test_a_model_that_cannot_be_made_says_why(cli, no_deepqmc):
     )
     assert re.search(r"not available: deepqmc:paulinet LiH, .*pip install 'fusionlab\[deepqmc\]'", result.stdout)
     assert re.search(r"^ *paulinet +LiH +3 ", result.stdout, re.MULTILINE)
-    alone = cli("models", "--model", "orbformer", "--molecule", "LiH", "--charge", "1")
-    assert (alone.exit_code, alone.stdout, alone.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.slow
@@ -121,17 +119,3 @@ def test_recounting(cli):
     (entry,) = json.loads(cli("models", "--model", "ferminet", "--molecule", "LiH", "--ops", "--json").stdout)
     assert entry["stablehlo_ops"] == count_ops("ferminet", "LiH")
     assert entry["stablehlo_ops_jax"] == jax.__version__
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--molecule", "CH4", "--spin", "1"), "spin 1 is impossible with 10 electrons"),
-        (("--molecule", "CH4", "--charge", "10"), "leaves 0 electrons"),
-        (("--molecule", "none.xyz"), "none.xyz: cannot be read"),
-    ],
-)
-def test_bad_molecules_are_one_line(arguments, complaint, cli):
-    result = cli("models", *arguments)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert complaint in result.stderr
