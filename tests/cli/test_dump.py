@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 from fusionlab.hlo.program import Program
 
@@ -20,9 +21,10 @@ def test_help_needs_no_jax():
     assert "apply" in done.stdout
 
 
-def test_a_file_is_dumped(cli, replay_file, tmp_path):
-    out = tmp_path / "dump"
-    result = cli("dump", replay_file, "--target", "cpu", "--out", out, "--json", "--quiet")
+def test_a_file_is_dumped_into_a_folder_named_after_it(cli, replay_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = Path("fusionlab-dump", "replay-cpu")
+    result = cli("dump", replay_file, "--target", "cpu", "--json", "--quiet")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["name"] == "replay"
@@ -45,9 +47,3 @@ def test_a_model_is_dumped_with_its_jaxpr(cli, tmp_path):
     assert "launches, dynamic" in result.stdout
     assert "lambda" in (out / "jaxpr.txt").read_text()
     assert {"jaxpr.txt", "stablehlo.mlir"} <= {path.name for path in out.iterdir()}
-
-
-def test_the_default_folder_is_named_after_the_program(cli, replay_file, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert cli("dump", replay_file, "--target", "cpu", "--quiet").exit_code == 0
-    assert (tmp_path / "fusionlab-dump" / "replay-cpu" / "stablehlo.mlir").exists()
