@@ -15,8 +15,7 @@ from fusionlab.cli.pipelines import pipeline_text, planned, searched
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError, NotStudied
-from fusionlab.output import write_whole
-from fusionlab.reading import read_file
+from fusionlab.files import read_file, write_whole
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from fusionlab.cli.exit_codes import exit_code
 from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable
+from fusionlab.files import require_writable
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:

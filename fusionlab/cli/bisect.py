@@ -15,7 +15,7 @@ from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.cli.terminal import say
 from fusionlab.errors import CompileError, InputError
-from fusionlab.output import require_writable
+from fusionlab.files import require_writable
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:

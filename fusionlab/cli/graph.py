@@ -13,7 +13,7 @@ from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError, unknown
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from fusionlab.cli.terminal import console_for, finish, progress_for, start
 from fusionlab.errors import InputError
-from fusionlab.output import require_plain_file, require_writable
+from fusionlab.files import require_plain_file, require_writable
 
 MOST_SECONDS = 7 * 24 * 3600
 

@@ -13,7 +13,7 @@ from fusionlab.cli import options
 from fusionlab.cli.exit_codes import exit_code
 from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ import click
 from fusionlab.cli import options
 from fusionlab.cli.sources import CompiledSource, load_facts, make_all
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console

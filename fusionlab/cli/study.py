@@ -20,7 +20,7 @@ from fusionlab.cli.replays import replays
 from fusionlab.cli.sources import circumstances, load_source, target_names
 from fusionlab.cli.terminal import say
 from fusionlab.errors import CompileError, InputError
-from fusionlab.output import Own, require_own_folder, write_folder
+from fusionlab.files import Own, require_own_folder, write_folder
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,9 +17,9 @@ from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, NotStudied
+from fusionlab.files import read_file
 from fusionlab.hlo.contents import is_dynamic, is_impossible, operations_in, platform_of, types_in
 from fusionlab.hlo.sandbox.client import Foreign, Unreadable, read_apart
-from fusionlab.reading import read_file
 
 _ONLY_STATIC = "only tensors of static shape can be studied"
 
