@@ -17,14 +17,6 @@ of_this_jax = pytest.mark.skipif(
 )
 
 
-QUICK = ("paulinet", "ferminet", "psiformer")
-OTHERS = [name for name in MOLECULES if name != "LiH"]
-
-
-def full(name):
-    return pytest.param(name, marks=pytest.mark.full)
-
-
 @pytest.fixture
 def water(tmp_path):
     path = tmp_path / "water.xyz"
@@ -48,18 +40,17 @@ def test_every_program_of_the_catalogue_has_a_stored_count():
     assert all(count > 50 for by in ops.values() for of in by.values() for count in of.values())
 
 
-@of_this_jax
-@pytest.mark.parametrize(
-    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer"))]
-)
-def test_stored_counts_are_those_of_programs_lowered_now(name):
-    assert stored_counts().of(name, "LiH") == count_ops(name, "LiH")
+LOWERED = [
+    pytest.param(name, molecule, marks=[] if (name, molecule) == ("ferminet", "LiH") else getattr(pytest.mark, tier))
+    for name in ("ferminet", "paulinet", "psiformer", "orbformer", "orbformer-flash")
+    for molecule in MOLECULES
+    for tier in ("slow" if molecule == "LiH" else "full",)
+]
 
 
 @of_this_jax
-@pytest.mark.parametrize("molecule", [pytest.param("LiH", marks=pytest.mark.slow), *map(full, OTHERS)])
-@pytest.mark.parametrize("name", [*map(full, QUICK), "orbformer", "orbformer-flash"])
-def test_all_programs_of_the_paper_lower(name, molecule):
+@pytest.mark.parametrize(("name", "molecule"), LOWERED)
+def test_stored_counts_are_those_of_programs_lowered_now(name, molecule):
     jax.clear_caches()  # what other tests traced must not be found again: it may differ by an op
     assert count_ops(name, molecule) == stored_counts().of(name, molecule)
 
