@@ -66,7 +66,7 @@ def command(
     from fusionlab.measure.records import write_record
     from fusionlab.report.tables.records import print_run
 
-    check = options.check_limits(check_walkers, options.MOST_SECONDS)
+    check = options.check_limits(check_walkers)
     target = _device_target(device)
     context = click.get_current_context()
     if target.kind == "cpu" and context.get_parameter_source("walkers") == ParameterSource.DEFAULT:

@@ -17,7 +17,7 @@ from fusionlab.cli import options, paper
 from fusionlab.cli.exit_codes import endings_of, exit_code
 from fusionlab.cli.pipelines import pipeline_text, planned, searched
 from fusionlab.cli.replays import replays
-from fusionlab.cli.sources import circumstances, load_source, target_names
+from fusionlab.cli.sources import load_facts, require_program
 from fusionlab.cli.terminal import say
 from fusionlab.errors import CompileError, InputError
 from fusionlab.files import Own, require_own_folder, write_folder
@@ -72,7 +72,6 @@ def command(
     from rich.console import Console
 
     from fusionlab.codegen.cache import CompileCache
-    from fusionlab.codegen.targets import load_target
     from fusionlab.measure.environment import software
     from fusionlab.measure.records import read_records
     from fusionlab.report.document import ORIGINAL, measured_document, study_document
@@ -84,10 +83,8 @@ def command(
         return _whole_matrix(context)
     if out is None:
         raise click.UsageError("Missing option '-o' / '--out'.")
-    loaded = load_source(**source)
-    names = target_names(loaded, where["target"])
-    targets = [load_target(name) for name in names]
-    given = circumstances(loaded, **where | {"target": names[0]}, **check)
+    found, given, targets = load_facts(source, several=True, **where, **check)
+    loaded = require_program(found, "study")
     folder = Path(out)
     own = Own((REPORT, DOCUMENT, ORIGINAL, "original-*.mlir", "rewritten-*.mlir"), DOCUMENT, "fusionlab-study-")
     require_own_folder(folder, own)
