@@ -41,7 +41,7 @@ UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 @dataclass(frozen=True)
 class Kept:
-    """Results shared by the targets of a study: compilations by (program, target), verdicts by (program, rewritten).
+    """Results of a study, shared by its targets: compilations by (program, target), verdicts by (program, rewritten).
 
     Programs are identified by their digest.
     """
@@ -61,7 +61,7 @@ class Circumstances:
     exact: bool = True
     cache: CompileCache | None = None
     progress: Progress = lambda line: None
-    kept: Kept | None = None
+    kept: Kept = field(default_factory=Kept)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,9 @@ def study(
         if result.applied:
             raise refused
         given.progress(f"measure: no figures: {refused}")
-    verdict = _judged_once(source, original, result, given)
+    key = (original.digest, result.program.digest)
+    verdict = given.kept.verdicts.get(key) or judge(source, original, result, given)
+    given.kept.verdicts[key] = verdict
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
     after = measure(source, result.program, given) if trusted and before is not None else None
     pipeline = print_pipeline(passes)
@@ -164,9 +166,7 @@ def lower(source: Workload | Program, given: Circumstances) -> Program:
 
 
 def compiled(program: Program, given: Circumstances) -> Compiled:
-    """XLA's compilation of ``program`` for the target (from the cache when it holds one)."""
-    if given.kept is None:
-        return compile_program(program, given.target, cache=given.cache)
+    """XLA's compilation of ``program`` for the target, made once (or read from the cache when it holds one)."""
     key = (program.digest, given.target.name)
     if key not in given.kept.compiled:
         given.kept.compiled[key] = compile_program(program, given.target, cache=given.cache)
@@ -308,15 +308,6 @@ def judge(
     asked = given.exact and inputs is None and bool(result.applied)
     identity = check_exactly(source, original, result, given) if asked else None
     return replace(check(source, original, result, given, inputs=inputs, oracles=oracles), exact=identity)
-
-
-def _judged_once(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
-    if given.kept is None:
-        return judge(source, original, result, given)
-    key = (original.digest, result.program.digest)
-    if key not in given.kept.verdicts:
-        given.kept.verdicts[key] = judge(source, original, result, given)
-    return given.kept.verdicts[key]
 
 
 def rewrite_small(source: Workload, platform: str, result: Result, walkers: int) -> tuple[Program, Program] | Verdict:

@@ -76,7 +76,6 @@ def command(
     from fusionlab.measure.records import read_records
     from fusionlab.report.document import ORIGINAL, measured_document, study_document
     from fusionlab.report.tables.programs import print_outcome
-    from fusionlab.study import Kept
 
     context = click.get_current_context()
     if whole_matrix:
@@ -95,7 +94,7 @@ def command(
     measured = read_records(records) if records else []
     with tempfile.TemporaryDirectory(prefix="fusionlab-study-") as scratch:
         cache = given.cache or CompileCache(Path(scratch))  # --no-cache: recompiled, but each program once
-        given = replace(given, cache=cache, kept=Kept())
+        given = replace(given, cache=cache)
         studied = [
             _study(loaded, chosen, goal, replace(given, target=target), console, judgement["unchecked"])
             for target in targets
