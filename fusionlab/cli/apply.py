@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab.cli import options
-from fusionlab.cli.exit_codes import endings_of, exit_code
+from fusionlab.cli.exit_codes import endings_of, exit_code, say_endings
 from fusionlab.cli.pipelines import pipeline_text, planned, searched
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.cli.terminal import say
@@ -88,12 +88,11 @@ def command(
         document["diff"] = _diff(outcome, _DIFF_LINES if diff_lines is None else diff_lines, console)
     print_outcome(outcome, console)
     endings = endings_of(outcome, **judgement)
-    for ending, why in endings.items():
-        say(_LINES[ending.removesuffix(", and required")].format(why))
+    code = say_endings(endings, _LINES)
     if out and endings.keys().isdisjoint({"pass failed", "different", "not checked"}):
         unchanged = not isinstance(loaded, Workload) and not outcome.applied
         write_whole(Path(out), _as_read(loaded) if unchanged else outcome.rewritten.text)  # type: ignore[arg-type]
-    return document, exit_code(endings)
+    return document, code
 
 
 def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:

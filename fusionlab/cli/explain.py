@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fusionlab.hlo.optimised.parser import HloModule
     from fusionlab.hlo.program import Program
     from fusionlab.ledger.launch_rows import LaunchRow
-    from fusionlab.ledger.refusals import FusionRefusal, Refusals
+    from fusionlab.ledger.refusals import FusionRefusal
     from fusionlab.study import Circumstances
 
 _SHOWN_MEMBERS = 40
@@ -62,7 +62,13 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     document = {
         "name": made.compiled.name,
         "target": made.compiled.target.name,
-        "join": _joined(found, ops),
+        "join": {
+            **dataclasses.asdict(found.coverage),
+            "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
+            "with_scope": sum(bool(one.op_name) for one in found.found),
+            "with_source": sum(bool(one.source) for one in found.found),
+            "with_stage": sum(bool(one.stage) for one in found.found),
+        },
         "xla_estimates": xla_estimates(found.found),
         "dynamic_launches": launches_refused(found.found),
         "causes": by_cause(found.found),
@@ -88,17 +94,6 @@ def _ops_by_scope(program: Program | None) -> dict[str, str]:
     if program is None:
         return {}
     return {node.scope: node.name for node in view_of(program.parse()).walk()}
-
-
-def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:
-    """The coverage of XLA's record, and the number of refusals that name their op, scope, line and stage."""
-    return {
-        **dataclasses.asdict(found.coverage),
-        "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
-        "with_scope": sum(bool(one.op_name) for one in found.found),
-        "with_source": sum(bool(one.source) for one in found.found),
-        "with_stage": sum(bool(one.stage) for one in found.found),
-    }
 
 
 def _print_causes(document: dict[str, Any], console: Console) -> None:

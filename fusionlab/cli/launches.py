@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab.cli import options
-from fusionlab.cli.sources import CompiledSource, load_facts, make_all
+from fusionlab.cli.sources import load_facts, make_all
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +54,7 @@ def launches(
     documents, tables = [], []
     for made in make_all(source, targets, given):
         rows = launch_rows(made.compiled)
-        counts = count_launches(made.compiled)
+        counts, on_gpu = count_launches(made.compiled), made.compiled.target.kind == "cuda"
         found = totals(rows)
         document = {
             "name": made.compiled.name,
@@ -66,7 +66,9 @@ def launches(
                 **found.to_json(),
                 "dynamic_copies": counts.dynamic_copies,
                 "unknown_trip_loops": counts.unknown_trip_loops,
-                "unknown_cuda_graph_launches": _graph_unknown(made, rows),
+                "unknown_cuda_graph_launches": sum(  # XLA's lists say it of GPUs only
+                    row.dynamic_launches for row in rows if on_gpu and row.in_cuda_graph is None
+                ),
             },
         }
         if by:
@@ -81,13 +83,6 @@ def launches(
     else:
         _print_several(tables, tuple(by) or DEFAULT_BY, console)
     return documents[0] if len(documents) == 1 else {"targets": documents}
-
-
-def _graph_unknown(made: CompiledSource, rows: Sequence[LaunchRow]) -> int:
-    """The number of launches on a GPU for which XLA's lists do not say whether a CUDA graph holds them."""
-    if made.compiled.target.kind != "cuda":
-        return 0
-    return sum(row.dynamic_launches for row in rows if row.in_cuda_graph is None)
 
 
 def _print_one(

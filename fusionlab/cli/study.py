@@ -14,11 +14,10 @@ import click
 from click.core import ParameterSource
 
 from fusionlab.cli import options, paper
-from fusionlab.cli.exit_codes import endings_of, exit_code
+from fusionlab.cli.exit_codes import endings_of, say_endings
 from fusionlab.cli.pipelines import pipeline_text, planned, searched
 from fusionlab.cli.replays import replays
 from fusionlab.cli.sources import load_facts, require_program
-from fusionlab.cli.terminal import say
 from fusionlab.errors import CompileError, InputError
 from fusionlab.files import Own, require_own_folder, write_folder
 
@@ -124,11 +123,7 @@ def command(
     code = 0
     for one in studied:
         endings = endings_of(one.outcome, **judgement)
-        for ending, why in endings.items():
-            side = one.outcome.before
-            line = _LINES[ending.removesuffix(", and required")].format(why)
-            say(f"{side.target if side else '-'}: {line}")
-        code = max(code, exit_code(endings))
+        code = max(code, say_endings(endings, _LINES, f"{one.before.target.name}: "))
     summary = {
         "folder": str(folder),
         "files": [str(folder / name) for name in files],
