@@ -94,9 +94,9 @@ def _print_one(
     console: Console,
 ) -> None:
     from fusionlab.ledger.launch_rows import label, totals_by
-    from fusionlab.report.tables import Table, field, number, print_rows
+    from fusionlab.report.tables import Cell, Table, field, number, print_rows
 
-    numbers = {
+    numbers: dict[str, Cell] = {
         "static": number("static_launches"),
         "dynamic": number("dynamic_launches"),
         "GFLOP": number("flops", 2, 1e9),
@@ -110,7 +110,7 @@ def _print_one(
     print_rows(title, (" ".join(by), *numbers), body, console)
     if sites:
         slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:sites]
-        columns = {
+        columns: dict[str, Cell] = {
             "launch": field("name"),
             "family": field("family"),
             "stage": lambda row: label(row, "stage"),

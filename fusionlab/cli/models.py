@@ -98,16 +98,18 @@ def _entry(
 
 
 def _print(listed: list[dict[str, Any]], console: Console) -> None:
-    from fusionlab.report.tables import Table, field, number, shown
+    from fusionlab.report.tables import Cell, Table, field, number, shown
 
-    columns = [
-        ("model", field("name")),
-        ("molecule", field("molecule")),
-        ("electrons", number("electrons")),
-        ("parameters", number("parameters")),
-    ]
-    for program in listed[0]["programs"]:
-        columns.append((program, lambda entry, of=program: shown((entry["stablehlo_ops"] or {}).get(of))))
+    def ops(program: str) -> Cell:
+        return lambda entry: shown((entry["stablehlo_ops"] or {}).get(program))
+
+    columns = {
+        "model": field("name"),
+        "molecule": field("molecule"),
+        "electrons": number("electrons"),
+        "parameters": number("parameters"),
+        **{program: ops(program) for program in listed[0]["programs"]},
+    }
     Table.of("models, and StableHLO ops by program", listed, columns).print(console)
     for line in _notes(listed):
         console.print(line, soft_wrap=True)
