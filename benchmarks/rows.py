@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fusionlab.output import write_whole
+from fusionlab.files import write_whole
 
 Row = dict[str, Any]
 

@@ -23,7 +23,7 @@ import jax  # noqa: E402  # after load_jax
 import fusionlab.cli  # noqa: E402
 from fusionlab.cli.models import TABLE, count_ops, stored_counts  # noqa: E402
 from fusionlab.errors import unknown  # noqa: E402
-from fusionlab.output import write_whole  # noqa: E402
+from fusionlab.files import write_whole  # noqa: E402
 from workloads.catalogue import ANSATZE  # noqa: E402
 from workloads.molecules import MOLECULES  # noqa: E402
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fusionlab.output import replace_file
+from fusionlab.files import replace_file
 
 PACKAGE = Path(__file__).resolve().parent
 _UNREADABLE = (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError)

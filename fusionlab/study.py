@@ -7,12 +7,12 @@ Each step is one function here; its name is the name in logs, in the progress on
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
@@ -40,7 +40,7 @@ UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 @dataclass(frozen=True)
 class Kept:
-    """Results shared by the targets of a study: compilations by (program, target), verdicts by (program, rewritten).
+    """Results of a study, shared by its targets: compilations by (program, target), verdicts by (program, rewritten).
 
     Programs are identified by their digest.
     """
@@ -60,7 +60,7 @@ class Circumstances:
     exact: bool = True
     cache: CompileCache | None = None
     progress: Progress = lambda line: None
-    kept: Kept | None = None
+    kept: Kept = field(default_factory=Kept)
 
 
 @dataclass(frozen=True)
@@ -114,36 +114,35 @@ def study(
     """Lower, measure, rewrite, check and measure again. ``unchecked`` also measures a program not checked.
 
     ``original`` is the result of ``lower`` for ``source``, if already computed. A program found different is never
-    measured.
+    measured. CompileError where XLA cannot compile a model's program, or a file's that a pass would change.
     """
     original = lower(source, given) if original is None else original
+    before, refused = None, None
     try:
         before = measure(source, original, given)
     except CompileError as error:
         if isinstance(source, Workload):
             raise
-        return _left_alone(original, passes, given, error)
+        refused = error
     steps: list[Rewriting] = []
     result, pass_s = rewrite(
-        original, passes, given, lambda by, made, _: steps.append(Rewriting(str(by), made.program))
+        original,
+        passes,
+        given,
+        lambda by, made, _: steps.append(Rewriting(str(by), made.program)),
+        compiles=refused is None,
     )
-    verdict = _judged_once(source, original, result, given)
+    if refused is not None:
+        if result.applied:
+            raise refused
+        given.progress(f"measure: no figures: {refused}")
+    key = (original.digest, result.program.digest)
+    verdict = given.kept.verdicts.get(key) or judge(source, original, result, given)
+    given.kept.verdicts[key] = verdict
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
-    after = measure(source, result.program, given) if trusted else None
+    after = measure(source, result.program, given) if trusted and before is not None else None
     pipeline = print_pipeline(passes)
     return Outcome(original, result.program, pipeline, result.events, pass_s, before, after, verdict, tuple(steps))
-
-
-def _left_alone(original: Program, passes: Sequence[Pass], given: Circumstances, error: CompileError) -> Outcome:
-    """The outcome for a file that XLA cannot compile, without figures; ``error`` if a pass would change it."""
-    started = time.perf_counter()
-    result = run_pipeline(original, passes, Setting(platform=given.target.kind))
-    if result.applied:
-        raise error
-    given.progress(f"measure: no figures: {error}")
-    pass_s = time.perf_counter() - started
-    verdict = _of_unchanged(result.events)
-    return Outcome(original, original, print_pipeline(passes), result.events, pass_s, None, None, verdict)
 
 
 def _of_unchanged(events: Sequence[Event]) -> Verdict:
@@ -166,9 +165,7 @@ def lower(source: Workload | Program, given: Circumstances) -> Program:
 
 
 def compiled(program: Program, given: Circumstances) -> Compiled:
-    """XLA's compilation of ``program`` for the target (from the cache when it holds one)."""
-    if given.kept is None:
-        return compile_program(program, given.target, cache=given.cache)
+    """XLA's compilation of ``program`` for the target, made once (or read from the cache when it holds one)."""
     key = (program.digest, given.target.name)
     if key not in given.kept.compiled:
         given.kept.compiled[key] = compile_program(program, given.target, cache=given.cache)
@@ -178,48 +175,66 @@ def compiled(program: Program, given: Circumstances) -> Compiled:
 def measure(source: Workload | Program, program: Program, given: Circumstances) -> Footprint:
     """Compile for the target and count: launches, memory, FLOPs, bytes."""
     given.progress(f"measure: compiling {program.name} ({program.ops:,} ops) for {given.target.name}")
-    walkers = source.walkers if isinstance(source, Workload) else None
+    return _footprint(program, given, source.walkers if isinstance(source, Workload) else None)
+
+
+def _footprint(program: Program, given: Circumstances, walkers: int | None = None) -> Footprint:
     return footprint(program, compiled(program, given), flops=program_cost(program).flops, walkers=walkers)
 
 
+@dataclass
+class CandidateCosts:
+    """XLA's costs of the candidates that a pass asks about; ``seconds`` were spent on them."""
+
+    given: Circumstances
+    seconds: float = 0.0
+
+    def temp_bytes(self, candidate: Program) -> int:
+        """The temp memory of the compiled candidate."""
+        with self._timed(candidate, "temp bytes"):
+            return compiled(candidate, self.given).memory.temp_bytes
+
+    def figures(self, candidate: Program) -> Figures:
+        """The figures of the compiled candidate, with the time that its roofline models."""
+        with self._timed(candidate, "figures"):
+            found = _footprint(candidate, self.given)
+        flops, launches = found.flops or 0.0, found.dynamic_launches
+        return Figures(
+            dynamic_launches=launches,
+            dynamic_copies=found.dynamic_copies,
+            temp_bytes=found.temp_bytes,
+            flops=flops,
+            bytes_accessed=found.bytes_accessed,
+            model_us=roofline_us(self.given.target, flops, found.bytes_accessed, launches),
+        )
+
+    @contextlib.contextmanager
+    def _timed(self, candidate: Program, what: str) -> Iterator[None]:
+        started = time.perf_counter()
+        self.given.progress(f"rewrite: compiling a candidate ({candidate.ops:,} ops) for its {what}")
+        yield
+        self.seconds += time.perf_counter() - started
+
+
 def rewrite(
-    program: Program, passes: Sequence[Pass], given: Circumstances, observer: Observer | None = None
+    program: Program,
+    passes: Sequence[Pass],
+    given: Circumstances,
+    observer: Observer | None = None,
+    *,
+    compiles: bool = True,
 ) -> tuple[Result, float]:
-    """Run the passes; return the result and the seconds they took without XLA's compiles (for memory budgets)."""
-    compile_s = 0.0
+    """Run the passes; return the result and the seconds they took without XLA's compiles (for memory budgets).
 
-    def temp_bytes(candidate: Program) -> int:
-        nonlocal compile_s
-        started = time.perf_counter()
-        given.progress(f"rewrite: compiling a candidate ({candidate.ops:,} ops) for its temp bytes")
-        size = compiled(candidate, given).memory.temp_bytes
-        compile_s += time.perf_counter() - started
-        return size
-
-    def figures(candidate: Program) -> Figures:
-        nonlocal compile_s
-        started = time.perf_counter()
-        given.progress(f"rewrite: compiling a candidate ({candidate.ops:,} ops) for its figures")
-        found = _figures(candidate, compiled(candidate, given))
-        compile_s += time.perf_counter() - started
-        return found
-
+    Without ``compiles`` no pass learns what a candidate costs.
+    """
+    costs = CandidateCosts(given)
+    kind = given.target.kind
+    setting = Setting(costs.temp_bytes, kind, costs.figures) if compiles else Setting(platform=kind)
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
-    result = run_pipeline(program, passes, Setting(temp_bytes, given.target.kind, figures), observer)
-    return result, time.perf_counter() - started - compile_s
-
-
-def _figures(program: Program, compiled: Compiled) -> Figures:
-    counted = footprint(program, compiled, flops=program_cost(program).flops)
-    return Figures(
-        dynamic_launches=counted.dynamic_launches,
-        dynamic_copies=counted.dynamic_copies,
-        temp_bytes=counted.temp_bytes,
-        flops=counted.flops or 0.0,
-        bytes_accessed=counted.bytes_accessed,
-        model_us=roofline_us(compiled.target, counted.flops or 0.0, counted.bytes_accessed, counted.dynamic_launches),
-    )
+    result = run_pipeline(program, passes, setting, observer)
+    return result, time.perf_counter() - started - costs.seconds
 
 
 def check(
@@ -294,15 +309,6 @@ def judge(
     return replace(check(source, original, result, given, inputs=inputs, oracles=oracles), exact=identity)
 
 
-def _judged_once(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Verdict:
-    if given.kept is None:
-        return judge(source, original, result, given)
-    key = (original.digest, result.program.digest)
-    if key not in given.kept.verdicts:
-        given.kept.verdicts[key] = judge(source, original, result, given)
-    return given.kept.verdicts[key]
-
-
 def rewrite_small(source: Workload, platform: str, result: Result, walkers: int) -> tuple[Program, Program] | Verdict:
     """The workload lowered at few walkers in its own dtype and in float64, rewritten by the choices of ``result``.
 
@@ -337,12 +343,3 @@ def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[P
 def _signature(result: Result) -> list[tuple[str, str, str]]:
     """The events that must agree between two runs of one pipeline: which pass applied where."""
     return [("applied", event.pass_name, event.location) for event in result.applied]
-
-
-def with_memory_budget(passes: Sequence[Pass], budget: ByteSize) -> tuple[Pass, ...]:
-    """The passes with ``memory_budget`` set where it is an option; InputError when no pass has it."""
-    if not any(hasattr(pass_, "memory_budget") for pass_ in passes):
-        raise InputError(f"no pass of {print_pipeline(passes)} has the option memory_budget")
-    return tuple(
-        pass_.with_options(memory_budget=budget) if hasattr(pass_, "memory_budget") else pass_ for pass_ in passes
-    )

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 FIRST = (
     "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians_of_ansatze.py",
-    "cli/test_study_of_paulinet.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
+    "cli/test_study.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
     "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
     "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
     "facts/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",

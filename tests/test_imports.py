@@ -7,8 +7,8 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*(ROOT / "fusionlab").rglob("*.py"), *(ROOT / "workloads").rglob("*.py")])
 
 LEAVES = {
-    "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.output",
-    "fusionlab.subprocesses", "fusionlab.store", "fusionlab.reading",
+    "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.files",
+    "fusionlab.subprocesses", "fusionlab.store",
 }  # fmt: skip
 BELOW = {
     "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},

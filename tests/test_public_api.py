@@ -11,6 +11,8 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import fusionlab
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +58,9 @@ def test_it_is_small_and_every_name_is_there():
     }  # fmt: skip
     assert set(fusionlab._HOMES) == set(fusionlab.__all__) - {"__version__"}
     assert dir(fusionlab) == sorted(fusionlab.__all__)
+    assert all(getattr(fusionlab, name) is not None for name in fusionlab.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'optimise'"):
+        _ = fusionlab.optimise
     assert not hasattr(fusionlab, "nothing_such")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from fusionlab.files import require_writable, write_whole
 from fusionlab.hlo.program import Program
-from fusionlab.output import require_writable, write_whole
 from fusionlab.passes.interface import Pass
 from fusionlab.passes.plugins import with_whole_path
 

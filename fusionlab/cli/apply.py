@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab.cli import options
-from fusionlab.cli.exit_codes import endings_of, exit_code
+from fusionlab.cli.exit_codes import endings_of, exit_code, say_endings
 from fusionlab.cli.pipelines import pipeline_text, planned, searched
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError, NotStudied
-from fusionlab.output import write_whole
-from fusionlab.reading import read_file
+from fusionlab.files import read_file, write_whole
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:
@@ -65,19 +64,18 @@ def command(
     from fusionlab.report.tables.programs import print_outcome
     from fusionlab.study import lower, study
 
-    loaded, untouched = None, None
+    loaded: Workload | Program | NotStudied
     try:
         loaded = load_source(**source)
         require_one_device(loaded)
     except NotStudied as found:
-        untouched = found
-    given = circumstances(None if untouched else loaded, **where, **check)
+        loaded = found
+    given = circumstances(loaded, **where, **check)
     chosen, goal = planned(**asked)
     if out:
         options.require_file_name(out, "--out")
-    if untouched is not None:
-        return pass_through(untouched, pipeline_text(**asked), chosen, console, out, judgement["require_applied"])
-    assert loaded is not None
+    if isinstance(loaded, NotStudied):
+        return pass_through(loaded, pipeline_text(**asked), chosen, console, out, judgement["require_applied"])
     original, front = None, None
     if goal is not None:
         original = lower(loaded, given)
@@ -90,12 +88,11 @@ def command(
         document["diff"] = _diff(outcome, _DIFF_LINES if diff_lines is None else diff_lines, console)
     print_outcome(outcome, console)
     endings = endings_of(outcome, **judgement)
-    for ending, why in endings.items():
-        say(_LINES[ending.removesuffix(", and required")].format(why))
+    code = say_endings(endings, _LINES)
     if out and endings.keys().isdisjoint({"pass failed", "different", "not checked"}):
         unchanged = not isinstance(loaded, Workload) and not outcome.applied
         write_whole(Path(out), _as_read(loaded) if unchanged else outcome.rewritten.text)  # type: ignore[arg-type]
-    return document, exit_code(endings)
+    return document, code
 
 
 def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:

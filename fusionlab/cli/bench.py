@@ -13,7 +13,7 @@ from fusionlab.cli.exit_codes import exit_code
 from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable
+from fusionlab.files import require_writable
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def command(
     from fusionlab.measure.records import write_record
     from fusionlab.report.tables.records import print_run
 
-    check = options.check_limits(check_walkers, options.MOST_SECONDS)
+    check = options.check_limits(check_walkers)
     target = _device_target(device)
     context = click.get_current_context()
     if target.kind == "cpu" and context.get_parameter_source("walkers") == ParameterSource.DEFAULT:

@@ -15,7 +15,7 @@ from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.cli.terminal import say
 from fusionlab.errors import CompileError, InputError
-from fusionlab.output import require_writable
+from fusionlab.files import require_writable
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:
@@ -99,23 +99,25 @@ def _bisect_passes(
     failed = (*failed, *failed_here)
     given.progress(f"bisect: judging {len(steps)} steps")
     judged = judge_steps(steps, _with_exact(judge, given))
-    unknown = len(judged.unknown)
     told = [f"{step}: {verdict.line}" for step, verdict in judged.steps]
-    verdicts = [
-        {"step": str(step), "verdict": verdict.verdict, "exact": verdict.exact.to_json() if verdict.exact else None}
-        for step, verdict in judged.steps
-    ]
-    found = {"steps": [str(step) for step in steps], "verdicts": verdicts, "not_checked": unknown, "faults": failed}
+    found = _found(
+        not_checked=len(judged.unknown),
+        faults=failed,
+        steps=[str(step) for step in steps],
+        verdicts=[
+            {"step": str(step), "verdict": verdict.verdict, "exact": verdict.exact.to_json() if verdict.exact else None}
+            for step, verdict in judged.steps
+        ],
+    )
     if judged.wrong is None:
-        lines = [f"none of {len(steps)} steps differs" + (f"; {unknown} could not be checked" if unknown else "")]
-        return {**_nothing(), **found, "lines": [*lines, *told]}
+        unknown = f"; {len(judged.unknown)} could not be checked" if judged.unknown else ""
+        return found | {"lines": [f"none of {len(steps)} steps differs{unknown}", *told]}
     step, verdict = judged.wrong
     require_writable(folder)
     given.progress(f"bisect: {step} differs; looking for a smaller module")
     reduced = reduce_program(step, setting, _judge_of_files(given), most_trials=trials)
     module, test = write_case(folder, reduced.program, step.by, given.target.kind)
-    return {
-        **found,
+    return found | {
         "different": True,
         "guilty": str(step.by),
         "application": step.number or None,
@@ -132,6 +134,11 @@ def _bisect_passes(
             f"reduced from {reduced.ops_before:,} to {reduced.program.ops:,} ops: {module}; fails: {test}",
         ],
     }
+
+
+def _found(**found: Any) -> dict[str, Any]:
+    """The document of a program in which nothing differs, with ``found``; ``lines`` are for the terminal."""
+    return {"different": False, "not_checked": 0, "guilty": None, "files": []} | found
 
 
 def _with_exact(judge: Judge, given: Circumstances) -> Judge:
@@ -171,17 +178,13 @@ def _bisect_xla(source: Workload | Program, given: Circumstances, folder: Path) 
     except TrialError as error:
         raise CompileError(f"{program.name}: {error}") from None
     if verdict.verdict == "not-checked":
-        return {**_nothing(), "not_checked": 1, "lines": [f"XLA's program could not be checked: {verdict.reason}"]}
+        return _found(not_checked=1, lines=[f"XLA's program could not be checked: {verdict.reason}"])
     if verdict.verdict != "different":
-        return {**_nothing(), "lines": [f"XLA's program does not differ: {verdict.verdict} {verdict.reason}".strip()]}
+        return _found(lines=[f"XLA's program does not differ: {verdict.verdict} {verdict.reason}".strip()])
     guilty = guilty_passes(program, given.progress)
-    document = {"different": True, "not_checked": 0, "guilty": guilty, "worst_walker": verdict.worst, "files": []}
+    found = _found(different=True, guilty=guilty, worst_walker=verdict.worst)
     if not guilty:
-        return {**document, "lines": ["XLA's program differs, and with no single pass off does it compute the same"]}
+        return found | {"lines": ["XLA's program differs, and with no single pass off does it compute the same"]}
     module, test = write_xla_case(folder, program, guilty[0])
     lines = [f"guilty: XLA's {', '.join(guilty)} (without it, the same numbers)", f"worst: {verdict.worst}"]
-    return {**document, "files": [str(module), str(test)], "lines": [*lines, f"module: {module}; fails: {test}"]}
-
-
-def _nothing() -> dict[str, Any]:
-    return {"different": False, "not_checked": 0, "guilty": None, "files": []}
+    return found | {"files": [str(module), str(test)], "lines": [*lines, f"module: {module}; fails: {test}"]}

@@ -78,8 +78,8 @@ def command(
         verdict, events = compared(loaded, chosen, against, given, other_laplacian, inputs, oracles)
         saved, equal = None, verdict.passed
         if verdict.counterexample is not None:
-            again = options.command_line(click.get_current_context(), without=("inputs", "worst", "as_json"))
-            saved, again = worst, f"{again} --inputs {worst}"
+            again = options.typed(click.get_current_context(), inputs=worst, worst=None, as_json=None)
+            saved, again = worst, f"fusionlab check {again}"
             replace(verdict.counterexample, command=again).save(Path(worst))
             say(f"the worst walker is in {saved}; again: {again}")
         print_verdict(verdict, console)
@@ -140,49 +140,50 @@ def compared(
     ``inputs`` is the file of a counterexample, the only inputs then compared.
     """
     from fusionlab.equivalence.counterexample import Counterexample
-    from fusionlab.equivalence.samples import require_fitting, sample_of, workload_samples
+    from fusionlab.equivalence.samples import require_fitting
     from fusionlab.hlo import lowering
     from fusionlab.study import judge, lower, rewrite
 
     point = None if inputs is None else Counterexample.load(Path(inputs))
     if laplacian is not None:
         return _against_laplacian(source, laplacian, point, str(inputs), oracles, given), ()
-    if other is None:
-        original = lower(source, given)
-        if point is not None:
-            small = original
-            if isinstance(source, Workload):
-                small = lowering.lower(source.rebuild(walkers=given.check_walkers), given.target.kind)
-            require_fitting(point, small.inputs, str(inputs))
-        result, _ = rewrite(original, passes, given)
-        return judge(source, original, result, given, inputs=point, oracles=oracles), result.events
-    samples: Iterable[Sample] | None = None
-    if isinstance(source, Workload):
-        platform = given.target.kind if other.platform == "any" else other.platform
-        given.progress(f"lower: {source.title} for {platform}, to stand beside {other.provenance}")
-        original, samples = lowering.lower(source, platform), workload_samples(source)
-    else:
-        original = source
+    if other is not None:
+        return _against_file(source, other, point, str(inputs), oracles, given), ()
+    original = small = lower(source, given)
     if point is not None:
-        require_fitting(point, original.inputs, str(inputs))
-        samples = [sample_of(point)]
-    return _beside_file(original, other, samples, point is None, oracles, given), ()
+        if isinstance(source, Workload):
+            small = lowering.lower(source.rebuild(walkers=given.check_walkers), given.target.kind)
+        require_fitting(point, small.inputs, str(inputs))
+    result, _ = rewrite(original, passes, given)
+    return judge(source, original, result, given, inputs=point, oracles=oracles), result.events
 
 
-def _beside_file(
-    original: Program,
+def _against_file(
+    source: Workload | Program,
     other: Program,
-    samples: Iterable[Sample] | None,
-    exactly: bool,
+    point: Counterexample | None,
+    inputs: str,
     oracles: bool,
     given: Circumstances,
 ) -> Verdict:
     """Checked in a process of its own: a file's program may crash it, or never end."""
     from fusionlab.equivalence.isolated import check_files
+    from fusionlab.equivalence.samples import require_fitting, sample_of, workload_samples
+    from fusionlab.hlo.lowering import lower
     from fusionlab.study import check_pair_exactly
 
+    samples: Iterable[Sample] | None = None
+    if isinstance(source, Workload):
+        platform = given.target.kind if other.platform == "any" else other.platform
+        given.progress(f"lower: {source.title} for {platform}, to stand beside {other.provenance}")
+        original, samples = lower(source, platform), workload_samples(source)
+    else:
+        original = source
+    if point is not None:
+        require_fitting(point, original.inputs, inputs)
+        samples = [sample_of(point)]
     limit_s = given.check_time_limit_s
-    identity = check_pair_exactly(original, other, given) if given.exact and exactly else None
+    identity = check_pair_exactly(original, other, given) if given.exact and point is None else None
     given.progress(f"check: at the files' own shapes, at most {limit_s:.0f} s")
     return replace(check_files(original, other, samples=samples, oracles=oracles, time_limit_s=limit_s), exact=identity)
 

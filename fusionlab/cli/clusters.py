@@ -10,7 +10,6 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import load_facts, make
-from fusionlab.cli.terminal import note
 from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
 
     from fusionlab.cli.sources import Source
     from fusionlab.hlo.clusters import Cluster
+    from fusionlab.report.tables import Cell
     from fusionlab.study import Circumstances
-
-_COLUMNS = (
-    "cluster", "stages", "launches", "runs", "FLOP/byte", "us each", "conversions", "GiB", "as one", "gain ms",
-)  # fmt: skip
 
 
 @click.command("clusters")
@@ -60,6 +56,7 @@ def clusters(
     from fusionlab.hlo.clusters import op_clusters
     from fusionlab.ledger.launch_clusters import launch_clusters
     from fusionlab.ledger.launch_rows import launch_rows, totals
+    from fusionlab.report.tables import note
 
     pim = criteria == "pim"
     link_bytes_per_s = _link(link, sync_us, given) if pim else 0.0  # before anything is compiled
@@ -87,9 +84,9 @@ def clusters(
     if pim:
         document |= {"link_bytes_per_s": link_bytes_per_s, "sync_us": sync_us}
     _print_launches(document, shown, console)
-    _print_ops(ops[:shown], len(ops), console)
+    _print_ops(ops, shown, console)
     for line in made.notes:
-        note(line, console)
+        note(console, line)
     return document
 
 
@@ -116,65 +113,50 @@ def _pim(one: Mapping[str, Any], link: float, sync_us: float) -> dict[str, float
     }
 
 
-def _print_launches(document: dict[str, Any], most: int, console: Console) -> None:
-    from fusionlab.report.tables import milliseconds, print_rows
+def _columns(units: str, intensity_digits: int, each: tuple[str, Cell], size: str) -> dict[str, Cell]:
+    """The columns of ranked clusters; ``each`` is the one of a single run, ``units`` and ``size`` are labels."""
+    from fusionlab.report.tables import number
 
-    found, pim = document["launch_clusters"], document["criteria"] == "pim"
-    shown = found[:most]
-    body = [
-        [
-            f"{rank} {one['units'][0]}",
-            _stages(one["stages"]),
-            f"{len(one['units'])}",
-            f"{one['runs']}",
-            f"{one['intensity_flop_per_byte']:,.2f}",
-            "-" if one["us_per_invocation"] is None else f"{one['us_per_invocation']:,.1f}",
-            f"{one['boundary_conversions']:,}",
-            f"{one['bytes'] / 2**30:,.2f}",
-            f"{one['least_bytes'] / 2**30:,.2f}",
-            milliseconds(one["pim_gain_us"] if pim else one["gain_us"]),
-        ]
-        for rank, one in enumerate(shown, 1)
-    ]
+    return {
+        "cluster": lambda row: f"{row['rank']} {row['label']}",
+        "stages": lambda row: "+".join(row["stages"]),
+        units: lambda row: f"{len(row['units'])}",
+        "runs": lambda row: f"{row['runs']}",
+        "FLOP/byte": number("intensity_flop_per_byte", intensity_digits),
+        each[0]: each[1],
+        "conversions": number("boundary_conversions"),
+        size: number("bytes", 2, 2**30),
+        "as one": number("least_bytes", 2, 2**30),
+    }
+
+
+def _print_launches(document: dict[str, Any], most: int, console: Console) -> None:
+    from fusionlab.report.tables import Table, milliseconds, note, number
+
+    found, gain_us = document["launch_clusters"], "pim_gain_us" if document["criteria"] == "pim" else "gain_us"
+    shown = [{**one, "rank": rank, "label": one["units"][0]} for rank, one in enumerate(found[:most], 1)]
     title = f"{document['name']} on {document['target']}: clusters of launches, {len(shown)} of {len(found)}"
-    print_rows(title, _COLUMNS, body, console)
-    gains = [one["pim_gain_us"] if pim else one["gain_us"] for one in found]
-    known = [max(0.0, gain) for gain in gains if gain is not None]
+    columns = _columns("launches", 2, ("us each", number("us_per_invocation", 1)), "GiB")
+    Table.of(title, shown, columns | {"gain ms": lambda row: milliseconds(row[gain_us])}).print(console)
+    known = [max(0.0, one[gain_us]) for one in found if one[gain_us] is not None]
     gain = milliseconds(sum(known) if known or not found else None)
     of = milliseconds(document["model_us"], incomplete=document["unmodelled_us_launches"] > 0)
     which = "all clusters" if len(known) == len(found) else f"the {len(known)} clusters of known time (of {len(found)})"
-    note(
-        f"{which} together can give back at most {gain} ms of {of} ms (model)"
-        + (
-            f"; assumed: {document['link_bytes_per_s'] / 1e9:,.0f} GB/s across a boundary, {document['sync_us']} us "
+    how = "as one kernel: a launch, and the roofline of its boundary bytes and FLOPs"
+    if document["criteria"] == "pim":
+        how = (
+            f"assumed: {document['link_bytes_per_s'] / 1e9:,.0f} GB/s across a boundary, {document['sync_us']} us "
             "per crossing, computing near memory free"
-            if pim
-            else "; as one kernel: a launch, and the roofline of its boundary bytes and FLOPs"
-        ),
-        console,
-    )
+        )
+    note(console, f"{which} together can give back at most {gain} ms of {of} ms (model); {how}")
 
 
-def _print_ops(shown: Sequence[Cluster], of: int, console: Console) -> None:
-    from fusionlab.report.tables import print_rows
+def _print_ops(found: Sequence[Cluster], most: int, console: Console) -> None:
+    from fusionlab.report.tables import Table, number
 
-    body = [
-        [
-            f"{rank} {one.units[0].split(' ')[0]} .. {one.units[-1].split(' ')[0]}",
-            _stages(one.stages),
-            f"{len(one.units)}",
-            f"{one.runs}",
-            f"{one.intensity_flop_per_byte:,.3f}",
-            f"{one.bytes_per_invocation / 2**20:,.2f}",
-            f"{one.boundary_conversions:,}",
-            f"{one.bytes / 2**30:,.2f}",
-            f"{one.least_bytes / 2**30:,.2f}",
-        ]
-        for rank, one in enumerate(shown, 1)
+    shown = [
+        {**one.to_json(), "rank": rank, "label": " .. ".join(one.units[at].split(" ")[0] for at in (0, -1))}
+        for rank, one in enumerate(found[:most], 1)
     ]
-    columns = ("cluster", "stages", "ops", "runs", "FLOP/byte", "MiB each", "conversions", "GiB unfused", "as one")
-    print_rows(f"clusters of StableHLO ops, {len(shown)} of {of}", columns, body, console)
-
-
-def _stages(counts: Mapping[str, int]) -> str:
-    return "+".join(counts)
+    columns = _columns("ops", 3, ("MiB each", number("bytes_per_invocation", 2, 2**20)), "GiB unfused")
+    Table.of(f"clusters of StableHLO ops, {len(shown)} of {len(found)}", shown, columns).print(console)

@@ -10,7 +10,7 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import circumstances, load_source
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
+
+from fusionlab.cli.terminal import say
 
 if TYPE_CHECKING:
     from fusionlab.passes.interface import Event
@@ -37,6 +39,13 @@ def failed_passes(events: Iterable[Event]) -> Endings:
 
     fault = told_faults(events)
     return {"pass failed": fault} if fault else {}
+
+
+def say_endings(endings: Endings, lines: Mapping[str, str], where: str = "") -> int:
+    """Say each ending on stderr, by its line in ``lines``, after ``where``; return their exit code."""
+    for ending, why in endings.items():
+        say(where + lines[ending.removesuffix(", and required")].format(why))
+    return exit_code(endings)
 
 
 def endings_of(outcome: Outcome, *, unchecked: bool, require_applied: bool) -> Endings:

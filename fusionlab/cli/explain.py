@@ -10,7 +10,6 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import CompiledSource, load_facts, make
-from fusionlab.cli.terminal import note
 from fusionlab.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from fusionlab.hlo.optimised.parser import HloModule
     from fusionlab.hlo.program import Program
     from fusionlab.ledger.launch_rows import LaunchRow
-    from fusionlab.ledger.refusals import FusionRefusal, Refusals
+    from fusionlab.ledger.refusals import FusionRefusal
     from fusionlab.study import Circumstances
 
 _SHOWN_MEMBERS = 40
@@ -63,7 +62,13 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     document = {
         "name": made.compiled.name,
         "target": made.compiled.target.name,
-        "join": _joined(found, ops),
+        "join": {
+            **dataclasses.asdict(found.coverage),
+            "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
+            "with_scope": sum(bool(one.op_name) for one in found.found),
+            "with_source": sum(bool(one.source) for one in found.found),
+            "with_stage": sum(bool(one.stage) for one in found.found),
+        },
         "xla_estimates": xla_estimates(found.found),
         "dynamic_launches": launches_refused(found.found),
         "causes": by_cause(found.found),
@@ -91,19 +96,8 @@ def _ops_by_scope(program: Program | None) -> dict[str, str]:
     return {node.scope: node.name for node in view_of(program.parse()).walk()}
 
 
-def _joined(found: Refusals, ops: Mapping[str, str]) -> dict[str, int]:
-    """The coverage of XLA's record, and the number of refusals that name their op, scope, line and stage."""
-    return {
-        **dataclasses.asdict(found.coverage),
-        "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
-        "with_scope": sum(bool(one.op_name) for one in found.found),
-        "with_source": sum(bool(one.source) for one in found.found),
-        "with_stage": sum(bool(one.stage) for one in found.found),
-    }
-
-
 def _print_causes(document: dict[str, Any], console: Console) -> None:
-    from fusionlab.report.tables import milliseconds
+    from fusionlab.report.tables import milliseconds, note
 
     title = f"{document['name']} on {document['target']}: what XLA refused to fuse, by cause"
     console.print(title, style="bold", soft_wrap=True)
@@ -114,22 +108,22 @@ def _print_causes(document: dict[str, Any], console: Console) -> None:
     known = [group["boundary_us"] for group in document["causes"] if group["boundary_us"] is not None]
     join, xla = document["join"], document["xla_estimates"]
     note(
+        console,
         f"boundaries: {milliseconds(sum(known) if known else None)} ms in all, of {document['dynamic_launches']:,} "
         "launches (model: 1 us per launch, and the producer's result written and read once at the target's bandwidth)",
-        console,
     )
     note(
+        console,
         f"XLA's own estimates: it weighed {xla['refusals_with']} of {join['joined']} refusals"
         f"{_weighed(xla)}; of the other {xla['refusals_without']} it says nothing about time",
-        console,
     )
     note(
+        console,
         f"joined: {join['joined']} of {join['producers']} refused producers to a launch ({join['merged']} were merged "
         f"with all their readers later, {join['idle']} never run, {join['not_joined']} are not found again); of these "
         f"{join['with_stablehlo_op']} to a StableHLO op, {join['with_scope']} to a scope, {join['with_source']} to a "
         f"source line, {join['with_stage']} to a stage; {join['launches_refused']} of {join['launches']} launch sites "
         "have a refusal on record",
-        console,
     )
 
 
@@ -171,6 +165,8 @@ def explain_kernel(
 
     ``ops`` maps a JAX name stack to the StableHLO op lowered under it.
     """
+    from fusionlab.report.tables import note
+
     row = next((one for one in rows if one.name == name), None)
     if row is None:
         raise unknown("kernel", name, sorted({one.name for one in rows}))
@@ -188,7 +184,7 @@ def explain_kernel(
     }
     _print_kernel(row, inside, before, after, console)
     for line in made.notes:
-        note(line, console)
+        note(console, line)
     return document
 
 

@@ -10,17 +10,16 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.pipelines import passes_of, pipeline_text
-from fusionlab.cli.sources import circumstances, load_source
+from fusionlab.cli.sources import circumstances, load_source, make
 from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError, unknown
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:
     import networkx as nx
     from rich.console import Console
 
-    from fusionlab.codegen.compile import Compiled
     from fusionlab.hlo.program import Program
     from fusionlab.passes.interface import Pass
     from fusionlab.report.pictures.drawing import Drawing
@@ -140,15 +139,8 @@ def _drawing(
         return scope_drawing(program, depth, expand=expand)
     if view == "dataflow":
         return dataflow_drawing(program, what, steps)
-    made = _compiled(program, given)
+    made = make(program, given).compiled
     return kernel_drawing(made, what) if view == "kernel" else cluster_drawing(made, clusters)
-
-
-def _compiled(program: Program, given: Circumstances) -> Compiled:
-    from fusionlab.study import compiled
-
-    given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
-    return compiled(program, given)
 
 
 def _export(program: Program, view: str, what: str, path: Path, steps: int, given: Circumstances) -> Sequence[str]:
@@ -163,20 +155,17 @@ def _export(program: Program, view: str, what: str, path: Path, steps: int, give
     if view not in _OF_LAUNCHES or path.suffix == ".json":
         graphs["operations"] = dataflow_graph(program, what, steps) if view == "dataflow" else graph(program)
     if view in _OF_LAUNCHES or path.suffix == ".json":
-        graphs["launches"] = launch_graph(_compiled(program, given))
+        graphs["launches"] = launch_graph(make(program, given).compiled)
     if path.suffix == ".graphml":
-        return _write({path: graphml(next(iter(graphs.values())))})
-    if "operations" in graphs:
-        graphs["operations"] = of_all_trips(graphs["operations"], view_of(program.parse()))
-    texts = {path: model_explorer(program.name, graphs).encode()}
-    texts |= {path.with_suffix(f".{name}.json"): content.encode() for name, content in node_data(graphs).items()}
-    return _write(texts)
-
-
-def _write(contents: Mapping[Path, bytes]) -> list[str]:
-    for path in contents:
-        if path.is_dir():
-            raise InputError(f"{path}: is a directory; give another name")
-    for path, content in contents.items():
-        write_whole(path, content)
-    return [str(path) for path in contents]
+        contents = {path: graphml(next(iter(graphs.values())))}
+    else:
+        if "operations" in graphs:
+            graphs["operations"] = of_all_trips(graphs["operations"], view_of(program.parse()))
+        contents = {path: model_explorer(program.name, graphs).encode()}
+        contents |= {path.with_suffix(f".{name}.json"): text.encode() for name, text in node_data(graphs).items()}
+    for written in contents:
+        if written.is_dir():
+            raise InputError(f"{written}: is a directory; give another name")
+    for written, content in contents.items():
+        write_whole(written, content)
+    return [str(written) for written in contents]

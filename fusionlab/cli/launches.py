@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusionlab.cli import options
-from fusionlab.cli.sources import CompiledSource, load_facts, make_all
-from fusionlab.cli.terminal import note
+from fusionlab.cli.sources import load_facts, make_all
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from fusionlab.study import Circumstances
 
 DEFAULT_BY = ("phase", "stage", "role")
-_NUMBERS = ("static", "dynamic", "GFLOP", "GiB", "FLOP/byte", "model ms")
 
 
 @click.command("launches")
@@ -56,7 +54,7 @@ def launches(
     documents, tables = [], []
     for made in make_all(source, targets, given):
         rows = launch_rows(made.compiled)
-        counts = count_launches(made.compiled)
+        counts, on_gpu = count_launches(made.compiled), made.compiled.target.kind == "cuda"
         found = totals(rows)
         document = {
             "name": made.compiled.name,
@@ -68,7 +66,9 @@ def launches(
                 **found.to_json(),
                 "dynamic_copies": counts.dynamic_copies,
                 "unknown_trip_loops": counts.unknown_trip_loops,
-                "unknown_cuda_graph_launches": _graph_unknown(made, rows),
+                "unknown_cuda_graph_launches": sum(  # XLA's lists say it of GPUs only
+                    row.dynamic_launches for row in rows if on_gpu and row.in_cuda_graph is None
+                ),
             },
         }
         if by:
@@ -85,13 +85,6 @@ def launches(
     return documents[0] if len(documents) == 1 else {"targets": documents}
 
 
-def _graph_unknown(made: CompiledSource, rows: Sequence[LaunchRow]) -> int:
-    """The number of launches on a GPU for which XLA's lists do not say whether a CUDA graph holds them."""
-    if made.compiled.target.kind != "cuda":
-        return 0
-    return sum(row.dynamic_launches for row in rows if row.in_cuda_graph is None)
-
-
 def _print_one(
     document: dict[str, Any],
     rows: Sequence[LaunchRow],
@@ -100,59 +93,53 @@ def _print_one(
     sites: int,
     console: Console,
 ) -> None:
-    from fusionlab.ledger.launch_rows import totals_by
-    from fusionlab.report.tables import print_rows
+    from fusionlab.ledger.launch_rows import label, totals_by
+    from fusionlab.report.tables import Cell, Table, field, number, print_rows
 
+    numbers: dict[str, Cell] = {
+        "static": number("static_launches"),
+        "dynamic": number("dynamic_launches"),
+        "GFLOP": number("flops", 2, 1e9),
+        "GiB": number("bytes", 3, 2**30),
+        "FLOP/byte": number("intensity_flop_per_byte", 2),
+        "model ms": _ms,
+    }
+    groups = [*totals_by(rows, by).items(), (("all",), found)]
+    body = [[" ".join(key), *(cell(group) for cell in numbers.values())] for key, group in groups]
     title = f"{document['name']} on {document['target']}: launches by {', '.join(by)}"
-    body = [[" ".join(key), *_numbers(group)] for key, group in totals_by(rows, by).items()]
-    print_rows(title, (" ".join(by), *_NUMBERS), [*body, ["all", *_numbers(found)]], console)
+    print_rows(title, (" ".join(by), *numbers), body, console)
     if sites:
         slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:sites]
-        print_rows(
-            f"the {len(slowest)} slowest of {len(rows)} launch sites (model)",
-            ("launch", "family", "stage", "role", "source", "trips", "GiB", "ms"),
-            [[*_place(row), str(row.trip_count), *_numbers(row)[3:6:2]] for row in slowest],
-            console,
-            words=5,
-        )
+        columns: dict[str, Cell] = {
+            "launch": field("name"),
+            "family": field("family"),
+            "stage": lambda row: label(row, "stage"),
+            "role": field("role"),
+            "source": field("source"),
+            "trips": field("trip_count"),
+            "GiB": numbers["GiB"],
+            "ms": _ms,
+        }
+        title = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
+        Table.of(title, slowest, columns, words=5).print(console)
     _notes(document, console)
 
 
 def _print_several(tables: Sequence[tuple[Any, Any, Totals]], by: tuple[str, ...], console: Console) -> None:
     from fusionlab.ledger.launch_rows import Totals, totals_by
-    from fusionlab.report.tables import print_rows
+    from fusionlab.report.tables import note, print_rows
 
     names = [document["target"] for document, _, _ in tables]
     grouped = [totals_by(rows, by) for _, rows, _ in tables]
     keys = list(dict.fromkeys(key for groups in grouped for key in groups))
+    sums = [(" ".join(key), [groups.get(key, Totals()) for groups in grouped]) for key in keys]
+    sums.append(("all", [found for _, _, found in tables]))
     columns = [f"{name} {what}" for name in names for what in ("launches", "model ms")]
-    body = [[" ".join(key), *_pairs([groups.get(key, Totals()) for groups in grouped])] for key in keys]
-    body.append(["all", *_pairs([found for _, _, found in tables])])
+    body = [[name, *(cell for one in of for cell in (f"{one.dynamic_launches:,}", _ms(one)))] for name, of in sums]
     print_rows(f"{tables[0][0]['name']}: dynamic launches by {', '.join(by)}", (" ".join(by), *columns), body, console)
     for document, _, _ in tables:
-        console.print(f"{document['target']}:", style="dim")
+        note(console, f"{document['target']}:")
         _notes(document, console)
-
-
-def _place(row: LaunchRow) -> list[str]:
-    from fusionlab.ledger.launch_rows import label
-
-    return [row.name, row.family, label(row, "stage"), row.role, row.source]
-
-
-def _pairs(found: Sequence[Totals]) -> list[str]:
-    return [cell for one in found for cell in (f"{one.dynamic_launches:,}", _ms(one))]
-
-
-def _numbers(found: Totals | LaunchRow) -> list[str]:
-    return [
-        f"{found.static_launches:,}",
-        f"{found.dynamic_launches:,}",
-        f"{found.flops / 1e9:,.2f}",
-        f"{found.bytes / 2**30:,.3f}",
-        f"{found.intensity_flop_per_byte:,.2f}",
-        _ms(found),
-    ]
 
 
 def _ms(found: Totals | LaunchRow) -> str:
@@ -162,25 +149,22 @@ def _ms(found: Totals | LaunchRow) -> str:
 
 
 def _notes(document: dict[str, Any], console: Console) -> None:
-    found, launch_source = document["totals"], document["launch_source"]
-    runs = max(1, found["dynamic_launches"])
-    note(
-        f"launches: {launch_source}; {found['dynamic_copies']:,} copies and memsets beside them; "
+    from fusionlab.report.tables import note
+
+    found, runs = document["totals"], max(1, document["totals"]["dynamic_launches"])
+    lines = [
+        f"launches: {document['launch_source']}; {found['dynamic_copies']:,} copies and memsets beside them; "
         f"{found['attributed_launches'] / runs:.1%} of dynamic launches carry phase, stage and role "
         f"({found['attributed_by_readers_launches'] / runs:.1%} those of their readers); "
         f"{found['unmodelled_bytes'] / max(1, found['bytes']):.1%} of bytes have no FLOP rule",
-        console,
-    )
-    note(
         "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
         "else the target's roofline, plus 1 us per launch",
-        console,
-    )
-    if found["unmodelled_us_launches"]:
-        console.print(f"{found['unmodelled_us_launches']:,} launches have no modelled time", style="dim")
+    ]
+    if unmodelled := found["unmodelled_us_launches"]:
+        lines.append(f"{unmodelled:,} launches have no modelled time")
     if unknown := found["unknown_cuda_graph_launches"]:
-        console.print(f"whether a CUDA graph holds them is not known of {unknown:,} launches", style="dim")
-    if found["unknown_trip_loops"]:
-        console.print(f"loops of unknown trip count, taken as one trip: {found['unknown_trip_loops']}", style="dim")
-    for line in document["notes"]:
-        note(line, console)
+        lines.append(f"whether a CUDA graph holds them is not known of {unknown:,} launches")
+    if loops := found["unknown_trip_loops"]:
+        lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
+    for line in (*lines, *document["notes"]):
+        note(console, line)

@@ -53,22 +53,12 @@ def command(
     for name in [model] if model else ANSATZE:
         if model is None:
             where["progress"](f"models: {name}")
-        for one in molecules:
-            try:
-                listed.append(_entry(name, one, charge, spin, counted, where["progress"]))
-            except InputError as error:
-                if model:
-                    raise
-                listed.append({**_nothing(name, one), "missing": str(error)})
+        listed += [_entry(name, one, charge, spin, counted, where["progress"]) for one in molecules]
+    missing = [entry["missing"] for entry in listed if "missing" in entry]
+    if model and missing:
+        raise InputError(missing[0])
     _print(listed, console)
     return listed
-
-
-def _nothing(name: str, molecule: str) -> dict[str, Any]:
-    from workloads.catalogue import PROGRAMS
-
-    known = {"name": name, "molecule": molecule, "programs": list(PROGRAMS)}
-    return {**known, "electrons": None, "parameters": None, "stablehlo_ops": None, "stablehlo_ops_jax": None}
 
 
 def _entry(
@@ -82,42 +72,45 @@ def _entry(
     """``counted`` lowers the programs: always, only if the table lacks them (None), or never."""
     import jax
 
-    from workloads.catalogue import build
+    from workloads.catalogue import PROGRAMS, build
     from workloads.molecules import MOLECULES, find_molecule
 
-    workload = build(name, molecule=molecule, walkers=1, charge=charge, spin=spin)
+    entry: dict[str, Any] = {"name": name, "molecule": molecule, "programs": list(PROGRAMS)}
+    stored = stored_counts()
+    is_own = find_molecule(molecule, charge, spin) == MOLECULES.get(molecule)
+    ops, version = stored.of(name, molecule) if is_own else None, stored.jax_version
+    try:
+        workload = build(name, molecule=molecule, walkers=1, charge=charge, spin=spin)
+        if counted or (counted is None and ops is None):
+            ops, version = count_ops(name, molecule, charge, spin, progress), jax.__version__
+    except InputError as error:
+        not_known = dict.fromkeys(("electrons", "parameters", "stablehlo_ops", "stablehlo_ops_jax"))
+        return {**entry, **not_known, "missing": str(error)}
     parameters = jax.eval_shape(workload.inputs, 0)[workload.argument_names.index("parameters")]
-    entry = {
-        **_nothing(name, molecule),
+    return {
+        **entry,
         "molecule": workload.molecule,
         "electrons": workload.electrons,
         "parameters": sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters)),
+        "stablehlo_ops": ops,
+        "stablehlo_ops_jax": version if ops else None,
     }
-    stored = stored_counts()
-    is_own = find_molecule(molecule, charge, spin) == MOLECULES.get(molecule)
-    as_stored = stored.of(name, molecule) if is_own else None
-    if counted or (counted is None and as_stored is None):
-        ops = count_ops(name, molecule, charge, spin, progress)
-        return {**entry, "stablehlo_ops": ops, "stablehlo_ops_jax": jax.__version__}
-    return {**entry, "stablehlo_ops": as_stored, "stablehlo_ops_jax": stored.jax_version if as_stored else None}
 
 
 def _print(listed: list[dict[str, Any]], console: Console) -> None:
-    from fusionlab.report.tables import print_rows
+    from fusionlab.report.tables import Cell, Table, field, number, shown
 
-    programs = listed[0]["programs"]
-    rows = [
-        [
-            entry["name"],
-            entry["molecule"],
-            _number(entry["electrons"]),
-            _number(entry["parameters"]),
-            *(_number((entry["stablehlo_ops"] or {}).get(program)) for program in programs),
-        ]
-        for entry in listed
-    ]
-    columns = ("model", "molecule", "electrons", "parameters", *programs)
-    print_rows("models, and StableHLO ops by program", columns, rows, console)
+    def ops(program: str) -> Cell:
+        return lambda entry: shown((entry["stablehlo_ops"] or {}).get(program))
+
+    columns = {
+        "model": field("name"),
+        "molecule": field("molecule"),
+        "electrons": number("electrons"),
+        "parameters": number("parameters"),
+        **{program: ops(program) for program in listed[0]["programs"]},
+    }
+    Table.of("models, and StableHLO ops by program", listed, columns).print(console)
     for line in _notes(listed):
         console.print(line, soft_wrap=True)
 
@@ -139,10 +132,6 @@ def _notes(listed: list[dict[str, Any]]) -> list[str]:
         if "missing" in entry:
             reasons.setdefault(entry["missing"], []).append(f"{entry['name']} {entry['molecule']}")
     return [*notes, *(f"not available: {', '.join(who)}: {reason}" for reason, who in reasons.items())]
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
 
 
 @dataclass(frozen=True)

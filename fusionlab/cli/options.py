@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from fusionlab.cli.terminal import console_for, finish, progress_for, start
 from fusionlab.errors import InputError
-from fusionlab.output import require_plain_file, require_writable
+from fusionlab.files import require_plain_file, require_writable
 
 MOST_SECONDS = 7 * 24 * 3600
 
@@ -38,19 +38,21 @@ target_names = among(lambda: import_module("fusionlab.codegen.targets").target_n
 pass_names = among(lambda: import_module("fusionlab.passes.catalogue").PASSES)
 
 
-def _gathered(name: str, **options: Callable[[Verb], Verb]) -> Callable[[Verb], Verb]:
-    """A decorator that adds ``options``, by parameter; the verb takes their values as one dictionary, ``name``."""
+def _gathered(
+    name: str, made: Callable[..., Any] = dict, /, **options: Callable[[Verb], Verb]
+) -> Callable[[Verb], Verb]:
+    """A decorator that adds ``options``, by parameter; the verb takes what is ``made`` of their values as ``name``."""
 
     def decorate(verb: Verb) -> Verb:
         @functools.wraps(verb)
         def run(**given: Any) -> Any:
             values = {parameter: given.pop(parameter) for parameter in options}
-            return verb(**{name: values}, **given)
+            return verb(**{name: made(**values)}, **given)
 
-        made: Verb = run
+        decorated: Verb = run
         for option in reversed(options.values()):
-            made = option(made)
-        return made
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 
@@ -132,32 +134,29 @@ def check_walkers(text: str) -> Callable[[Verb], Verb]:
     return click.option("--check-walkers", default=16, show_default=True, type=int, help=text)
 
 
-def check(verb: Verb) -> Verb:
-    """The limits of a check; the verb takes them as ``check``, arguments of ``sources.circumstances``."""
+def check_limits(check_walkers: int, check_time_limit: float = MOST_SECONDS, no_exact: bool = False) -> dict[str, Any]:
+    """The limits as arguments of ``sources.circumstances``; InputError unless walkers and seconds are in range."""
+    if check_walkers < 1:
+        raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
+    if not 0 < check_time_limit <= MOST_SECONDS:
+        raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
+    return {"check_walkers": check_walkers, "check_time_limit_s": check_time_limit, "exact": not no_exact}
 
-    @check_walkers("Walkers of a model's check.")
-    @click.option(
+
+check = _gathered(
+    "check",
+    check_limits,
+    check_walkers=check_walkers("Walkers of a model's check."),
+    check_time_limit=click.option(
         "--check-time-limit",
         default=300.0,
         show_default=True,
         type=float,
         help="Seconds a FILE's check may take, and any exact check.",
-    )
-    @click.option("--no-exact", is_flag=True, help="Leave out the exact check, in prime fields.")
-    @functools.wraps(verb)
-    def run(*, check_walkers: int, check_time_limit: float, no_exact: bool, **given: Any) -> Any:
-        return verb(check=check_limits(check_walkers, check_time_limit, exact=not no_exact), **given)
-
-    return run
-
-
-def check_limits(check_walkers: int, check_time_limit: float, *, exact: bool = True) -> dict[str, Any]:
-    """The limits as arguments; InputError unless walkers and seconds are in range."""
-    if check_walkers < 1:
-        raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
-    if not 0 < check_time_limit <= MOST_SECONDS:
-        raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
-    return {"check_walkers": check_walkers, "check_time_limit_s": check_time_limit, "exact": exact}
+    ),
+    no_exact=click.option("--no-exact", is_flag=True, help="Leave out the exact check, in prime fields."),
+)
+"""The limits of a check, as ``check``."""
 
 
 def require_file_name(name: str, option: str) -> None:
@@ -189,17 +188,19 @@ def verb(function: Verb) -> Verb:
     return run
 
 
-def command_line(context: click.Context, without: tuple[str, ...]) -> str:
-    """The command with the options that are not at their defaults, ready for a shell."""
-    words = ["fusionlab", str(context.info_name)]
+def typed(context: click.Context, names: Container[str] | None = None, **instead: Any) -> str:
+    """The options of a command (``names`` of them) that are not at their defaults, ready for a shell.
+
+    Values in ``instead`` are typed in place of those that were given.
+    """
+    words = []
     for parameter in context.command.params:
-        value = context.params.get(str(parameter.name))
-        if parameter.name in without or value == parameter.get_default(context) or value in (None, ()):
+        name = str(parameter.name)
+        value = instead.get(name, context.params.get(name))
+        if (names is not None and name not in names) or value in (None, (), parameter.get_default(context)):
             continue
         for one in value if isinstance(value, tuple) else (value,):
             flags = parameter.opts if one is not False else parameter.secondary_opts
-            if isinstance(parameter, click.Argument):
-                words.append(str(one))
-            else:
-                words += [max(flags, key=len), *([] if isinstance(one, bool) else [str(one)])]
+            is_word = isinstance(parameter, click.Argument)
+            words += [*([] if is_word else [max(flags, key=len)]), *([] if isinstance(one, bool) else [str(one)])]
     return shlex.join(words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +10,16 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.exit_codes import exit_code
-from fusionlab.cli.terminal import note, say
+from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fusionlab.paper.claims import JudgedClaim
     from fusionlab.paper.figures import MatrixFigures
     from fusionlab.paper.matrix import Cell
     from fusionlab.paper.record import Record
-    from fusionlab.paper.tables import PaperTable
 
 _BENCH_RECORDS = "studies/bench"
 
@@ -70,14 +67,11 @@ def command(
 
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
-    from fusionlab.paper.claims import CLAIMS, judge_all
     from fusionlab.paper.figures import MatrixFigures
     from fusionlab.paper.jobs import CellJob, RunPlan, run_missing, workers_for
     from fusionlab.paper.matrix import MatrixSetup, select
     from fusionlab.paper.record import Record
-    from fusionlab.paper.tables import claims_table
     from fusionlab.report.matrix_progress import MatrixProgress
-    from fusionlab.report.tables import print_rows
 
     if not 0 < time_limit <= options.MOST_SECONDS:
         raise InputError(f"--time-limit must be above 0 seconds and at most {options.MOST_SECONDS}, not {time_limit}")
@@ -100,23 +94,9 @@ def command(
             sys.exit(exit_code(["interrupted"]))
     else:
         _say_out_of_date(kept)
-    figures = MatrixFigures(kept.rows, measured)
-    judged = judge_all(CLAIMS, figures)
-    tables = _tables(figures)
-    for table in [*tables, claims_table(judged)]:
-        print_rows(table.title, table.columns, table.rows, console, words=table.words)
     failures = {str(cell): why for cell, why in {**kept.failures, **kept.failed_again}.items() if cell in cells}
-    _print_end(kept, judged, failures, console)
-    if page:
-        _write_page(page, kept, figures, tables, judged)
-        console.print(f"written: {page}", soft_wrap=True)
-    return _document(kept, figures, judged, failures), exit_code(["not measured"] if failures else [])
-
-
-def _tables(figures: MatrixFigures) -> list[PaperTable]:
-    from fusionlab.paper.tables import intensity_table, matrix_tables, ratio_tables, share_tables
-
-    return [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]
+    document = _show(kept, MatrixFigures(kept.rows, measured), failures, page, console)
+    return document, exit_code(["not measured"] if failures else [])
 
 
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
@@ -153,69 +133,58 @@ def _say_out_of_date(record: Record) -> None:
         )
 
 
-def _versions(record: Record) -> list[str]:
-    return sorted({str(row["versions"]) for row in record.rows.values()})
-
-
-def _missing(record: Record) -> list[Cell]:
-    from fusionlab.paper.matrix import EVERY
-
-    return [cell for cell in EVERY if cell not in record.rows]
-
-
-def _write_page(
-    path: str, record: Record, figures: MatrixFigures, tables: Sequence[PaperTable], judged: Sequence[JudgedClaim]
-) -> None:
-    from fusionlab.paper.page import page
-
-    measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
-    given, missing = record.circumstances, len(_missing(record))
-    text = page(str(record.path), given, _versions(record), measured, missing, tables, judged)
-    write_whole(Path(path), text)
-
-
-def _print_end(record: Record, judged: Sequence[JudgedClaim], failures: dict[str, str], console: Console) -> None:
-    from fusionlab.paper.claims import PAPER_JAX
+def _show(
+    record: Record, figures: MatrixFigures, failures: dict[str, str], page: str | None, console: Console
+) -> dict[str, Any]:
+    """Print the tables and the judged claims, write them to the file ``page``, and return the document."""
+    from fusionlab.paper.claims import CLAIMS, PAPER_JAX, judge_all
     from fusionlab.paper.matrix import EVERY
     from fusionlab.paper.page import counts
+    from fusionlab.paper.page import page as page_of
+    from fusionlab.paper.tables import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
+    from fusionlab.report.tables import note, print_rows
 
+    judged = judge_all(CLAIMS, figures)
+    tables = [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]
+    for table in [*tables, claims_table(judged)]:
+        print_rows(table.title, table.columns, table.rows, console, words=table.words)
+    rows, path = record.rows, str(record.path)
+    versions = sorted({str(row["versions"]) for row in rows.values()})
+    missing = [str(cell) for cell in EVERY if cell not in rows]
     console.print(counts(judged))
     note(
-        f"characterisation: JAX {PAPER_JAX}, times measured; ours: {'; '.join(_versions(record)) or 'nothing yet'}, "
-        f"times modelled; {len(EVERY) - len(_missing(record))} of {len(EVERY)} cells in {record.path}",
         console,
+        f"characterisation: JAX {PAPER_JAX}, times measured; ours: {'; '.join(versions) or 'nothing yet'}, "
+        f"times modelled; {len(EVERY) - len(missing)} of {len(EVERY)} cells in {path}",
     )
-    for cell, why in failures.items():
-        console.print(f"failed: {cell}: {why}", soft_wrap=True)
-
-
-def _document(
-    record: Record, figures: MatrixFigures, judged: Sequence[JudgedClaim], failures: dict[str, str]
-) -> dict[str, Any]:
-    from fusionlab.paper.claims import PAPER_JAX
-
-    cells = [
-        {
-            "model": cell.model,
-            "molecule": cell.molecule,
-            "program": cell.program,
-            "target": cell.target,
-            "dynamic_launches": row["dynamic_launches"],
-            "memory_bytes": figures.memory_bytes(cell),
-            "model_us": row["model_us"],
-            "unmodelled_us_launches": row["unmodelled_us_launches"],
-            "measured_us": None if (ms := figures.measured_ms(cell)) is None else ms * 1e3,
-            "versions": row["versions"],
-        }
-        for cell, row in sorted(record.rows.items())
-    ]
+    for name, why in failures.items():
+        console.print(f"failed: {name}: {why}", soft_wrap=True)
+    if page:
+        measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
+        text = page_of(path, record.circumstances, versions, measured, len(missing), tables, judged)
+        write_whole(Path(page), text)
+        console.print(f"written: {page}", soft_wrap=True)
     return {
-        "record": str(record.path),
+        "record": path,
         "circumstances": record.circumstances.to_json(),
-        "versions": _versions(record),
+        "versions": versions,
         "paper_jax": PAPER_JAX,
-        "cells": cells,
-        "not_measured": [str(cell) for cell in _missing(record)],
+        "cells": [
+            {
+                "model": cell.model,
+                "molecule": cell.molecule,
+                "program": cell.program,
+                "target": cell.target,
+                "dynamic_launches": row["dynamic_launches"],
+                "memory_bytes": figures.memory_bytes(cell),
+                "model_us": row["model_us"],
+                "unmodelled_us_launches": row["unmodelled_us_launches"],
+                "measured_us": None if (ms := figures.measured_ms(cell)) is None else ms * 1e3,
+                "versions": row["versions"],
+            }
+            for cell, row in sorted(rows.items())
+        ],
+        "not_measured": missing,
         "failed": failures,
         "claims": [one.to_json() for one in judged],
     }

@@ -48,20 +48,20 @@ def command(name: str | None, console: Console, **_: Any) -> list[dict[str, Any]
     searched = [{"name": SEARCHED, "does": f"searched by apply, among {len(moves())} passes and options"}]
     searched = searched if name in (None, SEARCHED) else []
     if name in PASSES:
-        console.print(inspect.getdoc(_module(name)), markup=False, highlight=False, soft_wrap=True)
+        console.print(inspect.getdoc(_module(name)), soft_wrap=True)
     else:
         for one in listed:
             options = ", ".join(f"{option}={value or '-'}" for option, value in one["options"].items())
-            console.print(f"{one['name']}{options and '{' + options + '}'}", style="bold", highlight=False)
+            console.print(f"{one['name']}{options and '{' + options + '}'}", style="bold")
             for line in (one["does"], f"numbers: {one['exact']}"):
                 console.print(Padding(Text(line), (0, 0, 0, 4)))
     for preset in presets:
-        console.print(f"preset {preset['name']}: {preset['pipeline']}", highlight=False, soft_wrap=True)
+        console.print(f"preset {preset['name']}: {preset['pipeline']}", soft_wrap=True)
     for one in searched:
-        console.print(f"{one['name']}: {one['does']} (apply --pipeline {SEARCHED})", highlight=False, soft_wrap=True)
+        console.print(f"{one['name']}: {one['does']} (apply --pipeline {SEARCHED})", soft_wrap=True)
     others = [{"name": one, "does": f"of {_package(point)}"} for one, point in points.items() if name is None]
     for one in others:
-        console.print(f"{one['name']}: {one['does']}", highlight=False, soft_wrap=True)
+        console.print(f"{one['name']}: {one['does']}", soft_wrap=True)
     return [*listed, *presets, *searched, *others]
 
 
@@ -71,7 +71,7 @@ def _of_ones_own(name: str, console: Console) -> dict[str, Any]:
 
     class_ = find_pass(name)
     text = plugins.documentation(class_)
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, soft_wrap=True)
     options = {field.name: str(field.default) for field in dataclasses.fields(class_)}  # type: ignore[arg-type]
     return {"name": name, "does": text.partition("\n")[0], "options": options}
 

@@ -27,14 +27,18 @@ def passes_of(
     passes: Sequence[str] = (), pipeline: str | None = None, memory_budget: str | None = None
 ) -> tuple[Pass, ...]:
     """The passes that the options name, in order; InputError when they name none."""
-    from fusionlab.passes.pipeline import parse_pipeline
-    from fusionlab.study import with_memory_budget
+    from fusionlab.passes.pipeline import parse_pipeline, print_pipeline
 
     text = pipeline_text(passes, pipeline)
     if not text:
         raise InputError("name what to apply: --pass NAME (repeatable) or --pipeline 'a,b{x=1}'")
     named = parse_pipeline(text)
-    return with_memory_budget(named, ByteSize.parse(memory_budget)) if memory_budget else named
+    if not memory_budget:
+        return named
+    budget = ByteSize.parse(memory_budget)
+    if not any(hasattr(one, "memory_budget") for one in named):
+        raise InputError(f"no pass of {print_pipeline(named)} has the option memory_budget")
+    return tuple(one.with_options(memory_budget=budget) if hasattr(one, "memory_budget") else one for one in named)
 
 
 def planned(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,10 +105,10 @@ def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
         "accumulated_terms": loop.terms,
         "body_ops": loop.body_ops,
         "direction_ops": len(pushed),
-        "direction_families": dict(_families(pushed).most_common()),
+        "direction_families": _families(pushed),
         "recomputed_ops": len(loop.recomputed),
         "recomputed_flops_per_trip": program_cost(Region((), list(loop.recomputed))).flops,
-        "recomputed_families": dict(_families(list(loop.recomputed)).most_common()),
+        "recomputed_families": _families(loop.recomputed),
         "residuals": len(loop.residuals),
         "residual_bytes": loop.residual_bytes,
         "shared_values": len(loop.shared),
@@ -118,35 +119,38 @@ def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _families(nodes: list[Node]) -> Counter[str]:
-
-    return Counter(node.family for node in nodes)
+def _families(nodes: Iterable[Node]) -> dict[str, int]:
+    return dict(Counter(node.family for node in nodes).most_common())
 
 
 def _print(found: dict[str, Any], console: Console) -> None:
-    pushed = ", ".join(f"{count} {name}" for name, count in list(found["direction_families"].items())[:6])
+    recomputed = "nothing"
+    if families := found["recomputed_families"]:
+        gflop = found["recomputed_flops_per_trip"] / 1e9
+        recomputed = f"{found['recomputed_ops']:,} ops ({_most(families, 4)}), {gflop:,.2f} GFLOP per trip"
     rows = [
-        ["trips", f"{found['trip_count']:,}"],
-        ["seed", found["seed"]],
-        ["accumulates", f"{found['accumulated_terms']} term(s) per trip"],
-        ["body", f"{found['body_ops']:,} ops, {found['flops_per_trip'] / 1e9:,.2f} GFLOP per trip (model)"],
-        ["linear part: ops that see the direction", f"{found['direction_ops']:,} ({pushed})"],
-        ["invariant but recomputed in every trip", _repeated(found)],
-        ["residuals (per walker), read in every trip", _sized(found["residuals"], found["residual_bytes"])],
-        ["weights, constants, tables", _sized(found["shared_values"], found["shared_bytes"])],
+        ("trips", f"{found['trip_count']:,}"),
+        ("seed", found["seed"]),
+        ("accumulates", f"{found['accumulated_terms']} term(s) per trip"),
+        ("body", f"{found['body_ops']:,} ops, {found['flops_per_trip'] / 1e9:,.2f} GFLOP per trip (model)"),
+        (
+            "linear part: ops that see the direction",
+            f"{found['direction_ops']:,} ({_most(found['direction_families'], 6)})",
+        ),
+        ("invariant but recomputed in every trip", recomputed),
+        ("residuals (per walker), read in every trip", _sized(found["residuals"], found["residual_bytes"])),
+        ("weights, constants, tables", _sized(found["shared_values"], found["shared_bytes"])),
     ]
+    for event in found["rewrites"]:
+        words = event["would"] or f"blocked ({event['kind']}): {event['blocked_by']}"
+        rows.append((f"rewrite {event['rewrite']}", words))
     console.print(f"replay at {found['location']}", style="bold", soft_wrap=True)
     for label, words in rows:
         console.print(f"  {label:<42} {words}", soft_wrap=True)
-    for event in found["rewrites"]:
-        words = event["would"] or f"blocked ({event['kind']}): {event['blocked_by']}"
-        console.print(f"  {'rewrite ' + event['rewrite']:<42} {words}", soft_wrap=True)
 
 
-def _repeated(found: dict[str, Any]) -> str:
-    families = ", ".join(f"{count} {name}" for name, count in list(found["recomputed_families"].items())[:4])
-    gflop = found["recomputed_flops_per_trip"] / 1e9
-    return f"{found['recomputed_ops']:,} ops ({families}), {gflop:,.2f} GFLOP per trip" if families else "nothing"
+def _most(families: dict[str, int], most: int) -> str:
+    return ", ".join(f"{count} {name}" for name, count in list(families.items())[:most])
 
 
 def _sized(count: int, size_bytes: int) -> str:

@@ -11,9 +11,8 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import CompiledSource, load_facts, make_all
-from fusionlab.cli.terminal import note
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,7 +89,12 @@ def _one(
     document: dict[str, Any] = {
         "name": name,
         "target": target,
-        "ceilings": None,
+        "ceilings": ceilings and {
+            "flops_per_s": ceilings.flops_per_s,
+            "bytes_per_s": ceilings.bytes_per_s,
+            "ridge_flop_per_byte": ceilings.ridge_flop_per_byte,
+            "source": ceilings.source,
+        },
         "families": [point.to_json() for point in families],
         "kernels": [point.to_json() for point in kernels],
         "op_families": [
@@ -101,13 +105,6 @@ def _one(
         "notes": list(made.notes),
         "files": [],
     }  # fmt: skip
-    if ceilings:
-        document["ceilings"] = {
-            "flops_per_s": ceilings.flops_per_s,
-            "bytes_per_s": ceilings.bytes_per_s,
-            "ridge_flop_per_byte": ceilings.ridge_flop_per_byte,
-            "source": ceilings.source,
-        }
     _print_points(f"{name} on {target}: kernel families", "family", families, console)
     shown = kernels[:most_kernels]
     _print_points(f"the {len(shown)} slowest kernels", "kernel", shown, console)
@@ -155,58 +152,53 @@ def _plot_path(out: str, document: Mapping[str, Any], several: bool) -> Path:
 
 
 def _print_ops(costs: Mapping[str, Cost], console: Console) -> None:
-    from fusionlab.report.tables import print_rows
+    from fusionlab.report.tables import Table
 
-    body = [
-        [
-            name,
-            f"{cost.flops / 1e9:,.2f}",
-            f"{cost.bytes / 2**30:,.2f}",
-            f"{cost.intensity:,.3f}",
-            f"{sum(cost.unmodelled.values()):,}",
-        ]
-        for name, cost in costs.items()
-        if cost.bytes or cost.flops or cost.unmodelled
-    ]
-    if body:
-        columns = ("family", "GFLOP", "GiB", "FLOP/byte", "unmodelled ops")
-        print_rows("StableHLO ops, as if none were fused", columns, body, console)
+    found = [(name, cost) for name, cost in costs.items() if cost.bytes or cost.flops or cost.unmodelled]
+    if found:
+        Table.of(
+            "StableHLO ops, as if none were fused",
+            found,
+            {
+                "family": lambda row: row[0],
+                "GFLOP": lambda row: f"{row[1].flops / 1e9:,.2f}",
+                "GiB": lambda row: f"{row[1].bytes / 2**30:,.2f}",
+                "FLOP/byte": lambda row: f"{row[1].intensity:,.3f}",
+                "unmodelled ops": lambda row: f"{sum(row[1].unmodelled.values()):,}",
+            },
+        ).print(console)
 
 
 def _print_points(title: str, what: str, points: Sequence[Point], console: Console) -> None:
-    from fusionlab.report.tables import milliseconds, print_rows
+    from fusionlab.report.tables import Table, field, milliseconds, number
 
-    columns = (what, "launches", "GFLOP", "GiB", "FLOP/byte", "model ms", "share", "GFLOP/s", "of roof", "bound")
-    body = [
-        [
-            point.name,
-            f"{point.dynamic_launches:,}",
-            f"{point.flops / 1e9:,.2f}",
-            f"{point.bytes / 2**30:,.3f}",
-            f"{point.intensity_flop_per_byte:,.3f}",
-            milliseconds(point.model_us, incomplete=point.unmodelled_us_launches > 0),
-            "-" if point.model_share is None else f"{point.model_share:.1%}",
-            "-" if point.model_flops_per_s is None else f"{point.model_flops_per_s / 1e9:,.0f}",
-            "-" if point.roof_share is None else f"{point.roof_share:.0%}",
-            point.bound,
-        ]
-        for point in points
-    ]
-    print_rows(title, columns, body, console)
+    columns = {
+        what: field("name"),
+        "launches": number("dynamic_launches"),
+        "GFLOP": number("flops", 2, 1e9),
+        "GiB": number("bytes", 3, 2**30),
+        "FLOP/byte": number("intensity_flop_per_byte", 3),
+        "model ms": lambda one: milliseconds(one.model_us, incomplete=one.unmodelled_us_launches > 0),
+        "share": number("model_share", spec=".1%"),
+        "GFLOP/s": number("model_flops_per_s", per=1e9),
+        "of roof": number("roof_share", spec=".0%"),
+        "bound": field("bound"),
+    }
+    Table.of(title, points, columns).print(console)
 
 
 def _print_notes(ceilings: Ceilings | None, notes: Sequence[str], console: Console) -> None:
+    from fusionlab.report.tables import note
+
     for line in notes:
-        note(line, console)
+        note(console, line)
     if ceilings is None:
-        console.print(
-            "no ceilings: the target has no spec; --peak-tflops and --bandwidth give measured ones", style="dim"
-        )
+        note(console, "no ceilings: the target has no spec; --peak-tflops and --bandwidth give measured ones")
         return
     note(
+        console,
         f"ceilings ({ceilings.source}): {ceilings.flops_per_s / 1e12:,.2f} TFLOP/s in FP32, "
         f"{ceilings.bytes_per_s / 1e9:,.0f} GB/s, ridge at {ceilings.ridge_flop_per_byte:,.1f} FLOP/byte; FLOPs, bytes "
         "and time are models"
         + ("; time is the roofline of the measured ceilings and 1 us per launch" if ceilings.measured else ""),
-        console,
     )

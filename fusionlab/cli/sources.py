@@ -70,14 +70,6 @@ def default_target(source: object) -> str:
     return "cpu" if isinstance(source, Program | HloFile) and source.platform == "cpu" else "a100"
 
 
-def target_names(source: object, given: str | None) -> list[str]:
-    """The names of a comma-separated list, each once; InputError if empty."""
-    names = list(dict.fromkeys(filter(None, map(str.strip, (given or default_target(source)).split(",")))))
-    if not names:
-        raise InputError("--target names no target")
-    return names
-
-
 def circumstances(
     source: object, *, target: str | None, no_cache: bool, progress: Callable[[str], None], **check: Any
 ) -> Circumstances:
@@ -97,18 +89,24 @@ def load_facts(
     progress: Callable[[str], None],
     no_cache: bool = True,
     several: bool = False,
+    **check: Any,
 ) -> tuple[Source, Circumstances, list[Target]]:
-    """The workload or the file's content in any form, the circumstances (with the first target), all targets."""
+    """The workload or the file's content in any form, the circumstances (with the first target), all targets.
+
+    InputError for no target, and for ``several`` unless the command takes them.
+    """
     from fusionlab.codegen.targets import load_target
     from fusionlab.hlo.optimised.saved import load_saved
 
     is_file = options["file"] is not None and options["model"] is None
     source: Source = load_saved(options["file"]) if is_file else load_source(**options)
-    names = target_names(source, target)
+    names = list(dict.fromkeys(filter(None, map(str.strip, (target or default_target(source)).split(",")))))
+    if not names:
+        raise InputError("--target names no target")
     targets = [load_target(name) for name in names]
     if len(targets) > 1 and not several:
         raise InputError(f"--target {target}: this command takes one target")
-    given = circumstances(source, target=names[0], no_cache=no_cache, progress=progress)
+    given = circumstances(source, target=names[0], no_cache=no_cache, progress=progress, **check)
     return source, given, targets
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shlex
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,13 +14,12 @@ import click
 from click.core import ParameterSource
 
 from fusionlab.cli import options, paper
-from fusionlab.cli.exit_codes import endings_of, exit_code
+from fusionlab.cli.exit_codes import endings_of, say_endings
 from fusionlab.cli.pipelines import pipeline_text, planned, searched
 from fusionlab.cli.replays import replays
-from fusionlab.cli.sources import circumstances, load_source, target_names
-from fusionlab.cli.terminal import say
+from fusionlab.cli.sources import load_facts, require_program
 from fusionlab.errors import CompileError, InputError
-from fusionlab.output import Own, require_own_folder, write_folder
+from fusionlab.files import Own, require_own_folder, write_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,8 +38,6 @@ _LINES = {
     "not checked": "not checked, and not measured ({}); --unchecked measures it all the same",
     "not applied": "nothing was applied: {}",
 }
-_NAMING = ("model", "molecule", "walkers", "program", "laplacian", "dtype", "size", "charge", "spin")
-"""The options that name a program, in the order of a report's commands."""
 
 
 @click.command("study")
@@ -75,22 +71,18 @@ def command(
     from rich.console import Console
 
     from fusionlab.codegen.cache import CompileCache
-    from fusionlab.codegen.targets import load_target
     from fusionlab.measure.environment import software
     from fusionlab.measure.records import read_records
     from fusionlab.report.document import ORIGINAL, measured_document, study_document
     from fusionlab.report.tables.programs import print_outcome
-    from fusionlab.study import Kept
 
     context = click.get_current_context()
     if whole_matrix:
         return _whole_matrix(context)
     if out is None:
         raise click.UsageError("Missing option '-o' / '--out'.")
-    loaded = load_source(**source)
-    names = target_names(loaded, where["target"])
-    targets = [load_target(name) for name in names]
-    given = circumstances(loaded, **where | {"target": names[0]}, **check)
+    found, given, targets = load_facts(source, several=True, **where, **check)
+    loaded = require_program(found, "study")
     folder = Path(out)
     own = Own((REPORT, DOCUMENT, ORIGINAL, "original-*.mlir", "rewritten-*.mlir"), DOCUMENT, "fusionlab-study-")
     require_own_folder(folder, own)
@@ -101,13 +93,13 @@ def command(
     measured = read_records(records) if records else []
     with tempfile.TemporaryDirectory(prefix="fusionlab-study-") as scratch:
         cache = given.cache or CompileCache(Path(scratch))  # --no-cache: recompiled, but each program once
-        given = replace(given, cache=cache, kept=Kept())
+        given = replace(given, cache=cache)
         studied = [
             _study(loaded, chosen, goal, replace(given, target=target), console, judgement["unchecked"])
             for target in targets
         ]
         given.progress("report: joining ops, launches and source")
-        naming = _typed(context, _NAMING) if source["file"] is None else shlex.quote(source["file"])
+        naming = options.typed(context, source)
         document = study_document(
             loaded,
             studied,
@@ -131,11 +123,7 @@ def command(
     code = 0
     for one in studied:
         endings = endings_of(one.outcome, **judgement)
-        for ending, why in endings.items():
-            side = one.outcome.before
-            line = _LINES[ending.removesuffix(", and required")].format(why)
-            say(f"{side.target if side else '-'}: {line}")
-        code = max(code, exit_code(endings))
+        code = max(code, say_endings(endings, _LINES, f"{one.before.target.name}: "))
     summary = {
         "folder": str(folder),
         "files": [str(folder / name) for name in files],
@@ -189,19 +177,10 @@ def _commands(
 
     pipelines = {one.before.target.name: one.outcome.pipeline for one in studied}
     rewritten = [one.before.target.name for one in studied if one.outcome.applied and one.after is not None]
-    asked = _typed(context, ("pipeline", "memory_budget", "objective", "time_limit", "seed"), pipeline=pipeline)
+    asked = options.typed(context, ("pipeline", "memory_budget", "objective", "time_limit", "seed"), pipeline=pipeline)
     limit_s = int(context.params["check_time_limit"])
-    limits = _typed(context, ("check_walkers", "check_time_limit"), check_time_limit=limit_s)
-    checking = " ".join(filter(None, (limits, "--no-exact" if context.params["no_exact"] else "")))
+    checking = options.typed(context, ("check_walkers", "check_time_limit", "no_exact"), check_time_limit=limit_s)
     return commands(naming, asked, checking, pipelines, rewritten, folder)
-
-
-def _typed(context: click.Context, names: Sequence[str], **instead: Any) -> str:
-    """The options ``names`` as they are typed, without those at their defaults; ``instead`` replaces values."""
-    usual = {one.name: one.get_default(context) for one in context.command.params}
-    given = context.params | instead
-    typed = [(name, given[name]) for name in names if given[name] not in (None, usual[name])]
-    return " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in typed)
 
 
 def _pictures(outcome: Outcome) -> list[dict[str, str]]:

@@ -170,11 +170,6 @@ def console_for(as_json: bool) -> Console:
     return Results(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
 
 
-def note(line: str, console: Console) -> None:
-    """Print a line below a table that explains its figures."""
-    console.print(line, style="dim", soft_wrap=True)
-
-
 def finish(document: Any, as_json: bool) -> None:
     """End a verb: print its document on stdout, if requested."""
     steps.clear()

@@ -14,8 +14,7 @@ import jax
 import numpy as np
 
 from fusionlab.errors import InputError
-from fusionlab.output import write_whole
-from fusionlab.reading import read_file
+from fusionlab.files import read_file, write_whole
 
 _FACTS = "facts"
 _NUMBERS = ("original", "rewritten", "truth")

@@ -23,6 +23,7 @@ from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, NotStudied
+from fusionlab.files import read_file
 from fusionlab.hlo import ops
 from fusionlab.hlo.sandbox.client import read_apart
 from fusionlab.hlo.sandbox.worker import Foreign, Unreadable
@@ -35,7 +36,6 @@ from fusionlab.hlo.view import (
     public_functions,
     view_of,
 )
-from fusionlab.reading import read_file
 
 MOST_ELEMENTS = 2**48
 SHARDINGS = ("mhlo.sharding", "sdy.sharding")

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.errors import InputError
+from fusionlab.files import require_writable, write_whole
 from fusionlab.measure.device_time import KERNEL_COLUMNS
-from fusionlab.output import require_writable, write_whole
 
 FORMAT = "fusionlab-bench-1"
 Record = dict[str, Any]

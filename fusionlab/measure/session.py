@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 from fusionlab.subprocesses import Running, module_command
 
 MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.errors import InputError
-from fusionlab.output import require_writable, write_whole
+from fusionlab.files import require_writable, write_whole
 from fusionlab.paper.matrix import GROUP_BY, GROUP_FIGURES, Cell, MatrixSetup, Row
 
 FORMAT = "fusionlab-paper-1"

@@ -50,31 +50,27 @@ def test_json_is_the_whole_of_stdout(cli, replay_file):
     assert document["equivalence"]["verdict"] in ("equal", "within-bound")
 
 
-def test_where_nothing_applies_the_output_is_the_input(cli, recurrence_file, tmp_path):
+def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(
+    cli, recurrence_file, replay_file, tmp_path
+):
     out = tmp_path / "out.mlir"
-    result = cli("apply", recurrence_file, "--pass", "batch-replay", "--out", out, *ON_CPU)
+    arguments = ("--pass", "batch-replay", "--out", out, *ON_CPU)
+    result = cli("apply", recurrence_file, *arguments)
     assert result.exit_code == 0
     assert out.read_bytes() == recurrence_file.read_bytes()
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: carried value")
     assert "declined batch-replay (unsafe)" in result.stdout
-
-
-def test_where_nothing_applies_json_says_why(cli, recurrence_file):
-    result = cli("apply", recurrence_file, "--pass", "batch-replay", "--json", *ON_CPU)
+    out.unlink()
+    result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json")
+    assert result.exit_code == 1
+    assert out.read_bytes() == recurrence_file.read_bytes()
     document = json.loads(result.stdout)
     (event,) = document["events"]
     assert event["kind"] == "unsafe"
     assert event["declined"] == event["reason"] != ""
     assert document["equivalence"]["verdict"] == "equal"
-
-
-def test_require_applied(cli, recurrence_file, replay_file, tmp_path):
-    out = tmp_path / "out.mlir"
-    arguments = ("--pass", "batch-replay", "--require-applied", "--out", out, *ON_CPU)
-    assert cli("apply", recurrence_file, *arguments).exit_code == 1
-    assert out.read_bytes() == recurrence_file.read_bytes()
-    assert cli("apply", replay_file, *arguments).exit_code == 0
+    assert cli("apply", replay_file, *arguments, "--require-applied").exit_code == 0
 
 
 @pytest.fixture

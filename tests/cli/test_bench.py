@@ -110,30 +110,6 @@ def test_what_is_different_gets_no_figures(tiny, cli, monkeypatch, tmp_path):
     assert document["failures"][0]["reason"] == "different: walker 1"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--against", "folks"), "unknown peer 'folks'; did you mean: folx"),
-        (("--runs", 1), "--runs must be at least 2"),
-        (("--pass", "no-such-pass"), "unknown pass"),
-        (("--seed", -1), "--seed must be between 0 and 4294967295, not -1"),
-        (("--seed", 10**22), "--seed must be between 0 and"),
-    ],
-)
-def test_bad_options(cli, replay_file, tmp_path, words, message):
-    result = cli("bench", replay_file, "--device", "cpu", "--records", tmp_path / "new", *words)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_record_without_a_place_is_refused(cli, replay_file):
-    result = cli("bench", replay_file, "--device", "cpu", "--records", "")
-    assert (result.exit_code, result.stderr) == (
-        2, "fusionlab: --records needs the name of a folder, or none for no record\n",
-    )  # fmt: skip
-
-
 def test_peers_by_name():
     assert list(peers_of("vmap, folx,vmap")) == ["vmap", "folx"]
     assert peers_of("none") == {}

@@ -55,30 +55,6 @@ def test_where_nothing_is_better_nothing_is_applied(cli, recurrence_file, tmp_pa
     assert out.read_bytes() == recurrence_file.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "cause"),
-    [
-        (("--pipeline", "best", "--target", "cpu"), "objective time: this target has no model of time"),
-        (("--pipeline", "best", "--objective", "lunches"), "unknown objective 'lunches'; did you mean: launches?"),
-        (("--pipeline", "best", "--time-limit", "-1"), "--time-limit must be positive"),
-        (("--pipeline", "best,batch-replay"), "best is searched, and stands last and without options"),
-        (("--pipeline", "best{seed=1}"), "best is searched, and stands last and without options"),
-        (("--pipeline", "layout", "--seed", "1"), "--objective, --time-limit and --seed are for --pipeline best"),
-        (("--pipeline", "best", "--memory-budget", "1B", *ON_CPU), "fits the memory budget"),
-    ],
-)
-def test_bad_input(arguments, cause, cli, replay_file):
-    result = cli("apply", replay_file, *arguments, *(() if "--target" in arguments else ("--target", "cpu")))
-    assert result.exit_code == 2
-    assert cause in result.stderr.splitlines()[-1]
-
-
-def test_other_commands_name_the_way(cli, replay_file):
-    result = cli("check", replay_file, "--pipeline", "best")
-    assert result.exit_code == 2
-    assert "apply --pipeline" in result.stderr
-
-
 def test_it_is_listed(cli):
     assert "best: searched by apply" in cli("passes").stdout
     assert cli("passes", "best").exit_code == 0

@@ -94,28 +94,6 @@ def test_a_model_and_another_laplacian(cli):
     assert abs(document["outputs"][0]["mean_shift"]) < document["outputs"][0]["standard_error"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        ((), "name one thing to work on"),
-        (("a",), "name one thing to compare with"),
-        (("a", "wrong", "--pass", "batch-replay"), "name one thing to compare with"),
-        (("a", "absent"), "absent: cannot be read"),
-        (("a", "--against-laplacian", "forward"), "--against-laplacian is for a model"),
-        (("a", "wrong", "--inputs", "absent.npz"), "absent.npz: cannot be read"),
-        (("a", "wrong", "--worst", "."), "is a folder; --worst names the file"),
-        (("a", "wrong", "--check-time-limit", "0"), "--check-time-limit"),
-        ((*MODEL, "--against-laplacian", "hutchinson"), "it takes other arguments"),
-    ],
-)
-def test_bad_input(arguments, part, cli, files):
-    result = cli("check", *(files.get(argument, argument) for argument in arguments), *QUIET)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert part in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 def test_what_could_not_be_checked_is_no_yes(cli, files):
     result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", *QUIET)
     assert result.exit_code == 1

@@ -59,27 +59,6 @@ def test_before_and_after_stand_side_by_side(replay_file, tmp_path, cli, no_grap
     assert 'label="after batch-replay"' in text
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--view", "stage"), "did you mean: stages"),
-        (("--view", "kernel"), "say kernel:NAME"),
-        (("--view", "stages:x"), "this view takes no name"),
-        (("--view", "replay", "--pass", "batch-replay"), "before and after are drawn by --view stages"),
-        (("--out", "p.jpg"), "no such kind of file"),
-        (("--view", "dataflow:nowhere",), "unknown value 'nowhere'"),
-        (("--platform", "cpu", "--target", "a100"), "do not go together"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_drawn_is_said_in_one_line(words, said, replay_file, tmp_path, monkeypatch, cli):
-    monkeypatch.chdir(tmp_path)
-    before = set(tmp_path.iterdir())
-    result = cli("graph", replay_file, *words)
-    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
-    assert "Traceback" not in result.stderr
-    assert set(tmp_path.iterdir()) == before
-
-
 def test_drawing_a_large_file_is_progress(replay_file, tmp_path, cli):
     result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "g.dot")
     assert "draw: stages of " in result.stderr

@@ -163,7 +163,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "from pathlib import Path\n"
-        "from fusionlab.output import write_whole\n"
+        "from fusionlab.files import write_whole\n"
         "from fusionlab.errors import InputError\n"
         f"try:\n    write_whole(Path({str(path)!r}), 'x' * 100_000)\n"
         "except InputError as error:\n    print(error)\n"
@@ -179,7 +179,7 @@ def test_a_killed_run_leaves_the_old_file_or_the_new_one(tmp_path):
     contents = [letter * 3_000_000 for letter in "ab"]
     path.write_text(contents[0])
     command = (
-        "from pathlib import Path\nfrom fusionlab.output import write_whole\nprint('writing', flush=True)\n"
+        "from pathlib import Path\nfrom fusionlab.files import write_whole\nprint('writing', flush=True)\n"
         f"while True:\n    for letter in 'ab':\n        write_whole(Path({str(path)!r}), letter * 3_000_000)\n"
     )
     for _ in range(5):

@@ -89,38 +89,6 @@ def test_a_search_is_refused_too(cli, tmp_path):
     assert [event["pass"] for event in json.loads(result.stdout)["events"]] == ["best"]
 
 
-BAD_OPTIONS = {
-    "objective": (("--pass", "batch-replay", "--objective", "time"), "are for --pipeline best"),
-    "unknown objective": (("--pipeline", "best", "--objective", "beauty"), "unknown objective"),
-    "time limit": (("--pipeline", "best", "--time-limit", "-1"), "--time-limit must be positive"),
-    "budget of a search": (("--pipeline", "best", "--memory-budget", "much"), "much"),
-    "budget": (("--pass", "batch-replay", "--memory-budget", "much"), "much"),
-    "budget of no pass": (
-        ("--pass", "licm", "--memory-budget", "1GiB"),
-        "has the option memory_budget",
-    ),
-    "pass": (("--pass", "batch-reply"), "unknown pass"),
-    "option of a pass": (("--pass", "batch-replay{chunks=2}"), "chunks"),
-    "nothing": ((), "name what to apply"),
-    "target": (("--pass", "batch-replay", "--target", "b200"), "unknown target"),
-    "walkers": (("--pass", "batch-replay", "--check-walkers", "0"), "--check-walkers"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_OPTIONS)
-def test_options_are_checked_as_for_any_other_file(name, cli, tmp_path):
-    options, said = BAD_OPTIONS[name]
-    dynamic, static, out = tmp_path / "dynamic.mlir", tmp_path / "static.mlir", tmp_path / "out.mlir"
-    dynamic.write_text(module(other=ANY))
-    static.write_text(module())
-    for path in (dynamic, static):
-        result = cli("apply", path, *options, "--out", out, "--quiet")
-        assert result.exit_code == 2, result.stdout
-        assert said in result.stderr
-        assert result.stderr.count("\n") == 1
-        assert not out.exists()
-
-
 def test_what_was_read_is_what_is_written(tmp_path):
     """The file may be another one by then, or gone."""
     path, out = tmp_path / "in.mlir", tmp_path / "out.mlir"

@@ -71,20 +71,6 @@ def test_what_is_read_is_not_replaced(cli, recurrence_file, tmp_path, monkeypatc
     assert len(list(folder.iterdir())) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--time-limit", "-1"), "are for --pipeline best"),
-        (("--time-limit", "-1", "--pipeline", "best"), "--time-limit must be positive"),
-        (("--time-limit", "inf", "--pipeline", "best"), "--time-limit must be positive"),
-    ],
-)
-def test_limits_that_cannot_be_are_said(cli, recurrence_file, tmp_path, options, said):
-    result = cli("study", recurrence_file, "-o", tmp_path / "study", *options, *ON_CPU)
-    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
-    assert not (tmp_path / "study").exists()
-
-
 def test_a_different_program_has_no_figures(cli, replay_file, tmp_path, monkeypatch):
     wrong = Verdict("different", (OutputError("output 0", 1.0, 0.1, 1.0, 0.1, False),), worst="walker 3")
     monkeypatch.setattr(study, "check", lambda *_, **__: wrong)
@@ -95,13 +81,6 @@ def test_a_different_program_has_no_figures(cli, replay_file, tmp_path, monkeypa
     (target,) = json.loads((folder / "study.json").read_text())["targets"]
     assert target["after"] is None
     assert not (folder / "rewritten-cpu.mlir").exists()
-
-
-@pytest.mark.parametrize("target", [" , ", "nothing-of-this-name"])
-def test_targets_that_are_not_there_are_named(cli, replay_file, tmp_path, target):
-    result = cli("study", replay_file, "-o", tmp_path / "study", "--target", target)
-    assert result.exit_code == 2
-    assert not (tmp_path / "study").exists()
 
 
 def test_the_paper_is_that_of_the_paper_command(cli, tmp_path, monkeypatch):
@@ -119,3 +98,25 @@ def test_the_paper_is_that_of_the_paper_command(cli, tmp_path, monkeypatch):
 def test_the_folder_must_be_named(cli, recurrence_file):
     result = cli("study", recurrence_file)
     assert (result.exit_code, "Missing option '-o'" in result.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_the_report_of_paulinet_is_small_and_complete(cli, tmp_path):
+    folder = tmp_path / "study"
+    result = cli("study", "--model", "paulinet", "-o", folder, "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert (folder / "report.html").stat().st_size < 5_000_000
+    document = json.loads((folder / "study.json").read_text())
+    (target,) = document["targets"]
+    before, after = target["before"], target["after"]
+    assert before["footprint"]["dynamic_launches"] == 6053
+    assert after["footprint"]["dynamic_launches"] <= 180
+    columns = before["launches"]["columns"]
+    rows = [dict(zip(columns, row, strict=True)) for row in before["launches"]["rows"]]
+    runs = [row for row in rows if row["dynamic_launches"]]
+    for field in ("ops", "op_name", "source"):  # nearly every launch leads to its ops, its scope and its line
+        assert sum(bool(row[field]) for row in runs) > 0.95 * len(runs), field
+    loop = next(group for group in document["programs"]["original"]["groups"] if group["kind"] == "loop")
+    assert loop["trips"] == 30
+    assert document["replays"]["loops"][0]["is_replay"]
+    assert before["refusals"]["causes"]

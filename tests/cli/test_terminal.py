@@ -119,32 +119,23 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_long_step_says_how_long_and_clears_it_away(monkeypatch):
+def test_a_long_step_says_how_long_and_clears_it_away_on_a_terminal(monkeypatch):
     monkeypatch.setattr(terminal_module, "_SILENT_S", 0.02)
     monkeypatch.setattr(terminal_module, "_TICK_S", 0.01)
     monkeypatch.setenv("TERM", "xterm")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    steps = Steps()
-    steps("compile: something")
-    deadline = time.monotonic() + 30
-    while " s\x1b[K" not in terminal.getvalue() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    steps.clear()
-    said = terminal.getvalue()
-    assert said.startswith("compile: something\n")
-    assert "\r  0 s\x1b[K" in said
-    assert said.endswith("\r\x1b[K")
-
-
-def test_a_pipe_gets_lines_alone(monkeypatch):
-    pipe = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", pipe)
-    steps = Steps()
-    steps("one")
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        steps = Steps()
+        steps("one")
+        deadline = time.monotonic() + 30
+        while stream.isatty() and " s\x1b[K" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        steps.clear()
+        said = stream.getvalue()
+        assert said.startswith("one\n")
+        assert ("\r  0 s\x1b[K" in said, said.endswith("\r\x1b[K")) == (stream.isatty(), stream.isatty())
     steps("two")
-    steps.clear()
-    assert pipe.getvalue() == "one\ntwo\n"
+    assert stream.getvalue() == "one\ntwo\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -28,7 +28,7 @@ from fusionlab import quiet_start
 quiet_start.load_jax()
 
 from fusionlab.codegen.compile import versions  # noqa: E402  # after load_jax
-from fusionlab.output import write_whole  # noqa: E402
+from fusionlab.files import write_whole  # noqa: E402
 from fusionlab.subprocesses import module_command  # noqa: E402
 from tests.fuzzing.parsers import fuzz_parsers  # noqa: E402
 

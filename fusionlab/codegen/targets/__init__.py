@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fusionlab import quiet_start
 from fusionlab.errors import InputError, unknown
-from fusionlab.reading import read_file
+from fusionlab.files import read_file
 
 _SPECS = Path(__file__).parent
 _REQUIRED = (

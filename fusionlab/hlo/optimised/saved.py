@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusionlab.errors import InputError, NotStudied
+from fusionlab.files import read_file
 from fusionlab.hlo.optimised.device import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimised.parser import HloModule, HloSyntaxError, parse_optimized
 from fusionlab.hlo.optimised.validation import why_hlo_refused
 from fusionlab.hlo.program import Program
-from fusionlab.reading import read_file
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")

@@ -20,11 +20,11 @@ from typing import Any
 import networkx as nx
 
 from fusionlab.errors import InputError
+from fusionlab.files import require_writable, write_whole
 from fusionlab.hlo import ops
 from fusionlab.hlo.graph import nodes_by_id
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.view import FunctionView
-from fusionlab.output import require_writable, write_whole
 from fusionlab.report.pictures.scopes import scope_path
 
 HINT = (
