@@ -36,7 +36,7 @@ def boxes_of(operations: Iterable[Mapping[str, Any]], runs: int = 1) -> list[Box
     for one in operations:
         family = BOX_FAMILIES.get(one["family"], one["family"])
         sums[family].append(Box((family,), 1, one["flops"] * runs, one["bytes"] * runs, one["unmodelled"]))
-    return sorted((Box.total(boxes, (family,)) for family, boxes in sums.items()), key=lambda box: -box.bytes)
+    return sorted((Box.total(ones, (name,)) for name, ones in sums.items()), key=lambda box: (-box.bytes, box.families))
 
 
 @dataclass(frozen=True)

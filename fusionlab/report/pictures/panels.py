@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 from fusionlab.report.pictures.drawing import Box, Flow, boxes_of, gathered
-from fusionlab.report.pictures.scopes import Layers, Path, Repeat, adopt_constants, drawn_once, named_scopes
+from fusionlab.report.pictures.scopes import (
+    Layers,
+    Path,
+    Repeats,
+    adopt_constants,
+    drawn_once,
+    named_scopes,
+    with_parts,
+)
 
 _SMALLEST_SHARE = 0.03
 _DETAILS = (0.02, 0.05, 0.1, 0.15)
@@ -22,43 +30,28 @@ _DETAILS = (0.02, 0.05, 0.1, 0.15)
 
 @dataclass
 class Panel:
-    """Operations of one scope and role; ``stage`` is the one most of them have; ``members`` are graph node ids.
-
-    ``layers`` are the repeats in its scope, by their depth in it.
-    """
+    """Operations of one scope and role; ``stage`` is the one most of them have; ``members`` are graph node ids."""
 
     scope: Path
     role: str
     stage: str = ""
     members: list[str] = field(default_factory=list)
     boxes: tuple[Box, ...] = ()
-    layers: Mapping[int, Repeat] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        """The innermost name of the scope, after those that stand for several: ``interaction 0 to 2 ×3, edges``."""
-        several = {depth: f"{layer.title} ×{len(layer.names)}" for depth, layer in self.layers.items()}
-        last = len(self.scope) - 1
-        return ", ".join(several.get(i, name) for i, name in enumerate(self.scope) if i in several or i == last)
-
-    @property
-    def column(self) -> int:
-        """0 for forward passes, 1 for reverse passes."""
-        return 1 if "cotangent" in self.role else 0
+    repeats: Repeats = field(default_factory=dict)
 
 
-def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int, *, expand: bool = False) -> list[Panel]:
+def panels(view: nx.DiGraph, roles: Mapping[str, str], most_boxes: int, *, expand: bool = False) -> list[Panel]:
     """The panels of ``view``'s operations with at most ``most_boxes`` boxes (one per panel at least), in program order.
 
-    ``side`` maps each operation to the substitute for its role (operations without an entry are left out). Alike layers
-    are one scope; with ``expand`` each is its own.
+    ``roles`` maps each operation to its role (operations without an entry are left out). Alike layers are one scope;
+    with ``expand`` each is its own.
     """
-    paths = {node: named_scopes(view.nodes[node]["scope"]) for node in side}
+    paths = with_parts(view, roles, {node: named_scopes(view.nodes[node]["scope"]) for node in roles})
     layers: Layers = {}
     if not expand:
-        paths, layers = drawn_once(view, side, paths)
-    side = dict(side)
-    adopt_constants(view, paths, side)
+        paths, layers = drawn_once(view, roles, paths)
+    roles = dict(roles)
+    adopt_constants(view, paths, roles)
     kept = {scope for scope, _ in layers}
     prefixes: set[Path] = {(), *(path[:1] for path in paths.values())}
     settled: set[Path] = set()
@@ -72,19 +65,26 @@ def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int, *, expand
         inner = [paths[node] for node, owner in owners.items() if owner == largest]
         new = _branches(largest, inner, _SMALLEST_SHARE * len(paths), kept)
         finer = {node: _owner(path, prefixes | new) for node, path in paths.items()}
-        if new and _count(collect(view, side, finer, _DETAILS[-1])) <= most_boxes:
+        if new and _count(_collected(view, roles, finer, _DETAILS[-1])) <= most_boxes:
             prefixes |= new
-    choices = [collect(view, side, owners, detail) for detail in (*_DETAILS, 1.0)]
+    choices = [_collected(view, roles, owners, detail) for detail in (*_DETAILS, 1.0)]
     found = next((found for found in choices if _count(found) <= most_boxes), choices[-1])
     for panel in found:
-        panel.layers = layers.get((panel.scope, panel.role), {})
+        panel.repeats = layers.get((panel.scope, panel.role), {})
     return found
 
 
-def collect(
-    view: nx.DiGraph, side: Mapping[str, str], owners: Mapping[str, Path], detail: float = _DETAILS[0]
-) -> list[Panel]:
-    """One panel per owner and side, with its boxes; panels in the order of their first operation.
+def flows(view: nx.DiGraph, members: Iterable[Sequence[str]]) -> tuple[Flow, ...]:
+    """The flows between groups of operations: every value once per group that reads it."""
+    at = {node: i for i, group in enumerate(members) for node in group}
+    edges = view.edges(data="bytes")
+    return gathered(
+        (at[source], at[target], source, size) for source, target, size in edges if {source, target} <= at.keys()
+    )
+
+
+def _collected(view: nx.DiGraph, roles: Mapping[str, str], owners: Mapping[str, Path], detail: float) -> list[Panel]:
+    """One panel per owner and role, with its boxes; panels in the order of their first operation.
 
     Families with less than the share ``detail`` of a panel's bytes and FLOPs share one box; above the finest detail, so
     do all of a panel that moves less than a hundredth of all bytes.
@@ -92,7 +92,7 @@ def collect(
     whole = sum(view.nodes[node]["bytes"] for node in owners)
     found: dict[tuple[Path, str], Panel] = {}
     for node in sorted(owners, key=lambda node: view.nodes[node]["order"]):
-        key = owners[node], side[node]
+        key = owners[node], roles[node]
         found.setdefault(key, Panel(*key)).members.append(node)
     for panel in found.values():
         facts = [view.nodes[node] for node in panel.members]
@@ -100,15 +100,6 @@ def collect(
         panel.stage = stages.most_common(1)[0][0] if stages else ""
         panel.boxes = _few(boxes_of(facts), detail, whole // 100 if detail > _DETAILS[0] else 0)
     return list(found.values())
-
-
-def flows(view: nx.DiGraph, of: Iterable[Panel]) -> tuple[Flow, ...]:
-    """The flows between panels: every value once per panel that reads it."""
-    at = {node: i for i, panel in enumerate(of) for node in panel.members}
-    edges = view.edges(data="bytes")
-    return gathered(
-        (at[source], at[target], source, size) for source, target, size in edges if {source, target} <= at.keys()
-    )
 
 
 def _branches(prefix: Path, paths: Iterable[Path], least: float, kept: Set[Path]) -> set[Path]:
