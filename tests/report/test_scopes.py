@@ -10,7 +10,6 @@ from fusionlab.report.pictures.scopes import (
     find_repeats,
     have_numbers,
     part_numbers,
-    repeat_notes,
     scope_path,
     scope_title,
     with_parts,
@@ -116,7 +115,6 @@ def test_layers_within_layers_stand_for_all_of_them():
     repeats = layers[scope, "tangent"]
     assert {depth: len(layer.names) for depth, layer in repeats.items()} == {1: 2, 2: 2}
     assert scope_title(scope, repeats, "B") == "B: block 0 to 1 ×2, mlp 0 to 1"
-    assert repeat_notes(scope, repeats) == ("inside of alike layers; figures are of all",)
 
 
 @pytest.mark.parametrize(

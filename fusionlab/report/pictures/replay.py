@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import mean
+from statistics import median
 
 import networkx as nx
 
@@ -25,18 +25,19 @@ from fusionlab.hlo.view import FunctionView, Node, view_of
 from fusionlab.report.pictures import dot
 from fusionlab.report.pictures.drawing import PictureBlock, worth_drawing
 from fusionlab.report.pictures.grid import Grid, column_of, pin, polyline
-from fusionlab.report.pictures.panels import Panel, flows, panels
-from fusionlab.report.pictures.scopes import repeat_notes, scope_title
+from fusionlab.report.pictures.panels import Fold, Panel, flows
+from fusionlab.report.pictures.scopes import scope_title
 from fusionlab.report.pictures.stages import scope_drawing
 
 _HEAD = 30
 _FRAME_WIDTH = 250
 _END_WORDS = {"tangent": "E: make the direction", "tangent-of-cotangent": "E: pick the element, add it"}
 _SHOWN_REASONS = 3
+_MOST_PANELS = 16
 
 
-def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) -> str:
-    """DOT text of the replay of ``program`` (the costliest, when there are several) in at most ``most_boxes`` boxes.
+def replay_dot(program: Program, *, expand: bool = False) -> str:
+    """DOT text of the replay of ``program``, the costliest when there are several.
 
     Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gets the picture of its
     stages, with the reasons why no loop is one.
@@ -48,23 +49,20 @@ def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) 
         stages = scope_drawing(program, 1)
         return dot.drawing_dot(replace(stages, lines=(*_why(loops), *stages.lines)))
     replay = max(replays, key=lambda found: node_cost(found.loop.node, found.loop).flops)
-    return dot.digraph("replay", _Picture(program.name, flat, replay, len(replays), most_boxes, expand=expand).lines())
+    return dot.digraph("replay", _Picture(program.name, flat, replay, len(replays), expand=expand).lines())
 
 
 class _Picture:
-    def __init__(
-        self, name: str, flat: FunctionView, replay: Replay, replays: int, most_boxes: int, *, expand: bool
-    ) -> None:
+    def __init__(self, name: str, flat: FunctionView, replay: Replay, replays: int, *, expand: bool) -> None:
         self.name, self.replay, self.replays = name, replay, replays
         self.trip = program_cost(replay.loop.body)
         inside = [node for node in flat.nodes if replay.loop.node not in (node, *_nested(node))]
         self.once = sum(map(node_cost, inside), Cost())
         view = graph(flat, replay.loop.body)
-        roles = {node: facts["role"] for node, facts in view.nodes(data=True) if facts["kind"] == "op"}
-        _split_ends(view, roles)
-        found = panels(view, roles, most_boxes, expand=expand)
-        self.blocks = [_block(panel, *_residual_reads(view, replay, panel.members)) for panel in found]
-        self.flows = flows(view, [panel.members for panel in found])
+        fold = Fold(view, _roles(view), expand=expand)
+        found = fold.panels(fold.largest(_MOST_PANELS))
+        self.blocks = [_block(panel, view, replay) for panel in found]
+        self.flows = flows(view, found)
         self.drawn = worth_drawing(self.flows, len(found))
         self.most = max([replay.residual_bytes, *(flow.bytes for flow in self.drawn)])
         self.rows = _rows(found, view)
@@ -142,45 +140,48 @@ def _nested(node: Node) -> Iterator[Node]:
     return (inner for region in node.regions for inner in region.walk())
 
 
-def _split_ends(view: nx.DiGraph, roles: dict[str, str]) -> None:
-    """Move stage E operations after the network (they select and add the element) to the column of the reverse pass."""
+def _roles(view: nx.DiGraph) -> dict[str, str]:
+    """The role of every operation; those of stage E after the network (they select and add the element) are of the
+    reverse pass."""
+    facts = {node: one for node, one in view.nodes(data=True) if one["kind"] == "op"}
     after: set[str] = set()
-    for node in sorted(roles, key=lambda node: view.nodes[node]["order"]):
-        if view.nodes[node]["stage"] != "E" or any(source in after for source in view.predecessors(node)):
+    for node in sorted(facts, key=lambda node: facts[node]["order"]):
+        if facts[node]["stage"] != "E" or not after.isdisjoint(view.predecessors(node)):
             after.add(node)
-    ends = {node for node in roles if view.nodes[node]["stage"] == "E"}
-    for node in ends:
-        late = node in after or any(reader in after and reader in ends for reader in view.successors(node))
-        roles[node] = "tangent-of-cotangent" if late else "tangent"
+    ends = {node for node, one in facts.items() if one["stage"] == "E"}
+    late = {node for node in ends if node in after or not (after & ends).isdisjoint(view.successors(node))}
+    reverse, forward = dict.fromkeys(late, "tangent-of-cotangent"), dict.fromkeys(ends - late, "tangent")
+    return {node: one["role"] for node, one in facts.items()} | forward | reverse
 
 
-def _block(panel: Panel, reads: int, read_bytes: int) -> PictureBlock:
-    """The block of a panel that reads so many residuals."""
+def _block(panel: Panel[str], view: nx.DiGraph, replay: Replay) -> PictureBlock:
+    """The block of a panel, with the residuals that it reads."""
     title = scope_title(panel.scope, panel.repeats, panel.stage, inner=True)
-    if not panel.scope:
-        title = _END_WORDS.get(panel.role, title)
-    last = panel.repeats.get(len(panel.scope) - 1)
-    notes = repeat_notes(panel.scope, panel.repeats)
-    if reads:
-        notes += (f"reads {reads} {'residual' if reads == 1 else 'residuals'}, {dot.bytes_text(read_bytes)}",)
-    return PictureBlock(title, (), panel.boxes, panel.stage, panel.role, notes, len(last.names) if last else 1)
+    block = panel.block(view, panel.group, title if panel.scope else _END_WORDS.get(panel.group, title))
+    reads, size = _residual_reads(view, replay, panel.members)
+    if not reads:
+        return block
+    note = f"reads {reads} {'residual' if reads == 1 else 'residuals'}, {dot.bytes_text(size)}"
+    return replace(block, notes=(*block.notes, note))
 
 
-def _rows(of: Sequence[Panel], view: nx.DiGraph) -> list[list[int]]:
+def _rows(of: Sequence[Panel[str]], view: nx.DiGraph) -> list[list[int]]:
     """Positions of panels, those of one row together, left first: scopeless rows, then in order of the forward pass.
 
-    The reverse pass runs back through the forward pass, so the row of a scope that has only that is found from the end.
+    The row of a scope with a reverse pass alone follows the forward passes of those whose reverse pass is later.
     """
-    rows: dict[tuple[tuple[str, ...], bool], list[int]] = defaultdict(list)
-    for i in sorted(range(len(of)), key=lambda i: column_of(of[i].role)):
-        rows[of[i].scope, of[i].role.startswith("tangent")].append(i)
+    rows: dict[tuple[tuple[str, ...], bool], dict[int, int]] = defaultdict(dict)
+    for i, panel in enumerate(of):
+        rows[panel.scope, panel.group.startswith("tangent")][column_of(panel.group)] = i
+    when = [median(view.nodes[node]["order"] for node in panel.members) for panel in of]
 
-    def place(row: Sequence[int]) -> tuple[bool, float]:
-        first = of[row[0]]
-        order = mean(view.nodes[node]["order"] for node in first.members)
-        return bool(first.scope), len(view) - order if column_of(first.role) else order
+    def place(row: Mapping[int, int]) -> tuple[bool, float]:
+        if 0 in row:
+            return bool(of[row[0]].scope), when[row[0]]
+        later = (when[other[0]] for other in rows.values() if len(other) == 2 and when[other[1]] > when[row[1]])
+        return bool(of[row[1]].scope), max(later, default=0) + 0.5
 
-    return sorted(rows.values(), key=place)
+    return [[row[column] for column in sorted(row)] for row in sorted(rows.values(), key=place)]
 
 
 def _residual_reads(view: nx.DiGraph, replay: Replay, members: Sequence[str]) -> tuple[int, int]:

@@ -163,15 +163,6 @@ def scope_title(scope: Path, repeats: Repeats, stage: str, *, inner: bool = Fals
     return f"{stage}: {title or STAGE_WORDS[stage]}" if stage else title
 
 
-def repeat_notes(scope: Path, repeats: Repeats) -> tuple[str, ...]:
-    """The count of what a block of ``scope`` stands for, in words that say if all are identical."""
-    if not repeats:
-        return ()
-    last = len(scope) - 1  # what is inside of a layer is not necessarily in each: that is not counted
-    words = repeats[last].words if list(repeats) == [last] else "inside of alike layers"
-    return (f"{words}; figures are of all",)
-
-
 def with_parts(view: nx.DiGraph, groups: Mapping[str, Hashable], paths: Mapping[str, Path]) -> dict[str, Path]:
     """``paths`` with a scope ``part_1``, ``part_2``, ... in stages whose layers have no scopes for them.
 

@@ -17,17 +17,9 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.view import FunctionView, view_of
 from fusionlab.report.pictures.dot import bytes_text, flops_text
-from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, PictureBlock, boxes_of, gathered
-from fusionlab.report.pictures.scopes import (
-    Layers,
-    Path,
-    adopt_constants,
-    drawn_once,
-    named_scopes,
-    repeat_notes,
-    scope_title,
-    with_parts,
-)
+from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, PictureBlock, gathered
+from fusionlab.report.pictures.panels import Fold, Panel
+from fusionlab.report.pictures.scopes import scope_title
 
 _PHASES = {"": "outside of every scope", "mcmc": "sampling"}
 _LEAST_INSIDE = 100
@@ -53,20 +45,26 @@ class _Group:
     role: str
 
 
-_Key = tuple[_Group, Path]
-
-
 class _View:
     def __init__(self, name: str, flat: FunctionView, depth: int, expand: bool) -> None:
         self.name = name
         self.view = graph(flat)
         known = {replay.loop.node: replay for replay in inventory(flat)}
         self.replays = {name: known[node] for name, node in nodes_by_id(flat, flat.name).items() if node in known}
-        self.ops = [node for node, facts in self.view.nodes(data=True) if facts["kind"] == "op"]
-        inside = Counter(loop for node in self.ops for loop in self._around(node))
+        ops = [node for node, facts in self.view.nodes(data=True) if facts["kind"] == "op"]
+        inside = Counter(loop for node in ops for loop in self._around(node))
         self.frames = [loop for loop, count in inside.items() if loop in self.replays and count >= _LEAST_INSIDE]
-        self.layers: Layers = {}
-        self.leaves = self._folded(self._leaves(depth, expand))
+        groups: dict[str, _Group] = {}
+        homes: dict[str, str] = {}
+        for node in ops:
+            if node not in self.frames:
+                around = self._around(node)
+                small = next((i for i, loop in enumerate(around) if loop not in self.frames), len(around))
+                homes[node] = (*around, node)[small]
+                there = self.view.nodes[homes[node]]
+                groups[node] = _Group(around[:small], there["phase"], there["role"])
+        fold = Fold(self.view, groups, homes, expand=expand)
+        self.panels = fold.panels(fold.down_to(depth), _SMALLEST_SHARE, lambda group: self._trips(group.frames))
 
     def _around(self, node: str) -> tuple[str, ...]:
         """The loops and branches around ``node``, outermost first."""
@@ -76,52 +74,12 @@ class _View:
     def _frames_around(self, node: str) -> tuple[str, ...]:
         return tuple(outer for outer in self._around(node) if outer in self.frames)
 
-    def _leaves(self, depth: int, expand: bool) -> dict[_Key, list[str]]:
-        """The operations of every block; those of a small loop or branch are where it is."""
-        groups: dict[str, _Group] = {}
-        stands_in: dict[str, str] = {}
-        for node in self.ops:
-            if node not in self.frames:
-                around = self._around(node)
-                small = next((i for i, loop in enumerate(around) if loop not in self.frames), len(around))
-                stands_in[node] = (*around, node)[small]
-                there = self.view.nodes[stands_in[node]]
-                groups[node] = _Group(around[:small], there["phase"], there["role"])
-        paths = {node: named_scopes(self.view.nodes[node]["scope"]) for node in dict.fromkeys(stands_in.values())}
-        if depth > 1:
-            paths = with_parts(self.view, groups, paths)
-        if not expand:
-            paths, self.layers = drawn_once(self.view, groups, paths)
-        keys = {node: (groups[node], paths[outer][:depth]) for node, outer in stands_in.items()}
-        adopt_constants(self.view, keys)
-        found: dict[_Key, list[str]] = {}
-        for node, key in keys.items():
-            found.setdefault(key, []).append(node)
-        return found
-
-    def _folded(self, found: dict[_Key, list[str]]) -> dict[_Key, list[str]]:
-        """The leaves, with negligible ones merged into the scope around them, if it is drawn."""
-        work = {key: sum(box.bytes for box in self._boxes(key[0], members)) for key, members in found.items()}
-        least = _SMALLEST_SHARE * sum(work.values())
-        for key in sorted(found, key=lambda key: -len(key[1])):
-            group, scope = key
-            outer = group, scope[:-1]
-            if scope and not scope[-1].startswith("stage_") and work[key] < least and outer in found:
-                found[outer] += found.pop(key)
-                work[outer] += work[key]
-        return found
-
     def _trips(self, loops: Iterable[str]) -> int:
         """Runs of an operation inside all of ``loops``; a loop of unknown trips counts once."""
         return math.prod(self.replays[loop].trips or 1 for loop in loops)
 
-    def _boxes(self, group: _Group, members: Iterable[str]) -> list[Box]:
-        """A box per op family, figures of all trips, the largest first."""
-        facts = (self.view.nodes[node] for node in members)
-        return boxes_of((one for one in facts if one["family"] != "control"), self._trips(group.frames))
-
     def drawing(self) -> Drawing:
-        blocks = [self._block(*key, members) for key, members in self.leaves.items()]
+        blocks = [self._block(panel) for panel in self.panels]
         for loop in self.frames:
             groups = (f"phase {self._phase_of(loop)}", *self._frames_around(loop), loop)
             blocks.append(PictureBlock("into the loop", groups, notes=tuple(self._entry_notes(loop)), look="gate"))
@@ -139,26 +97,19 @@ class _View:
             notes=("figures are of all trips of a loop (model: every operation on its own, nothing fused)",),
         )
 
-    def _block(self, group: _Group, scope: Path, members: list[str]) -> PictureBlock:
-        stage = Counter(self.view.nodes[node]["stage"] for node in members).most_common(1)[0][0]
-        repeats = self.layers.get((scope, group), {})
-        last = repeats.get(len(scope) - 1)
-        return PictureBlock(
-            scope_title(scope, repeats, stage) if scope else _PHASES.get(group.phase, group.phase),
-            (f"phase {group.phase}", *group.frames),
-            tuple(self._boxes(group, members)),
-            stage,
-            group.role,
-            repeat_notes(scope, repeats),
-            len(last.names) if last else 1,
-        )
+    def _block(self, panel: Panel[_Group]) -> PictureBlock:
+        group = panel.group
+        phase = _PHASES.get(group.phase, group.phase)
+        title = scope_title(panel.scope, panel.repeats, panel.stage) if panel.scope else phase
+        groups = (f"phase {group.phase}", *group.frames)
+        return panel.block(self.view, group.role, title, groups=groups, runs=self._trips(group.frames))
 
     def _phase_of(self, loop: str) -> str:
-        phases = Counter(group.phase for group, _ in self.leaves if loop in group.frames)
+        phases = Counter(panel.group.phase for panel in self.panels if loop in panel.group.frames)
         return phases.most_common(1)[0][0] if phases else str(self.view.nodes[loop]["phase"])
 
     def _groups(self) -> dict[str, DrawingGroup]:
-        phases = [*(group.phase for group, _ in self.leaves), *map(self._phase_of, self.frames)]
+        phases = [*(panel.group.phase for panel in self.panels), *map(self._phase_of, self.frames)]
         groups = {f"phase {phase}": DrawingGroup(_PHASES.get(phase, phase)) for phase in phases}
         for loop in self.frames:
             replay = self.replays[loop]
@@ -184,8 +135,7 @@ class _View:
             return tuple(float(one["order"]) for one in facts if one["family"] != but)
 
         places = [
-            (*orders(group.frames), min(orders(members, "constant"), default=0.0))
-            for (group, _), members in self.leaves.items()
+            (*orders(panel.group.frames), min(orders(panel.members, "constant"), default=0.0)) for panel in self.panels
         ]
         for loop in self.frames:
             outer = orders((*self._frames_around(loop), loop))
@@ -194,8 +144,8 @@ class _View:
 
     def _edges(self) -> Iterator[tuple[int, int, str, int]]:
         """Flows between blocks (leaves, then gates of loops): bytes of a value in all trips that read it."""
-        position = {node: i for i, members in enumerate(self.leaves.values()) for node in members}
-        entry = {loop: len(self.leaves) + 2 * i for i, loop in enumerate(self.frames)}
+        position = {node: i for i, panel in enumerate(self.panels) for node in panel.members}
+        entry = {loop: len(self.panels) + 2 * i for i, loop in enumerate(self.frames)}
         for source, target, size in self.view.edges(data="bytes"):
             facts, read = self.view.nodes[source], self.view.nodes[target]
             start, end = position.get(source), position.get(target)
