@@ -49,7 +49,7 @@ class Panel(Generic[G]):
             counted = list(self.repeats) == [last]
             notes = (f"{self.repeats[last].words if counted else 'inside of alike layers'}; figures are of all",)
         repeats = len(self.repeats[last].names) if last in self.repeats else 1
-        boxes = tuple(boxes_of(working(view, self.members), runs))
+        boxes = tuple(boxes_of(working(view, self.members), runs, few=True))
         return PictureBlock(title, groups, boxes, self.stage, role, notes, repeats)
 
 
