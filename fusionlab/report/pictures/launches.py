@@ -214,7 +214,7 @@ def _inside(module: HloModule, instruction: Instruction) -> tuple[list[Instructi
         largest = sorted(every, key=lambda one: (one.is_root, one.opcode == "parameter", one.shape.byte_size))[-_MOST:]
         every = [one for one in every if one in largest]
     kept = {one.name for one in every}
-    read = (
+    read = dict.fromkeys(
         (maker, one.name) for one in every for operand in one.operands for maker in _makers(body, operand, _INVISIBLE)
     )
     return every, [(maker, name, body.by_name[maker].shape.byte_size) for maker, name in read if maker in kept]
