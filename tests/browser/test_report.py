@@ -1,6 +1,7 @@
 """``report.html`` in a real browser: it opens offline, its numbers are those of study.json, and it can be used."""
 
 import json
+from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
@@ -10,18 +11,13 @@ from selenium.webdriver.common.keys import Keys
 
 from fusionlab.report.page import page as page_of
 from tests.browser.conftest import HOSTILE
-from tests.browser.reading import boxes, details, every, line, one, rows_of, until
+from tests.browser.reading import boxes, details, every, line, load, one, rows_of, until
+from tests.report.test_looks import contrast, luminance
 
 SECTIONS = (
     "summary", "launches", "graph", "replay", "clusters", "refusals", "changes", "equivalence", "roofline", "measured",
     "reproduce",
 )  # fmt: skip
-
-
-def opened_at(browser, path):
-    browser.get(path.as_uri())
-    until(browser, lambda: browser.execute_script("return document.documentElement.dataset.ready") == "yes")
-    return browser
 
 
 def press(page, box_id):
@@ -68,7 +64,7 @@ def test_the_head_tells_of_every_target(chromium, document, tmp_path):
     (target,) = document["targets"]
     both = [target, {**target, "name": "other", "after": None, "diffs": []}]
     (tmp_path / "report.html").write_text(page_of({**document, "targets": both}), "utf-8")
-    opened_at(chromium, tmp_path / "report.html")
+    load(chromium, tmp_path / "report.html")
     before, after = (f"{target[side]['footprint']['dynamic_launches']:,}" for side in ("before", "after"))
     head = one(chromium, "#subtitle").text
     assert f"on a100: {before} kernel launches become {after}; other: {before}; no rewritten program" in head
@@ -192,18 +188,25 @@ def test_names_from_programs_are_text(page):
     assert page.get_log("browser") == []
 
 
-def test_everything_has_a_name(page):
+def test_everything_that_takes_the_focus_has_a_name_and_a_known_role(page):
     nameless = page.execute_script(
-        "return [...document.querySelectorAll('button, a, select, input, [role=button]')]"
-        ".filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length))"
-        ".map((one) => one.outerHTML)"
+        """
+        const named = (node) => node.ariaLabel || node.textContent.trim() || node.labels?.length || node.title
+          || node.getAttribute("aria-labelledby");
+        const taken = document.querySelectorAll("a, button, input, select, summary, [role=button], [tabindex='0']");
+        const roles = ["button", "region", "group", "link"];
+        const known = (node) => !node.hasAttribute("role") || roles.includes(node.getAttribute("role"));
+        const table = (node) => node.caption && node.querySelector("th[scope=col]");
+        return [
+          ...[...taken].filter((node) => !named(node) || !known(node)),
+          ...[...document.querySelectorAll("table")].filter((node) => !table(node)),
+        ].map((node) => node.outerHTML.slice(0, 120));
+        """
     )
     assert nameless == []
-    tables = page.execute_script(
-        "return [...document.querySelectorAll('table')]"
-        ".filter((one) => !one.caption || !one.querySelector('th[scope=col]')).length"
-    )
-    assert tables == 0
+    levels = [int(node.tag_name[1]) for node in every(page, "h1, h2, h3, h4")]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -219,18 +222,6 @@ def test_text_stands_out_in_light_and_dark(page, scheme):
     for name in ("ink", "dim", "link", "good", "bad"):
         for ground in ("paper", "soft"):
             assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
-
-
-def luminance(colour):
-    """Relative luminance of ``#rrggbb`` (WCAG 2.1)."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(colour, ground):
-    lighter, darker = sorted((luminance(colour), luminance(ground)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
 
 
 def test_the_exact_verdict_is_told_beside_the_other(page, document):
@@ -252,7 +243,7 @@ def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tm
     poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}
     (tmp_path / "report.html").write_text(page_of(poor), "utf-8")
     chromium.get_log("browser")
-    opened_at(chromium, tmp_path / "report.html")
+    load(chromium, tmp_path / "report.html")
     assert chromium.get_log("browser") == []
     assert "it took too long" in one(chromium, "#equivalence").text
     assert "no record" in one(chromium, "#refusals").text
@@ -267,7 +258,7 @@ def test_it_fits_a_narrow_window(chromium, document, tmp_path, width):
     causes = [{**refusals["causes"][0], "cause": 60 * "tiled->(d0)"}]
     longer = {**target, "before": {**target["before"], "refusals": {**refusals, "causes": causes}}}
     (tmp_path / "report.html").write_text(page_of({**document, "targets": [longer]}), "utf-8")
-    page = opened_at(chromium, tmp_path / "report.html")
+    page = load(chromium, tmp_path / "report.html")
     page.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False}
     )
