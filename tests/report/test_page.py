@@ -70,7 +70,7 @@ def test_every_script_is_joined():
 
 def test_the_launch_table_shows_fields_of_the_document_in_ways_that_the_script_knows():
     assert {field for _, field, _ in LAUNCH_COLUMNS} <= set(LAUNCH_FIELDS)
-    tables, formats = ((FOLDER / name).read_text() for name in ("tables.js", "format.js"))
+    tables, formats = ((FOLDER / name).read_text() for name in ("tables.js", "dom.js"))
     cells = set(re.findall(r"(\w+):", re.search(r"const CELLS = \{(.*)\};", tables)[1]))
     numbers = set(re.findall(r"^  (\w+): \(value\)", formats, re.MULTILINE))
     assert {kind for *_, kind in LAUNCH_COLUMNS} <= cells | numbers | {"launch"}
