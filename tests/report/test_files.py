@@ -50,22 +50,15 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert (tmp_path / "replay.dot").read_text() == "old"
 
 
-@pytest.mark.parametrize("out", [".", "/", "..", "there", "there.svg", "there.dot"])
+@pytest.mark.parametrize("out", [".", "/", "..", "there", "there.svg", "there.dot", "replay.dot"])
 def test_a_directory_is_no_place_for_a_picture(out, tmp_path, monkeypatch, graphviz):
     monkeypatch.chdir(tmp_path)
-    for name in ("there", "there.svg", "there.dot"):
+    for name in ("there", "there.svg", "there.dot", "replay.svg"):
         (tmp_path / name).mkdir()
     with pytest.raises(InputError, match="is a directory; give") as caught:
         write_graph(DOT, out)
     assert "\n" not in str(caught.value)
-    assert sorted(os.listdir(tmp_path)) == ["there", "there.dot", "there.svg"]
-
-
-def test_no_dot_file_next_to_a_directory_in_the_svg_files_place(tmp_path, graphviz):
-    (tmp_path / "replay.svg").mkdir()
-    with pytest.raises(InputError, match=r"replay\.svg: is a directory"):
-        write_graph(DOT, tmp_path / "replay.dot")
-    assert os.listdir(tmp_path) == ["replay.svg"]
+    assert sorted(os.listdir(tmp_path)) == ["replay.svg", "there", "there.dot", "there.svg"]
 
 
 def test_a_graph_that_cannot_be_rendered_leaves_nothing(tmp_path, monkeypatch, graphviz):
