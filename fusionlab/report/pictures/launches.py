@@ -90,7 +90,7 @@ def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
     by_name = {row.name: row for row in reversed(rows)}
     whole = totals(rows)
     rank = {name: i for i, one in enumerate(clusters[:most]) for name in one.units}
-    members: dict[tuple[str, object], list[str]] = defaultdict(list)
+    members: dict[tuple[str, int | tuple[str, str, str]], list[str]] = defaultdict(list)
     for name in view:
         members[by_name[name].loop, rank[name] if name in rank else _rest(by_name[name], whole)].append(name)
     position = {name: i for i, inside in enumerate(members.values()) for name in inside}

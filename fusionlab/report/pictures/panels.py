@@ -44,7 +44,7 @@ class Panel(Generic[G]):
     ) -> PictureBlock:
         """The block with a box per op family, figures of ``runs`` runs, the largest first."""
         last = len(self.scope) - 1
-        notes = ()
+        notes: tuple[str, ...] = ()
         if self.repeats:  # what is inside of a layer is not necessarily in each: that is not counted
             counted = list(self.repeats) == [last]
             notes = (f"{self.repeats[last].words if counted else 'inside of alike layers'}; figures are of all",)
