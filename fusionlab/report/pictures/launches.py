@@ -100,8 +100,9 @@ def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
     blocks = []
     for (loop, owner), inside in members.items():
         if isinstance(owner, int):
-            title, stage, role, notes = f"cluster {owner + 1}", "", "", _cluster_notes(clusters[owner])
-            stage = max(clusters[owner].stages, key=lambda one: clusters[owner].stages[one]).replace("?", "")
+            stages = clusters[owner].stages
+            stage = max(stages, key=stages.__getitem__).removeprefix("?")
+            title, role, notes = f"cluster {owner + 1}", "", _cluster_notes(clusters[owner])
         else:
             title, stage, role = owner
             times = [by_name[name].model_us for name in inside]
