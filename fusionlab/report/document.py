@@ -6,6 +6,7 @@ detail (``pictures.scope_tree``), ``targets`` the measurements before and after 
 
 from __future__ import annotations
 
+import linecache
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -113,17 +114,8 @@ class _Lines:
     def source_lines(self) -> dict[str, str]:
         """The text of every source line whose file can be read. For programs of our own only: locations in an untrusted
         file could name any file of this machine."""
-        files: dict[str, list[str]] = {}
-        found = {}
-        for source, (path, number) in self._places.items():
-            if path not in files:
-                try:
-                    files[path] = Path(path).read_text("utf-8").splitlines()
-                except (OSError, UnicodeDecodeError):
-                    files[path] = []
-            if 0 < number <= len(files[path]):
-                found[source] = files[path][number - 1].strip()
-        return found
+        lines = {source: linecache.getline(*place) for source, place in self._places.items()}
+        return {source: line.strip() for source, line in lines.items() if line}
 
     def to_json(self) -> dict[str, Any]:
         """``rows`` of ``columns``; scope and source are positions in ``scopes`` and ``sources`` ("file.py:12")."""
