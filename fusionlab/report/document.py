@@ -6,6 +6,7 @@ detail (``pictures.scope_tree``), ``targets`` the measurements before and after 
 
 from __future__ import annotations
 
+import linecache
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -31,7 +32,6 @@ from fusionlab.ledger.roofline import family_points, kernel_points
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
-from fusionlab.report.tables.launches import LAUNCH_FIELDS
 from fusionlab.study import Outcome
 from fusionlab.workload import Workload
 
@@ -40,6 +40,14 @@ _FORMAT = "fusionlab-study-1"
 _OP_COLUMNS = ("line", "group", "family", "phase", "stage", "role", "runs", "flops", "bytes", "unmodelled")
 _FLOW_KINDS = ("data", "residual", "carried")
 _MOST_CLUSTERS = 30
+
+LAUNCH_FIELDS = (
+    "name", "family", "phase", "stage", "role", "loop", "trip_count", "static_launches", "dynamic_launches", "flops",
+    "bytes", "model_us", "model_source", "in_cuda_graph", "stage_share", "op_name", "source", "attributed_by",
+    "unmodelled", "ops",
+)  # fmt: skip
+"""The fields of a launch; ``ops`` are positions of its StableHLO ops among the program's, the others are those of
+``ledger.launch_rows``."""
 
 
 @dataclass(frozen=True)
@@ -99,27 +107,15 @@ class _Lines:
     def _position(self, name: str, text: str, scope: str, source: str) -> int:
         if (text, scope) not in self._at:
             self._at[text, scope] = len(self._rows)
-            at = (
-                self._scopes.setdefault(scope, len(self._scopes)),
-                self._sources.setdefault(source, len(self._sources)),
-            )
-            self._rows.append([name, text, *at])
+            scope_at = self._scopes.setdefault(scope, len(self._scopes))
+            self._rows.append([name, text, scope_at, self._sources.setdefault(source, len(self._sources))])
         return self._at[text, scope]
 
     def source_lines(self) -> dict[str, str]:
         """The text of every source line whose file can be read. For programs of our own only: locations in an untrusted
         file could name any file of this machine."""
-        files: dict[str, list[str]] = {}
-        found = {}
-        for source, (path, number) in self._places.items():
-            if path not in files:
-                try:
-                    files[path] = Path(path).read_text("utf-8").splitlines()
-                except (OSError, UnicodeDecodeError):
-                    files[path] = []
-            if 0 < number <= len(files[path]):
-                found[source] = files[path][number - 1].strip()
-        return found
+        lines = {source: linecache.getline(*place) for source, place in self._places.items()}
+        return {source: line.strip() for source, line in lines.items() if line}
 
     def to_json(self) -> dict[str, Any]:
         """``rows`` of ``columns``; scope and source are positions in ``scopes`` and ``sources`` ("file.py:12")."""
@@ -249,10 +245,9 @@ class _Writer:
         return {
             "scope": hunk.scope,
             "loop": hunk.loop,
-            **{
-                what: [self.lines.of_line(line) for line in getattr(hunk, what)]
-                for what in ("reads", "removed", "added")
-            },
+            "reads": [self.lines.of_line(line) for line in hunk.reads],
+            "removed": [self.lines.of_line(line) for line in hunk.removed],
+            "added": [self.lines.of_line(line) for line in hunk.added],
             "moved": [{"line": self.lines.of_line(one.op), "to": one.to} for one in hunk.moved],
             "rewired": [{"line": self.lines.of_line(one.op), "text": one.text} for one in hunk.rewired],
         }
@@ -284,8 +279,8 @@ def _side(found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[in
         "compile": {"options": dict(compiled.options), "versions": compiled.versions, "seconds": compiled.compile_s},
         "totals": totals(rows).to_json(),
         "launches": {"columns": list(LAUNCH_FIELDS), "rows": _launches(compiled, rows, ops_of)},
-        "by_stage_family": _totals_by(rows, ("stage", "family")),
-        "by_phase_role": _totals_by(rows, ("phase", "role")),
+        "by_stage_family": _totals_by(rows, "stage", "family"),
+        "by_phase_role": _totals_by(rows, "phase", "role"),
         "clusters": [one.to_json() for one in launch_clusters(compiled, rows)[:_MOST_CLUSTERS]],
         "refusals": _refusals(compiled, rows),
         "roofline": {
@@ -309,7 +304,7 @@ def _launches(compiled: Compiled, rows: Sequence[LaunchRow], ops_of: Mapping[str
     return table
 
 
-def _totals_by(rows: Sequence[LaunchRow], by: tuple[str, ...]) -> list[dict[str, Any]]:
+def _totals_by(rows: Sequence[LaunchRow], *by: str) -> list[dict[str, Any]]:
     return [{**dict(zip(by, key, strict=True)), **group.to_json()} for key, group in totals_by(rows, by).items()]
 
 
@@ -339,12 +334,12 @@ def measured_document(source: Workload | Program, records: Sequence[Record]) -> 
 
 
 def _measured(found: Comparison) -> dict[str, Any]:
-    times = {one.name: measured_by(kernels_of(one.variant), ("stage", "family")) for one in found.timed}
-    tables = {
-        name: [{"stage": stage, "family": family, "measured_us": us} for (stage, family), us in by.items()]
-        for name, by in times.items()
-    }
-    return {**found.to_json(), "by_stage_family": [{"name": name, "rows": rows} for name, rows in tables.items()]}
+    tables = []
+    for one in found.timed:
+        times = measured_by(kernels_of(one.variant), ("stage", "family"))
+        rows = [{"stage": stage, "family": family, "measured_us": us} for (stage, family), us in times.items()]
+        tables.append({"name": one.name, "rows": rows})
+    return {**found.to_json(), "by_stage_family": tables}
 
 
 def rewritten_file(target: str) -> str:

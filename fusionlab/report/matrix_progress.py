@@ -15,7 +15,6 @@ class MatrixProgress:
     def __init__(self, *, quiet: bool, terminal: bool) -> None:
         self._quiet, self._terminal = quiet, terminal and not quiet
         self._bar: Any = None
-        self._task: Any = None
         self._total = self._done = 0
         self._started = time.monotonic()
 
@@ -32,19 +31,13 @@ class MatrixProgress:
         if known:
             self._say(f"{known} {'is' if known == 1 else 'are'} in the record already")
         if total and self._terminal:
+            from rich import progress
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-            columns = (
-                "{task.description}",
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                "left:",
-                TimeRemainingColumn(),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._task = self._bar.add_task("measuring", total=total)
+            counts = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+            columns = ("{task.description}", *counts, "left:", progress.TimeRemainingColumn())
+            self._bar = progress.Progress(*columns, console=Console(stderr=True))
+            self._bar.add_task("measuring", total=total)
             self._bar.start()
 
     def done(self, name: object, row: dict[str, Any]) -> None:
@@ -52,11 +45,11 @@ class MatrixProgress:
         self._done += 1
         said = row["failed"] if "failed" in row else f"{row['dynamic_launches']:,} launches"
         line = f"{name}: {said}"
-        if self._bar is not None:
-            self._bar.console.print(line, soft_wrap=True, highlight=False)
-            self._bar.advance(self._task)
-        else:
+        if self._bar is None:
             self._say(f"{self._done}/{self._total} {line} ({time.monotonic() - self._started:.0f} s)")
+            return
+        self._bar.console.print(line, soft_wrap=True, highlight=False)
+        self._bar.advance(self._bar.task_ids[0])
 
     def _say(self, line: str) -> None:
         if not self._quiet:

@@ -16,8 +16,7 @@ from jax import lax
 from selenium import webdriver
 
 from fusionlab.cli import main
-from tests.browser.opening import opened
-from tests.browser.reading import until
+from tests.browser.reading import load, opened
 from tests.compiled import cache_with_shared_compiles
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -82,6 +81,4 @@ def page(chromium: webdriver.Chrome, study_folder: Path) -> webdriver.Chrome:
     chromium.get("about:blank")
     for log in ("browser", "performance"):
         chromium.get_log(log)
-    chromium.get((study_folder / "report.html").as_uri())
-    until(chromium, lambda: chromium.execute_script("return document.documentElement.dataset.ready") == "yes")
-    return chromium
+    return load(chromium, study_folder / "report.html")

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from selenium import webdriver
 
-from tests.browser.opening import opened
-from tests.browser.reading import details, one, until
+from tests.browser.reading import details, load, one, opened
 
 WIDTH, HEIGHT = 1280, 860
 AT_THE_TOP = "document.getElementById(arguments[0]).scrollIntoView()"
@@ -51,8 +50,7 @@ def _look(browser: webdriver.Chrome, report: Path, scheme: str) -> None:
     metrics = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": True}  # no scroll bars
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     browser.get("about:blank")
-    browser.get(report.resolve().as_uri())
-    until(browser, lambda: browser.execute_script("return document.documentElement.dataset.ready") == "yes")
+    load(browser, report)
 
 
 def _take(browser: webdriver.Chrome, path: Path) -> None:

@@ -1,6 +1,7 @@
 """``report.html`` in a real browser: it opens offline, its numbers are those of study.json, and it can be used."""
 
 import json
+from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
@@ -10,18 +11,13 @@ from selenium.webdriver.common.keys import Keys
 
 from fusionlab.report.page import page as page_of
 from tests.browser.conftest import HOSTILE
-from tests.browser.reading import boxes, details, every, line, one, rows_of, until
+from tests.browser.reading import boxes, details, every, line, load, one, rows_of, until
+from tests.report.test_looks import contrast, luminance
 
 SECTIONS = (
     "summary", "launches", "graph", "replay", "clusters", "refusals", "changes", "equivalence", "roofline", "measured",
     "reproduce",
 )  # fmt: skip
-
-
-def opened_at(browser, path):
-    browser.get(path.as_uri())
-    until(browser, lambda: browser.execute_script("return document.documentElement.dataset.ready") == "yes")
-    return browser
 
 
 def press(page, box_id):
@@ -68,7 +64,7 @@ def test_the_head_tells_of_every_target(chromium, document, tmp_path):
     (target,) = document["targets"]
     both = [target, {**target, "name": "other", "after": None, "diffs": []}]
     (tmp_path / "report.html").write_text(page_of({**document, "targets": both}), "utf-8")
-    opened_at(chromium, tmp_path / "report.html")
+    load(chromium, tmp_path / "report.html")
     before, after = (f"{target[side]['footprint']['dynamic_launches']:,}" for side in ("before", "after"))
     head = one(chromium, "#subtitle").text
     assert f"on a100: {before} kernel launches become {after}; other: {before}; no rewritten program" in head
@@ -192,18 +188,25 @@ def test_names_from_programs_are_text(page):
     assert page.get_log("browser") == []
 
 
-def test_everything_has_a_name(page):
+def test_everything_that_takes_the_focus_has_a_name_and_a_known_role(page):
     nameless = page.execute_script(
-        "return [...document.querySelectorAll('button, a, select, input, [role=button]')]"
-        ".filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length))"
-        ".map((one) => one.outerHTML)"
+        """
+        const named = (node) => node.ariaLabel || node.textContent.trim() || node.labels?.length || node.title
+          || node.getAttribute("aria-labelledby");
+        const taken = document.querySelectorAll("a, button, input, select, summary, [role=button], [tabindex='0']");
+        const roles = ["button", "region", "group", "link"];
+        const known = (node) => !node.hasAttribute("role") || roles.includes(node.getAttribute("role"));
+        const table = (node) => node.caption && node.querySelector("th[scope=col]");
+        return [
+          ...[...taken].filter((node) => !named(node) || !known(node)),
+          ...[...document.querySelectorAll("table")].filter((node) => !table(node)),
+        ].map((node) => node.outerHTML.slice(0, 120));
+        """
     )
     assert nameless == []
-    tables = page.execute_script(
-        "return [...document.querySelectorAll('table')]"
-        ".filter((one) => !one.caption || !one.querySelector('th[scope=col]')).length"
-    )
-    assert tables == 0
+    levels = [int(node.tag_name[1]) for node in every(page, "h1, h2, h3, h4")]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -219,18 +222,6 @@ def test_text_stands_out_in_light_and_dark(page, scheme):
     for name in ("ink", "dim", "link", "good", "bad"):
         for ground in ("paper", "soft"):
             assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
-
-
-def luminance(colour):
-    """Relative luminance of ``#rrggbb`` (WCAG 2.1)."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(colour, ground):
-    lighter, darker = sorted((luminance(colour), luminance(ground)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
 
 
 def test_the_exact_verdict_is_told_beside_the_other(page, document):
@@ -252,7 +243,7 @@ def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tm
     poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}
     (tmp_path / "report.html").write_text(page_of(poor), "utf-8")
     chromium.get_log("browser")
-    opened_at(chromium, tmp_path / "report.html")
+    load(chromium, tmp_path / "report.html")
     assert chromium.get_log("browser") == []
     assert "it took too long" in one(chromium, "#equivalence").text
     assert "no record" in one(chromium, "#refusals").text
@@ -267,7 +258,7 @@ def test_it_fits_a_narrow_window(chromium, document, tmp_path, width):
     causes = [{**refusals["causes"][0], "cause": 60 * "tiled->(d0)"}]
     longer = {**target, "before": {**target["before"], "refusals": {**refusals, "causes": causes}}}
     (tmp_path / "report.html").write_text(page_of({**document, "targets": [longer]}), "utf-8")
-    page = opened_at(chromium, tmp_path / "report.html")
+    page = load(chromium, tmp_path / "report.html")
     page.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False}
     )
@@ -275,3 +266,95 @@ def test_it_fits_a_narrow_window(chromium, document, tmp_path, width):
         assert page.execute_script("return document.documentElement.scrollWidth") <= width
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("address", ["op/%E0%A4%A", "op/nokey/0", "launch/a100/sideways/x", "op/original/99999"])
+def test_an_address_of_nothing_shows_nothing(page, address):
+    page.execute_script("location.hash = arguments[0]", address)
+    until(page, lambda: page.execute_script("return location.hash.slice(1)") == address)
+    page.execute_async_script("setTimeout(arguments[0], 50)")
+    assert not one(page, "#details").is_displayed()
+    assert page.get_log("browser") == []
+
+
+def test_labels_say_that_names_join_ops_and_launches(page, document):
+    launch = next(row for row in rows_of(document["targets"][0]["before"]["launches"]) if row["ops"])
+    page.execute_script("location.hash = '#launch/a100/before/' + encodeURIComponent(arguments[0])", launch["name"])
+    assert f"StableHLO ops of the same name stack: {len(launch['ops'])}" in details(page)
+    one(page, '#details a[href^="#op/original/"]').click()
+    until(page, lambda: "Launches of the same name stack on a100, before: " in details(page))
+
+
+def test_sorting_keeps_the_focus_and_closing_gives_it_back(page):
+    page.execute_script("arguments[0].focus()", every(page, "#roofline thead button")[1])
+    label = page.switch_to.active_element.text
+    page.switch_to.active_element.send_keys(Keys.ENTER)
+    assert page.switch_to.active_element.text.startswith(label)
+    opener = one(page, "#launches a.num")
+    page.execute_script("arguments[0].focus()", opener)
+    opener.send_keys(Keys.ENTER)
+    details(page)
+    page.execute_script("arguments[0].remove()", opener)
+    page.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert page.switch_to.active_element.get_attribute("id") == "search"
+
+
+def test_back_to_the_plain_page_closes_the_details(page):
+    page.execute_script("location.hash = '#group/original/1'")
+    details(page)
+    page.back()
+    until(page, lambda: not one(page, "#details").is_displayed())
+
+
+def test_families_without_flops_are_named(page, document):
+    points = document["targets"][0]["before"]["roofline"]["families"]
+    without = [point["name"] for point in points if point["name"] != "all" and not point["flops"]]
+    caption = one(page, "#roofline figcaption").text
+    assert all(name in caption for name in without)
+    assert ("not drawn" in caption) == bool(without)
+
+
+def test_the_document_holds_no_path_of_the_target(document):
+    (target,) = document["targets"]
+    assert target["source"].endswith(".txtpb")
+    assert "/" not in target["source"]
+
+
+def test_arrows_walk_through_what_was_found(page):
+    box = one(page, "#search")
+    box.send_keys("tanh")
+    until(page, lambda: every(page, "#results a"))
+    links = every(page, "#results a")
+    assert len(links) > 2
+
+    def press(key):
+        page.switch_to.active_element.send_keys(key)
+        return page.switch_to.active_element
+
+    assert [press(Keys.ARROW_DOWN), press(Keys.ARROW_DOWN), press(Keys.ARROW_UP)] == [links[0], links[1], links[0]]
+    assert [press(Keys.END), press(Keys.ARROW_DOWN), press(Keys.HOME)] == [links[-1], links[-1], links[0]]
+    assert press(Keys.ARROW_UP) == box
+    press(Keys.ARROW_DOWN)
+    assert press(Keys.ESCAPE) == box
+    assert not one(page, "#results").is_displayed()
+    box.send_keys(" ", Keys.BACKSPACE)
+    until(page, lambda: one(page, "#results").is_displayed())
+    wanted = every(page, "#results a")[0].get_attribute("href")
+    press(Keys.ENTER)
+    details(page)
+    assert page.current_url == wanted
+    assert page.switch_to.active_element.get_attribute("id") == "details-title"
+
+
+def test_only_up_leads_out_of_a_group(page):
+    page.execute_script("document.querySelector('#graph .box[data-id=\"group:0\"]').focus()")
+
+    def press(key):
+        page.switch_to.active_element.send_keys(key)
+        return page.switch_to.active_element.get_attribute("data-id")
+
+    sideways = [Keys.ARROW_RIGHT] * 4 + [Keys.ARROW_DOWN] * 2 + [Keys.ARROW_LEFT] * 4
+    walked = [press(key) for key in [Keys.ARROW_DOWN, *sideways]]
+    assert len(set(walked)) > 2
+    assert "group:0" not in walked
+    assert "group:0" in [press(Keys.ARROW_UP) for _ in range(12)]

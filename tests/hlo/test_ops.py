@@ -31,7 +31,7 @@ UNMODELLED = {"chlo.scan"}
 NAMED_IN = ("hlo/ops.py", "codegen/raising/rules/", "codegen/laplacian/", "equivalence/exact/")
 """The table, and the tables of rules: how ops are raised, differentiated and evaluated exactly."""
 STILL_NAMED_IN = {
-    *("report/pictures/dataflow.py", "report/pictures/files.py", "report/pictures/stages.py"),  # of facts in JSON
+    *("report/pictures/dataflow.py", "report/pictures/files.py"),  # of facts in JSON
     "equivalence/interpreter.py",  # looks for a dialect in a module's text
 }
 

@@ -2,23 +2,26 @@
 
 import networkx as nx
 
+from fusionlab.report.pictures.scopes import named_scopes
 
-def chained(layers, names=("dot_general", "add", "tanh", "multiply")):
-    """A chain of operations: in each of ``layers`` (scopes below a stage) one of every name, times 4."""
+LAYER = ("dot_general", "add", "tanh", "multiply") * 4
+
+
+def chained(nodes):
+    """A chain of operations, each (name stack, family, bytes) and a reader of the one before."""
     view = nx.DiGraph()
-    paths = {}
-    for layer in layers:
-        for name in names * 4:
-            node = str(len(view))
-            scope = (
-                f"jit(f)/while/body/jvp(stage_b)/{layer}/{name}" if layer else f"jit(f)/while/body/jvp(stage_b)/{name}"
-            )
-            family = "gemm" if name == "dot_general" else "elementwise"
-            view.add_node(
-                node, kind="op", name=name, type="8xf32", scope=scope, family=family, bytes=10, flops=3, unmodelled=0,
-                order=len(view), stage="B", shape_bytes=8,
-            )  # fmt: skip
-            paths[node] = ("stage_b", *([layer] if layer else []))
-            if len(view) > 1:
-                view.add_edge(str(len(view) - 2), node, bytes=8, values=1)
-    return view, dict.fromkeys(view, "tangent"), paths
+    for i, (scope, family, size) in enumerate(nodes):
+        view.add_node(
+            str(i), kind="op", name=scope.rpartition("/")[2], type="8xf32", scope=scope, family=family, bytes=size,
+            flops=0, unmodelled=0, order=i, stage="B", shape_bytes=8,
+        )  # fmt: skip
+        if i:
+            view.add_edge(str(i - 1), str(i), bytes=8, values=1)
+    return view
+
+
+def layered(*layers):
+    """Layers of 16 operations with these scopes below stage B, all of one role: graph, roles and paths."""
+    stacks = [f"jit(f)/while/body/jvp(stage_b)/{layer}{'/' if layer else ''}{op}" for layer in layers for op in LAYER]
+    view = chained((stack, "gemm" if stack.endswith("dot_general") else "elementwise", 10) for stack in stacks)
+    return view, dict.fromkeys(view, "tangent"), {node: named_scopes(view.nodes[node]["scope"]) for node in view}

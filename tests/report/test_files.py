@@ -9,13 +9,18 @@ import pytest
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.graph import graph
-from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.view import view_of
 from fusionlab.report.pictures import files
 from fusionlab.report.pictures.files import model_explorer, node_data, of_all_trips, write_graph
-from workloads import catalogue
 
 DOT = "digraph g { a -> b; }"
+
+
+@pytest.fixture
+def graphviz(monkeypatch):
+    """Stands in for Graphviz."""
+    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
 
 
 def test_without_graphviz_only_the_dot_file_and_a_hint(tmp_path, monkeypatch):
@@ -28,9 +33,7 @@ def test_without_graphviz_only_the_dot_file_and_a_hint(tmp_path, monkeypatch):
     assert str(written.paths[0]) in written.hint
 
 
-def test_with_graphviz_a_picture_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
+def test_with_graphviz_a_picture_too(tmp_path, graphviz):
     written = write_graph(DOT, tmp_path / "replay.svg")
     assert written.paths == (tmp_path / "replay.dot", tmp_path / "replay.svg")
     assert written.hint == ""
@@ -47,30 +50,18 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert (tmp_path / "replay.dot").read_text() == "old"
 
 
-@pytest.mark.parametrize("out", [".", "/", "..", "there", "there.svg", "there.dot"])
-def test_a_directory_is_no_place_for_a_picture(out, tmp_path, monkeypatch):
+@pytest.mark.parametrize("out", [".", "/", "..", "there", "there.svg", "there.dot", "replay.dot"])
+def test_a_directory_is_no_place_for_a_picture(out, tmp_path, monkeypatch, graphviz):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
-    for name in ("there", "there.svg", "there.dot"):
+    for name in ("there", "there.svg", "there.dot", "replay.svg"):
         (tmp_path / name).mkdir()
     with pytest.raises(InputError, match="is a directory; give") as caught:
         write_graph(DOT, out)
     assert "\n" not in str(caught.value)
-    assert sorted(os.listdir(tmp_path)) == ["there", "there.dot", "there.svg"]
+    assert sorted(os.listdir(tmp_path)) == ["replay.svg", "there", "there.dot", "there.svg"]
 
 
-def test_no_dot_file_next_to_a_directory_in_the_svg_files_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr("graphviz.Source.pipe", lambda self, format: f"<{format}/>".encode())
-    (tmp_path / "replay.svg").mkdir()
-    with pytest.raises(InputError, match=r"replay\.svg: is a directory"):
-        write_graph(DOT, tmp_path / "replay.dot")
-    assert os.listdir(tmp_path) == ["replay.svg"]
-
-
-def test_a_graph_that_cannot_be_rendered_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.shutil, "which", lambda name: f"/usr/bin/{name}")
+def test_a_graph_that_cannot_be_rendered_leaves_nothing(tmp_path, monkeypatch, graphviz):
     monkeypatch.setattr("graphviz.Source.pipe", _fail)
     with pytest.raises(OSError, match="disk full"):
         write_graph(DOT, tmp_path / "replay.dot")
@@ -89,18 +80,13 @@ def _fail(*arguments, **named):
 
 
 @pytest.fixture(scope="module")
-def program():
-    return lower(catalogue.build("ferminet", "LiH", walkers=4, size="tiny"), "cuda")
-
-
-@pytest.fixture(scope="module")
-def operations(program):
-    flat = view_of(program.parse())
+def operations(ferminet):
+    flat = view_of(ferminet.parse())
     return of_all_trips(graph(flat), flat)
 
 
-def test_figures_of_operations_sum_to_those_of_the_program(program, operations):
-    cost = program_cost(program)
+def test_figures_of_operations_sum_to_those_of_the_program(ferminet, operations):
+    cost = program_cost(ferminet)
     for name, whole in (("flops", cost.flops), ("bytes", cost.bytes)):
         results = json.loads(node_data({"operations": operations})[name])["operations"]["results"]
         assert sum(one["value"] for one in results.values()) == whole

@@ -48,9 +48,14 @@ def lab(rgb):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
+def luminance(colour):
+    """Relative luminance of ``#rrggbb`` (WCAG 2)."""
+    return (TO_XYZ @ linear(colour))[1]
+
+
 def contrast(one, other):
     """The ratio of WCAG 2."""
-    dark, light = sorted((TO_XYZ @ linear(colour))[1] for colour in (one, other))
+    dark, light = sorted(map(luminance, (one, other)))
     return (light + 0.05) / (dark + 0.05)
 
 

@@ -14,47 +14,37 @@ X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4)
 
 @pytest.fixture
 def tree_of(lowered):
-    def make(function, *arguments):
-        program = lowered(function, *arguments)
-        module = program.parse()
-        return scope_tree(view_of(module))
-
-    return make
+    return lambda function: scope_tree(view_of(lowered(function, X).parse()))
 
 
-def layer(x):
-    return jnp.tanh(x) * 2
-
-
-def test_identical_layers_are_one_repeat(tree_of):
-    def network(x):
-        for i in range(3):
+def network(*layers):
+    def apply(x):
+        for i, layer in enumerate(layers):
             with jax.named_scope("stage_b"), jax.named_scope(f"interaction_{i}"):
                 x = layer(x)
         return x
 
-    tree = tree_of(network, X)
+    return apply
+
+
+def double(x):
+    return jnp.tanh(x) * 2
+
+
+@pytest.mark.parametrize(("layers", "identical", "ops"), [(3 * (double,), True, 9), ((jnp.sin, double), False, 4)])
+def test_layers_are_one_repeat_that_says_if_they_are_identical(layers, identical, ops, tree_of):
+    tree = tree_of(network(*layers))
     repeat = next(group for group in tree.groups if group.kind == "repeat")
-    assert (repeat.label, repeat.repeats, repeat.identical) == ("interaction ×3", 3, True)
+    assert (repeat.label, repeat.repeats) == (f"interaction ×{len(layers)}", len(layers))
+    assert repeat.identical == identical
     assert tree.groups[repeat.parent].label == "B primal"
     inside = [group.label for group in tree.groups if tree.groups[group.parent] is repeat]
-    assert inside == ["interaction_0", "interaction_1", "interaction_2"]
-    assert repeat.ops == len(tree.leaves) == 9
-
-
-def test_layers_that_differ_are_said_to(tree_of):
-    def network(x):
-        for i in range(2):
-            with jax.named_scope("stage_b"), jax.named_scope(f"interaction_{i}"):
-                x = layer(x) if i else jnp.sin(x)
-        return x
-
-    repeat = next(group for group in tree_of(network, X).groups if group.kind == "repeat")
-    assert (repeat.repeats, repeat.identical) == (2, False)
+    assert inside == [f"interaction_{i}" for i in range(len(layers))]
+    assert repeat.ops == len(tree.leaves) == ops
 
 
 def test_a_loop_holds_its_body_times_its_trips(tree_of):
-    tree = tree_of(lambda x: lax.fori_loop(0, 5, lambda k, s: s + x * 2.0, jnp.zeros_like(x)), X)
+    tree = tree_of(lambda x: lax.fori_loop(0, 5, lambda k, s: s + x * 2.0, jnp.zeros_like(x)))
     loop = next(group for group in tree.groups if group.kind == "loop")
     assert loop.trips == 5
     product = next(leaf for leaf in tree.leaves if leaf.node.name == "stablehlo.multiply")
@@ -67,7 +57,7 @@ def test_flows_say_what_a_loop_reads_again_and_what_it_carries(tree_of):
         y = jnp.tanh(x)
         return lax.fori_loop(0, 5, lambda k, s: jnp.sin(s) + y, x) * 3.0
 
-    tree = tree_of(summed, X)
+    tree = tree_of(summed)
     place = {leaf.node.name.removeprefix("stablehlo."): i for i, leaf in enumerate(tree.leaves)}
     size = X.nbytes
     found = {(flow.source, flow.target, flow.kind): flow.bytes for flow in tree.flows}
@@ -79,7 +69,7 @@ def test_flows_say_what_a_loop_reads_again_and_what_it_carries(tree_of):
 
 
 def test_every_op_is_counted_once(tree_of):
-    tree = tree_of(lambda x: jnp.linalg.slogdet(x @ x.T + jnp.eye(3))[1], X)
+    tree = tree_of(lambda x: jnp.linalg.slogdet(x @ x.T + jnp.eye(3))[1])
     assert tree.groups[0].ops == len(tree.leaves)
     assert tree.groups[0].bytes == sum(leaf.bytes for leaf in tree.leaves)
     assert all(group.parent < i for i, group in enumerate(tree.groups))

@@ -5,9 +5,17 @@ import pytest
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.view import view_of
 from fusionlab.report.pictures.scope_tree import scope_tree
-from fusionlab.report.pictures.scopes import drawn_once, find_repeats, have_numbers, part_numbers, scope_path
+from fusionlab.report.pictures.scopes import (
+    drawn_once,
+    find_repeats,
+    have_numbers,
+    part_numbers,
+    scope_path,
+    scope_title,
+    with_parts,
+)
 from fusionlab.report.pictures.stages import scope_drawing
-from tests.report.networks import chained
+from tests.report.networks import layered
 from workloads import catalogue
 
 
@@ -28,61 +36,42 @@ def scope(ops=10, products=2):
     return [{"name": "add", "type": "8xf32", "family": "gemm" if i < products else "elementwise"} for i in range(ops)]
 
 
-def test_three_identical_layers_are_one():
-    (found,) = find_repeats({"layer_0": scope(), "layer_1": scope(), "layer_2": scope()})
-    assert found.names == ("layer_0", "layer_1", "layer_2")
-    assert (found.title, found.identical) == ("layer 0 to 2", True)
-
-
-def test_a_last_layer_that_does_less_is_alike():
-    (found,) = find_repeats({"layer_0": scope(10), "layer_1": scope(6)})
-    assert not found.identical
-
-
 @pytest.mark.parametrize(
-    "scopes",
+    ("scopes", "title", "identical"),
     [
-        {"layer_0": scope(), "layer_1": scope(products=0)},  # no product in one of them
-        {"layer_0": scope(10), "layer_1": scope(21)},  # more than twice as large
-        {"layer_0": scope(), "head_0": scope()},  # other names
-        {"layer": scope(), "readout": scope()},
+        ({"layer_0": scope(), "layer_1": scope(), "layer_2": scope()}, "layer 0 to 2", True),
+        ({"layer_0": scope(10), "layer_1": scope(6)}, "layer 0 to 1", False),
+        ({"block3": scope(), "block1": scope()}, "block 1, 3", True),
+        ({"layer_0": scope(), "layer_1": scope(products=0)}, None, None),  # no product in one of them
+        ({"layer_0": scope(10), "layer_1": scope(21)}, None, None),  # more than twice as large
+        ({"layer_0": scope(), "head_0": scope()}, None, None),  # other names
+        ({"layer": scope(), "readout": scope()}, None, None),
     ],
 )
-def test_others_are_left_alone(scopes):
-    assert find_repeats(scopes) == []
-
-
-def test_numbers_with_gaps_are_listed():
-    (found,) = find_repeats({"block3": scope(), "block1": scope()})
-    assert found.title == "block 1, 3"
-    assert found.names == ("block1", "block3")
+def test_alike_siblings_are_a_repeat(scopes, title, identical):
+    found = [(one.names, one.title, one.identical) for one in find_repeats(scopes)]
+    assert found == ([(tuple(sorted(scopes)), title, identical)] if title else [])
 
 
 LAYER = [f"op {i}" for i in range(12)]
 HEAD, TAIL = ["a", "b", "c"], ["x", "y"]
 
 
-def test_parts_are_numbered_and_what_is_around_them_is_not():
-    assert part_numbers([*HEAD, *3 * LAYER, *TAIL]) == [0] * 3 + [1] * 12 + [2] * 12 + [3] * 12 + [0] * 2
-
-
-def test_of_all_periods_the_shortest_counts():
-    assert max(part_numbers(4 * LAYER)) == 4
-
-
 @pytest.mark.parametrize(
-    "operations",
+    ("operations", "parts"),
     [
-        [],
-        [*HEAD, *TAIL],
-        [*LAYER, *HEAD, *LAYER],  # not in a row
-        [*2 * LAYER, *HEAD],  # twice: the two spins
-        [*3 * LAYER, *(f"more {i}" for i in range(37))],  # less than half of the whole
-        9 * HEAD,  # nine of three, or two of twelve and what is left: too short, too few
+        ([*HEAD, *3 * LAYER, *TAIL], [0] * 3 + [1] * 12 + [2] * 12 + [3] * 12 + [0] * 2),
+        (4 * LAYER, [part for part in (1, 2, 3, 4) for _ in LAYER]),  # of all periods the shortest
+        ([], []),
+        ([*HEAD, *TAIL], 5 * [0]),
+        ([*LAYER, *HEAD, *LAYER], 27 * [0]),  # not in a row
+        ([*2 * LAYER, *HEAD], 27 * [0]),  # twice: the two spins
+        ([*3 * LAYER, *(f"more {i}" for i in range(37))], 73 * [0]),  # less than half of the whole
+        (9 * HEAD, 27 * [0]),  # nine of three, or two of twelve and what is left: too short, too few
     ],
 )
-def test_nothing_else_is(operations):
-    assert not any(part_numbers(operations))
+def test_parts_are_numbered_and_what_is_around_them_is_not(operations, parts):
+    assert part_numbers(operations) == parts
 
 
 def test_numbered_names():
@@ -90,64 +79,67 @@ def test_numbered_names():
     assert not have_numbers(["interaction_0", "norm", "...ij,k...jd->k...id"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("model", "layers"), [("psiformer", 4), ("orbformer", 4)])
-def test_transformer_layers_are_drawn_once(model, layers):
-    program = lower(catalogue.build(model, "LiH", walkers=4), "cuda")
-    repeated = [block for block in scope_drawing(program).blocks if block.repeats > 1]
-    assert [(block.title, block.repeats) for block in repeated if block.role == "primal"] == [
-        (f"B: part 1 to {layers}", layers)
-    ]
-    assert all(f"{layers} times, identical" in block.notes[0] for block in repeated)
-    expanded = [block.title for block in scope_drawing(program, expand=True).blocks if block.role == "primal"]
-    assert [f"B: part {i}" for i in range(1, layers + 1)] == [title for title in expanded if "part" in title]
-    groups = scope_tree(view_of(program.parse())).groups
-    (found,) = [group for group in groups if group.kind == "repeat" and group.role == "primal"]
-    assert (found.label, found.repeats, found.identical) == (f"part ×{layers}", layers, True)
+def words_of(view, roles, paths):
+    """What is drawn once: scope to the words of its innermost repeat."""
+    _, layers = drawn_once(view, roles, paths)
+    return {path: repeats[max(repeats)].words for (path, _), repeats in layers.items()}
 
 
-def test_three_identical_layers_are_one_scope():
-    view, side, paths = chained(["net_0", "net_1", "net_2"])
-    named, layers = drawn_once(view, side, paths)
-    assert set(named.values()) == {("stage_b", "net *")}
-    ((depth, layer),) = layers[("stage_b", "net *"), "tangent"].items()
-    assert (depth, len(layer.names), layer.identical, layer.sizes) == (1, 3, True, (16, 16, 16))
-    assert layer.words == "3 times, identical"
-
-
-def test_a_layer_that_does_more_is_alike():
-    view, side, paths = chained(["net_0", "net_1"])
+def test_alike_layers_are_one_scope_with_its_words():
+    assert words_of(*layered("net_0", "net_1", "net_2")) == {("stage_b", "net *"): "3 times, identical"}
+    assert words_of(*layered("net_0", "net_1", "net_1")) == {
+        ("stage_b", "net *"): "2 times, alike: 16 to 32 operations each"
+    }
+    view, roles, paths = layered("net_0", "net_1")
     for node in list(view)[:6]:
         view.nodes[node]["name"] = "subtract"
-    (layer,) = drawn_once(view, side, paths)[1][("stage_b", "net *"), "tangent"].values()
-    assert layer.words == "2 times, alike: 16 operations each"
-    view, side, paths = chained(["net_0", "net_1", "net_1"])
-    (layer,) = drawn_once(view, side, paths)[1][("stage_b", "net *"), "tangent"].values()
-    assert layer.words == "2 times, alike: 16 to 32 operations each"
-
-
-def test_layers_of_one_role_are_compared_with_each_other():
-    view, side, paths = chained(["net_0", "net_1"])
-    for node in list(view)[16:]:
-        side[node] = "tangent-of-cotangent"
-    named, layers = drawn_once(view, side, paths)
-    assert named == paths
-    assert layers == {}
+    assert words_of(view, roles, paths) == {("stage_b", "net *"): "2 times, alike: 16 operations each"}
+    roles |= dict.fromkeys(list(view)[16:], "tangent-of-cotangent")
+    assert drawn_once(view, roles, paths) == (paths, {})  # layers of one role are compared with each other
 
 
 def test_layers_without_scopes_are_found():
-    view, side, paths = chained([""] * 3)
-    named, layers = drawn_once(view, side, paths)
-    assert {scope[1] for scope in named.values()} == {"part *"}  # of 12: shorter ones are no layers
-    assert layers[("stage_b", "part *"), "tangent"][1].identical
+    view, roles, paths = layered("", "", "")
+    divided = with_parts(view, roles, paths)
+    assert {scope[1] for scope in divided.values()} == {f"part_{i}" for i in (1, 2, 3, 4)}  # of 12 operations each
+    assert words_of(view, roles, divided) == {("stage_b", "part *"): "4 times, identical"}
 
 
 def test_layers_within_layers_stand_for_all_of_them():
-    view, side, paths = chained(["net_0", "net_1", "net_2", "net_3"])
+    view, roles, paths = layered("net_0", "net_1", "net_2", "net_3")
     inner = {"net_0": ("block_0", "mlp_0"), "net_1": ("block_0", "mlp_1"), "net_2": ("block_1", "mlp_0"),
              "net_3": ("block_1", "mlp_1")}  # fmt: skip
-    paths = {node: ("stage_b", *inner[path[1]]) for node, path in paths.items()}
-    named, layers = drawn_once(view, side, paths)
+    named, layers = drawn_once(view, roles, {node: ("stage_b", *inner[path[1]]) for node, path in paths.items()})
     (scope,) = set(named.values())
     assert scope == ("stage_b", "block *", "mlp *")
-    assert {depth: len(layer.names) for depth, layer in layers[scope, "tangent"].items()} == {1: 2, 2: 2}
+    repeats = layers[scope, "tangent"]
+    assert {depth: len(layer.names) for depth, layer in repeats.items()} == {1: 2, 2: 2}
+    assert scope_title(scope, repeats, "B") == "B: block 0 to 1 ×2, mlp 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("scope", "stage", "inner", "title"),
+    [
+        (("stage_b", "interaction_1"), "B", False, "B: interaction 1"),
+        (("stage_a",), "A", True, "A: features"),
+        (("potential",), "", False, "potential"),
+        (("net", "layer_1", "edges"), "B", False, "B: net, layer 1, edges"),
+        (("net", "layer_1", "edges"), "B", True, "B: edges"),
+    ],
+)
+def test_titles_name_stage_and_scopes(scope, stage, inner, title):
+    assert scope_title(scope, {}, stage, inner=inner) == title
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["psiformer", "orbformer"])
+def test_transformer_layers_are_drawn_once(model):
+    program = lower(catalogue.build(model, "LiH", walkers=4), "cuda")
+    repeated = [block for block in scope_drawing(program).blocks if block.repeats > 1]
+    assert [(block.title, block.repeats) for block in repeated if block.role == "primal"] == [("B: part 1 to 4", 4)]
+    assert all("4 times, identical" in block.notes[0] for block in repeated)
+    expanded = [block.title for block in scope_drawing(program, expand=True).blocks if block.role == "primal"]
+    assert [f"B: part {i}" for i in range(1, 5)] == [title for title in expanded if "part" in title]
+    groups = scope_tree(view_of(program.parse())).groups
+    (found,) = [group for group in groups if group.kind == "repeat" and group.role == "primal"]
+    assert (found.label, found.repeats, found.identical) == ("part ×4", 4, True)

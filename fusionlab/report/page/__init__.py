@@ -15,13 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.report.pictures.looks import FAMILY_LOOKS
-from fusionlab.report.tables.launches import LAUNCH_COLUMNS
 
 SCRIPTS = (
-    "dom.js", "format.js", "data.js", "tables.js", "details.js", "summary.js", "launches.js", "layout.js", "boxes.js",
-    "graph.js", "findings.js", "roofline.js", "records.js", "search.js", "main.js",
+    "dom.js", "data.js", "tables.js", "details.js", "summary.js", "launches.js", "layout.js", "graph.js", "findings.js",
+    "roofline.js", "records.js", "search.js", "main.js",
 )  # fmt: skip
 """Scripts in the order of concatenation: a file comes after those it uses at load time."""
+
+LAUNCH_COLUMNS = (
+    ("launch", "name", "launch"),
+    ("model time", "model_us", "us"),
+    ("runs", "dynamic_launches", "count"),
+    ("bytes", "bytes", "bytes"),
+    ("FLOPs", "flops", "flops"),
+    ("family", "family", "family"),
+    ("stage", "stage", "text"),
+    ("role", "role", "text"),
+    ("source", "source", "source"),
+    ("scope", "op_name", "scope"),
+)
+"""Columns of launch tables: label, one of ``document.LAUNCH_FIELDS``, and its format in the script (``tables.js``)."""
 
 _FOLDER = Path(__file__).parent
 

@@ -68,7 +68,7 @@ function table(caption, all, rows, options = {}) {
 const rowOf = (all, cells, kind) => el("tr", { class: kind }, cells.map((cell, i) =>
   el(i === 0 ? "th" : "td", { class: all[i].kind, scope: i === 0 ? "row" : null }, cell)));
 
-// LAUNCH_COLUMNS are those of tables/launches.py.
+// LAUNCH_COLUMNS are those of page/__init__.py.
 function launchTable(caption, target, side, rows, options = {}) {
   const specs = LAUNCH_COLUMNS.map(([label, field, kind]) =>
     kind === "launch" ? [label, "text", field, (row) => launchLink(target, side, row.name)] : [label, kind, field]);

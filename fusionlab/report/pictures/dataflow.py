@@ -9,7 +9,7 @@ import networkx as nx
 from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.program import Program
-from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, Flow, PictureBlock
+from fusionlab.report.pictures.drawing import Drawing, DrawingGroup, Flow, PictureBlock, boxes_of
 
 _MOST = 60
 _SHOWN = 6
@@ -62,9 +62,8 @@ def _block(node: str, facts: dict[str, Any], chosen: bool) -> PictureBlock:
     groups = ((facts["region"],) if facts["region"] else ()) + (("chosen",) if chosen else ())
     if facts["kind"] != "op":
         return PictureBlock(title, groups, notes=(node,), look="gate")
-    box = Box((facts["family"] or "other",), 1, facts["flops"], facts["bytes"])
     role = facts["role"] if facts["stage"] or facts["phase"] else ""
-    return PictureBlock(title, groups, (box,), facts["stage"], role, (node,))
+    return PictureBlock(title, groups, tuple(boxes_of([facts])), facts["stage"], role, (node,))
 
 
 def _find(view: nx.DiGraph, value: str) -> str:

@@ -30,13 +30,18 @@ class Box:
         return Box(families, *(sum(getattr(box, figure) for box in boxes) for figure in figures))
 
 
-def boxes_of(operations: Iterable[Mapping[str, Any]], runs: int = 1) -> list[Box]:
-    """A box per family of ``operations`` (attributes as in ``hlo.graph``) run ``runs`` times, most bytes first."""
+def boxes_of(nodes: Iterable[Mapping[str, Any]], runs: int = 1, *, few: bool = False) -> list[Box]:
+    """A box per family of ``nodes`` run ``runs`` times, most bytes first; ``few`` puts small families into larger ones.
+
+    ``nodes`` are attributes of operations (as in ``hlo.graph``) or of launches, whose figures are of all their runs.
+    """
     sums: dict[str, list[Box]] = defaultdict(list)
-    for one in operations:
-        family = BOX_FAMILIES.get(one["family"], one["family"])
-        sums[family].append(Box((family,), 1, one["flops"] * runs, one["bytes"] * runs, one["unmodelled"]))
-    return sorted((Box.total(boxes, (family,)) for family, boxes in sums.items()), key=lambda box: -box.bytes)
+    for one in nodes:
+        name = one["family"] or "other"
+        name = BOX_FAMILIES.get(name, name) if few else name
+        count, unmodelled = one.get("launches", 1), one.get("unmodelled", 0)
+        sums[name].append(Box((name,), count, one["flops"] * runs, one["bytes"] * runs, unmodelled))
+    return sorted((Box.total(ones, (name,)) for name, ones in sums.items()), key=lambda box: (-box.bytes, box.families))
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,8 @@ def write_graph(dot_text: str, out: str | Path) -> Written:
         raise InputError(f"{out}: is a directory; give the name of a file")
     suffix = Path(out).suffix if Path(out).suffix in PICTURES else ".svg"
     dot_path, picture_path = (Path(out).with_suffix(one) for one in (".dot", suffix))
-    contents = {dot_path: dot_text.encode()}
-    rendered = shutil.which("dot") is not None
-    if rendered:
-        import graphviz
-
-        contents[picture_path] = graphviz.Source(dot_text).pipe(format=suffix[1:])
+    picture = _rendered(dot_text, suffix[1:])
+    contents = {dot_path: dot_text.encode()} | ({} if picture is None else {picture_path: picture})
     for path in contents:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; give another name")
@@ -75,16 +71,20 @@ def write_graph(dot_text: str, out: str | Path) -> Written:
     for path, content in contents.items():
         write_whole(path, content)
     hint = HINT.format(format=suffix[1:], dot=dot_path, picture=picture_path)
-    return Written(tuple(contents), "" if rendered else hint)
+    return Written(tuple(contents), hint if picture is None else "")
 
 
 def rendered_svg(dot_text: str) -> bytes | None:
     """The picture as SVG; None without Graphviz on PATH."""
+    return _rendered(dot_text, "svg")
+
+
+def _rendered(dot_text: str, format_: str) -> bytes | None:
     if shutil.which("dot") is None:
         return None
     import graphviz
 
-    return bytes(graphviz.Source(dot_text).pipe(format="svg"))
+    return bytes(graphviz.Source(dot_text).pipe(format=format_))
 
 
 def graphml(graph: nx.DiGraph) -> bytes:

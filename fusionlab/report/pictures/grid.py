@@ -1,4 +1,4 @@
-"""Positions of panels in a fixed picture and routes of the arrows between them, as DOT lines with pinned positions.
+"""Positions of blocks in a fixed picture and routes of the arrows between them, as DOT lines with pinned positions.
 
 Two columns: forward passes left, reverse passes right. A row has one scope's values and their reverse pass, or its
 tangents and the tangents of its reverse pass. The places are computed here and pinned (Graphviz engine ``neato``,
@@ -8,16 +8,13 @@ reliably. Lengths are points, y upwards.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from fusionlab.report.pictures.dot import PANEL_WIDTHS, bytes_text, panel_height, pen_width, text
-from fusionlab.report.pictures.drawing import Flow
-from fusionlab.report.pictures.panels import Panel
+from fusionlab.report.pictures.dot import WIDTHS, block_height, block_label, bytes_text, pen_width, text, widest_box
+from fusionlab.report.pictures.drawing import Flow, PictureBlock
 
-_UPWARDS = 3.0
-_WIDTH = sum(PANEL_WIDTHS)
+_WIDTH = sum(WIDTHS)
 _BETWEEN_COLUMNS = 116
 _BETWEEN_ROWS = 32
 _LANE = 50
@@ -26,63 +23,16 @@ _MARGIN = 20.0
 Point = tuple[float, float]
 
 
-def grid_rows(panels: Sequence[Panel]) -> list[list[int]]:
-    """Positions of panels, those of one row together, left first; rows in the order of their first panel."""
-    rows: dict[tuple[tuple[str, ...], bool], list[int]] = defaultdict(list)
-    for i, panel in enumerate(panels):
-        rows[panel.scope, panel.role.startswith("tangent")].append(i)
-    return [sorted(row, key=lambda i: panels[i].column) for row in rows.values()]
-
-
-def reading_order(rows: Sequence[Sequence[int]], panels: Sequence[Panel], moved: Iterable[Flow]) -> list[list[int]]:
-    """``rows`` with the scopeless ones first, the others so that flows are short (forward down, reverse up)."""
-    given = sorted(rows, key=lambda row: (bool(panels[row[0]].scope), min(row)))
-    number = {i: position for position, row in enumerate(given) for i in row}
-    down: dict[tuple[int, int], float] = defaultdict(float)
-    for flow in moved:
-        ends = number[flow.source], number[flow.target]
-        down[ends[::-1] if panels[flow.target].column else ends] += math.log1p(flow.bytes)
-    fixed = sum(not panels[row[0]].scope for row in given)
-    return [list(given[i]) for i in ordered(len(given), down, fixed)]
-
-
-def ordered(rows: int, down: Mapping[tuple[int, int], float], fixed: int = 0) -> list[int]:
-    """An order of ``rows`` in which the weights ``down[i, j]`` (i should be above j) are short, and point down.
-
-    The first ``fixed`` stay in place. Steepest descent over moving one row; an arrow costs its length, and three times
-    that when it points up.
-    """
-
-    def cost(order: Sequence[int]) -> float:
-        place = {row: position for position, row in enumerate(order)}
-        falls = ((place[j] - place[i], weight) for (i, j), weight in down.items())
-        return sum(weight * (fall if fall >= 0 else -_UPWARDS * fall) for fall, weight in falls)
-
-    def moved(order: list[int], source: int, target: int) -> list[int]:
-        rest = order[:source] + order[source + 1 :]
-        return [*rest[:target], order[source], *rest[target:]]
-
-    best = list(range(rows))
-    while True:
-        moves = [moved(best, i, j) for i in range(fixed, rows) for j in range(fixed, rows) if i != j]
-        better = min(moves, key=cost, default=best)
-        if cost(better) >= cost(best):
-            return best
-        best = better
-
-
 class Grid:
-    """Panels in ``rows``, and arrows for the flows ``drawn``; ``noted[i]``: panel i has a line of residuals.
+    """``blocks`` in ``rows`` (of their positions), and arrows for the flows ``drawn``.
 
-    ``centres`` are of the panels, ``bounds`` the rectangle (left, bottom, right, top) around panels and arrows.
+    ``centres`` are of the blocks, ``bounds`` the rectangle (left, bottom, right, top) around blocks and arrows.
     """
 
-    def __init__(
-        self, panels: Sequence[Panel], rows: Sequence[Sequence[int]], drawn: Sequence[Flow], noted: Sequence[bool] = ()
-    ) -> None:
-        self._drawn = drawn
-        self._columns = [panel.column for panel in panels]
-        self._heights = [panel_height(panel, noted=bool(noted) and noted[i]) for i, panel in enumerate(panels)]
+    def __init__(self, blocks: Sequence[PictureBlock], rows: Sequence[Sequence[int]], drawn: Sequence[Flow]) -> None:
+        self._blocks, self._drawn = blocks, drawn
+        self._columns = [column_of(block.role) for block in blocks]
+        self._heights = [block_height(block) for block in blocks]
         self.centres: dict[int, Point] = {}
         top = 0.0
         for row in rows:
@@ -114,8 +64,11 @@ class Grid:
                 lanes[flow.source, flow.target] = lane
         return lanes
 
-    def arrows(self, most: int) -> Iterator[str]:
-        """DOT lines of the arrows between panels (nodes ``p0``, ``p1``, ...); ``most`` bytes are the widest arrow."""
+    def lines(self, most: int) -> Iterator[str]:
+        """DOT lines of the blocks and the arrows between them; ``most`` bytes are the widest arrow."""
+        widest = widest_box(self._blocks)
+        for i, block in enumerate(self._blocks):
+            yield f"p{i} [label=<{block_label(block, widest, WIDTHS)}>, {pin(self.centres[i])}];"
         for number, flow in enumerate(self._drawn):
             path, label_at = self._route(flow)
             yield from polyline(f"f{number}", path, pen_width(flow.bytes, most))
@@ -140,6 +93,11 @@ class Grid:
         start = y + up * self._heights[flow.source] / 2
         end = v - up * self._heights[flow.target] / 2
         return [(x + 40 * up, start), (x + 40 * up, end)], (x + 74 * up, (start + end) / 2)
+
+
+def column_of(role: str) -> int:
+    """0 for forward passes, 1 for reverse passes."""
+    return 1 if "cotangent" in role else 0
 
 
 def pin(point: Point) -> str:

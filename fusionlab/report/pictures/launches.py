@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import networkx as nx
 
@@ -17,7 +17,7 @@ from fusionlab.ledger.launch_clusters import launch_clusters
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, launch_rows, totals
 from fusionlab.ledger.traffic import reads_of
 from fusionlab.report.pictures.dot import bytes_text, flops_text
-from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, Flow, PictureBlock, gathered
+from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, Flow, PictureBlock, boxes_of, gathered
 
 _VIEWS = ("bitcast", "get-tuple-element", "reshape", "tuple", "copy", "copy-start", "copy-done", "opt-barrier")
 _FACTS = {
@@ -54,32 +54,29 @@ def launch_graph(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) 
         if name in places:
             read = reads_of(compiled.module, places[name], places[name].by_name[name])
             for operand, size in read.items():
-                for maker in _makers(places[name], operand):
+                for maker in dict.fromkeys(_makers(places[name], operand)):
                     if maker in found and maker != name:
                         before = found.get_edge_data(maker, name, {"bytes": 0})["bytes"]
                         found.add_edge(maker, name, bytes=before + size * row.trip_count)
     return found
 
 
-def _makers(computation: Computation, name: str) -> list[str]:
+def _makers(computation: Computation, name: str, views: Sequence[str] = _VIEWS) -> Iterator[str]:
     """The instructions that ``name`` is a view or a copy of."""
-    pending, made, seen = [name], [], set[str]()
-    while pending:
-        one = computation.by_name.get(pending.pop())
-        if one is None or one.name in seen:
-            continue
-        seen.add(one.name)
-        if one.opcode == "get-tuple-element" and one.operands:
-            inner = computation.by_name.get(one.operands[0])
-            index = int(one.attributes.get("index", "0"))
-            if inner is not None and inner.opcode == "tuple" and index < len(inner.operands):
-                pending.append(inner.operands[index])
-                continue
-        if one.opcode in _VIEWS:
-            pending += one.operands
-        else:
-            made.append(one.name)
-    return made
+    one = computation.by_name.get(name)
+    if one is None:
+        return
+    operands = one.operands
+    if one.opcode == "get-tuple-element" and operands:
+        inner = computation.by_name.get(operands[0])
+        index = int(one.attributes.get("index", "0"))
+        if inner is not None and inner.opcode == "tuple" and index < len(inner.operands):
+            operands = (inner.operands[index],)
+    if one.opcode not in views:
+        yield one.name
+        return
+    for operand in operands:
+        yield from _makers(computation, operand, views)
 
 
 def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
@@ -92,17 +89,27 @@ def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
     view = launch_graph(compiled, rows)
     by_name = {row.name: row for row in reversed(rows)}
     whole = totals(rows)
-    clustered = {name: f"{rank}" for rank, one in enumerate(clusters[:most], 1) for name in one.units}
-    members: dict[tuple[str, tuple[str, ...]], list[LaunchRow]] = defaultdict(list)
+    rank = {name: i for i, one in enumerate(clusters[:most]) for name in one.units}
+    members: dict[tuple[str, int | tuple[str, str, str]], list[str]] = defaultdict(list)
     for name in view:
-        row = by_name[name]
-        owner = ("cluster", clustered[name], "") if name in clustered else _rest(row, whole)
-        members[row.loop, owner].append(row)
-    position = {row.name: i for i, inside in enumerate(members.values()) for row in inside}
+        members[by_name[name].loop, rank[name] if name in rank else _rest(by_name[name], whole)].append(name)
+    position = {name: i for i, inside in enumerate(members.values()) for name in inside}
     trips: dict[str, int] = {}
-    for (loop, _), inside in members.items():
-        if loop:
-            trips[loop] = max(trips.get(loop, 0), *(row.trip_count for row in inside))
+    for row in by_name.values():
+        trips[row.loop] = max(trips.get(row.loop, 0), row.trip_count)
+    blocks = []
+    for (loop, owner), inside in members.items():
+        if isinstance(owner, int):
+            stages = clusters[owner].stages
+            stage = max(stages, key=stages.__getitem__).removeprefix("?")
+            title, role, notes = f"cluster {owner + 1}", "", _cluster_notes(clusters[owner])
+        else:
+            title, stage, role = owner
+            times = [by_name[name].model_us for name in inside]
+            time = None if None in times else sum(us for us in times if us is not None)
+            notes = (f"{_ms(time)} (model)",)
+        boxes = boxes_of(view.nodes[name] for name in inside)
+        blocks.append(PictureBlock(title, (loop,) if loop else (), tuple(boxes), stage, role, notes))
     edges = view.edges(data="bytes")
     return Drawing(
         f"{compiled.name} on {compiled.target.name}: clusters of elementwise and layout launches",
@@ -110,46 +117,30 @@ def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
             f"{whole.dynamic_launches:,} launches, {bytes_text(whole.bytes)} accessed, {_ms(whole.model_us)} (model); "
             f"{min(most, len(clusters))} of {len(clusters)} clusters are drawn, the first gives back most",
         ),
-        {loop: DrawingGroup(f"loop {loop}, {count:,} trips", "loop") for loop, count in trips.items()},
-        tuple(_cluster_block(key, inside, clusters) for key, inside in members.items()),
+        {loop: DrawingGroup(f"loop {loop}, {trips[loop]:,} trips", "loop") for loop, _ in members if loop},
+        tuple(blocks),
         gathered((position[one], position[other], (one, other), size) for one, other, size in edges),
         counted="launches",
         notes=("numbered blocks are clusters: nothing else lies between their members, so each could be one kernel",),
     )
 
 
-def _rest(row: LaunchRow, whole: Totals) -> tuple[str, ...]:
+def _rest(row: LaunchRow, whole: Totals) -> tuple[str, str, str]:
+    """Title, stage and role of the block that a launch outside the drawn clusters is in."""
     if row.family in ("elementwise", "layout"):
-        return ("other elementwise and layout", row.stage, row.role)
+        return "other elementwise and layout", row.stage, row.role
     large = row.bytes >= 0.005 * whole.bytes
-    return (row.family if large else "smaller work", row.stage, row.role)
+    return row.family if large else "smaller work", row.stage, row.role
 
 
-def _box(row: LaunchRow) -> Box:
-    return Box((row.family,), row.dynamic_launches, row.flops, row.bytes)
-
-
-def _cluster_block(
-    key: tuple[str, tuple[str, ...]], rows: Sequence[LaunchRow], clusters: Sequence[Cluster]
-) -> PictureBlock:
-    loop, (what, name, role) = key
-    families: dict[str, list[Box]] = defaultdict(list)
-    for row in rows:
-        families[row.family].append(_box(row))
-    boxes = [Box.total(ones, (family,)) for family, ones in families.items()]
-    boxes.sort(key=lambda box: -box.bytes)
-    groups = (loop,) if loop else ()
-    if what == "cluster":
-        found = clusters[int(name) - 1]
-        stage = max(found.stages, key=lambda one: found.stages[one])
-        notes = [f"{len(found.units)} launches, {found.runs:,} runs each: {found.units[0]} ..."]
-        notes.append(f"as one kernel: {bytes_text(found.least_bytes)} of {bytes_text(found.bytes)}")
-        if found.gain_us is not None:
-            notes.append(f"gives back at most {found.gain_us / 1e3:,.2f} of {_ms(found.us)} (model)")
-        return PictureBlock(f"cluster {name}", groups, tuple(boxes), "" if stage == "?" else stage, "", tuple(notes))
-    times = [row.model_us for row in rows]
-    time = None if None in times else sum(us for us in times if us is not None)
-    return PictureBlock(what, groups, tuple(boxes), name, role, (f"{_ms(time)} (model)",))
+def _cluster_notes(found: Cluster) -> tuple[str, ...]:
+    notes = (
+        f"{len(found.units)} launches, {found.runs:,} runs each: {found.units[0]} ...",
+        f"as one kernel: {bytes_text(found.least_bytes)} of {bytes_text(found.bytes)}",
+    )
+    if found.gain_us is None:
+        return notes
+    return (*notes, f"gives back at most {found.gain_us / 1e3:,.2f} of {_ms(found.us)} (model)")
 
 
 def _ms(us: float | None, digits: int = 2) -> str:
@@ -168,7 +159,8 @@ def kernel_drawing(compiled: Compiled, name: str) -> Drawing:
     view = launch_graph(compiled, tuple(rows[one] for one in reversed(list(rows))))
     row = rows[name]
     before, after = list(view.predecessors(name)), list(view.successors(name))
-    computation, instruction = _place(compiled.module, name)
+    computation = compiled.module.computations[view.nodes[name]["computation"]]
+    instruction = computation.by_name[name]
     inside, edges = _inside(compiled.module, instruction)
     start = len(before)
     position = {one.name: start + i for i, one in enumerate(inside)}
@@ -190,17 +182,18 @@ def kernel_drawing(compiled: Compiled, name: str) -> Drawing:
             row.op_name,
         ),
         {"kernel": DrawingGroup(f"{name}: one kernel", "kernel")},
-        (*_neighbours(before, rows), *map(_member, inside), *_neighbours(after, rows)),
+        (*_neighbours(before, view), *map(_member, inside), *_neighbours(after, view)),
         tuple(flows),
         counted="instructions",
         notes=("sizes inside are results of one run; neighbours are whole launches with all their runs",),
     )
 
 
-def _neighbours(names: Iterable[str], rows: Mapping[str, LaunchRow]) -> Iterable[PictureBlock]:
-    for row in (rows[name] for name in names):
-        notes = (f"{row.dynamic_launches:,} launches",)
-        yield PictureBlock(row.name, (), (_box(row),), row.stage, row.role if row.stage or row.phase else "", notes)
+def _neighbours(names: Iterable[str], view: nx.DiGraph) -> Iterator[PictureBlock]:
+    for name, facts in ((name, view.nodes[name]) for name in names):
+        role = facts["role"] if facts["stage"] or facts["phase"] else ""
+        notes = (f"{facts['launches']:,} launches",)
+        yield PictureBlock(name, (), tuple(boxes_of([facts])), facts["stage"], role, notes)
 
 
 def _member(one: Instruction) -> PictureBlock:
@@ -222,17 +215,10 @@ def _inside(module: HloModule, instruction: Instruction) -> tuple[list[Instructi
         largest = sorted(every, key=lambda one: (one.is_root, one.opcode == "parameter", one.shape.byte_size))[-_MOST:]
         every = [one for one in every if one in largest]
     kept = {one.name for one in every}
-    read = ((maker, one.name) for one in every for maker in dict.fromkeys(_through(body, one.operands)))
+    read = dict.fromkeys(
+        (maker, one.name) for one in every for operand in one.operands for maker in _makers(body, operand, _INVISIBLE)
+    )
     return every, [(maker, name, body.by_name[maker].shape.byte_size) for maker, name in read if maker in kept]
-
-
-def _through(body: Computation, names: Sequence[str]) -> list[str]:
-    found = []
-    for name in names:
-        one = body.by_name.get(name)
-        if one is not None:
-            found += _through(body, one.operands) if one.opcode in _INVISIBLE else [name]
-    return found
 
 
 def _parameters(
@@ -242,17 +228,7 @@ def _parameters(
     numbers = {one.operand_text.strip("()"): i for i, one in enumerate(inside) if one.opcode == "parameter"}
     found: dict[str, int] = {}
     for number, operand in enumerate(instruction.operands):
-        maker: str | None = operand
-        while maker is not None and maker not in before:
-            one = computation.by_name.get(maker)
-            maker = one.operands[0] if one is not None and one.operands else None
-        if maker is not None and str(number) in numbers:
-            found.setdefault(maker, numbers[str(number)])
+        for maker in _makers(computation, operand):
+            if maker in before and str(number) in numbers:
+                found.setdefault(maker, numbers[str(number)])
     return found
-
-
-def _place(module: HloModule, name: str) -> tuple[Computation, Instruction]:
-    for computation in module.computations.values():
-        if name in computation.by_name:
-            return computation, computation.by_name[name]
-    raise unknown("kernel", name, [])

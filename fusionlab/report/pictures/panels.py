@@ -1,108 +1,134 @@
-"""Collapse a graph of thousands of operations into few boxes: by scope, role and op family.
+"""Thousands of operations folded to few panels: those of one scope in one group (a role, the loops around them).
 
-A *panel* is a scope prefix with a role (``stage_b`` run forward, ``electron_gnn_layer_1`` in reverse); its boxes are
-the op families in it. Scope prefixes start short and the panel with most operations is split into the scopes below
-it for as long as the number of boxes stays within the limit.
+Alike layers are one panel, and so is a negligible scope with the one around it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import networkx as nx
 
-from fusionlab.report.pictures.drawing import Box, Flow, boxes_of, gathered
-from fusionlab.report.pictures.scopes import Layers, Path, Repeat, adopt_constants, drawn_once, named_scopes
+from fusionlab.report.pictures.drawing import Flow, PictureBlock, boxes_of, gathered
+from fusionlab.report.pictures.scopes import (
+    Layers,
+    Path,
+    Repeats,
+    adopt_constants,
+    drawn_once,
+    named_scopes,
+    with_parts,
+)
 
-_SMALLEST_SHARE = 0.03
-_DETAILS = (0.02, 0.05, 0.1, 0.15)
+G = TypeVar("G", bound=Hashable)
 
 
-@dataclass
-class Panel:
-    """Operations of one scope and role; ``stage`` is the one most of them have; ``members`` are graph node ids.
+@dataclass(frozen=True)
+class Panel(Generic[G]):
+    """Operations of one scope and group; ``members`` are graph node ids, ``stage`` is the one most of them have.
 
-    ``layers`` are the repeats in its scope, by their depth in it.
+    ``repeats`` are what the scope is or is in.
     """
 
+    group: G
     scope: Path
-    role: str
-    stage: str = ""
-    members: list[str] = field(default_factory=list)
-    boxes: tuple[Box, ...] = ()
-    layers: Mapping[int, Repeat] = field(default_factory=dict)
+    members: tuple[str, ...]
+    stage: str
+    repeats: Repeats
 
-    @property
-    def title(self) -> str:
-        """The innermost name of the scope, after those that stand for several: ``interaction 0 to 2 ×3, edges``."""
-        several = {depth: f"{layer.title} ×{len(layer.names)}" for depth, layer in self.layers.items()}
+    def block(
+        self, view: nx.DiGraph, role: str, title: str, *, groups: tuple[str, ...] = (), runs: int = 1
+    ) -> PictureBlock:
+        """The block with a box per op family, figures of ``runs`` runs, the largest first."""
         last = len(self.scope) - 1
-        return ", ".join(several.get(i, name) for i, name in enumerate(self.scope) if i in several or i == last)
+        notes: tuple[str, ...] = ()
+        if self.repeats:  # what is inside of a layer is not necessarily in each: that is not counted
+            counted = list(self.repeats) == [last]
+            notes = (f"{self.repeats[last].words if counted else 'inside of alike layers'}; figures are of all",)
+        repeats = len(self.repeats[last].names) if last in self.repeats else 1
+        boxes = tuple(boxes_of(working(view, self.members), runs, few=True))
+        return PictureBlock(title, groups, boxes, self.stage, role, notes, repeats)
 
-    @property
-    def column(self) -> int:
-        """0 for forward passes, 1 for reverse passes."""
-        return 1 if "cotangent" in self.role else 0
 
+class Fold(Generic[G]):
+    """The operations of ``view`` in ``groups`` by their scopes; ``expand`` keeps what repeats apart.
 
-def panels(view: nx.DiGraph, side: Mapping[str, str], most_boxes: int, *, expand: bool = False) -> list[Panel]:
-    """The panels of ``view``'s operations with at most ``most_boxes`` boxes (one per panel at least), in program order.
-
-    ``side`` maps each operation to the substitute for its role (operations without an entry are left out). Alike layers
-    are one scope; with ``expand`` each is its own.
+    ``homes`` maps an operation inside of another one (a small loop) to that; others are their own.
     """
-    paths = {node: named_scopes(view.nodes[node]["scope"]) for node in side}
-    layers: Layers = {}
-    if not expand:
-        paths, layers = drawn_once(view, side, paths)
-    side = dict(side)
-    adopt_constants(view, paths, side)
-    kept = {scope for scope, _ in layers}
-    prefixes: set[Path] = {(), *(path[:1] for path in paths.values())}
-    settled: set[Path] = set()
-    while True:
-        owners = {node: _owner(path, prefixes) for node, path in paths.items()}
-        sizes = Counter(owner for owner in owners.values() if owner not in settled)
-        if not sizes:
-            break
-        largest = max(sizes, key=lambda prefix: (sizes[prefix], prefix))
-        settled.add(largest)
-        inner = [paths[node] for node, owner in owners.items() if owner == largest]
-        new = _branches(largest, inner, _SMALLEST_SHARE * len(paths), kept)
-        finer = {node: _owner(path, prefixes | new) for node, path in paths.items()}
-        if new and _count(collect(view, side, finer, _DETAILS[-1])) <= most_boxes:
-            prefixes |= new
-    choices = [collect(view, side, owners, detail) for detail in (*_DETAILS, 1.0)]
-    found = next((found for found in choices if _count(found) <= most_boxes), choices[-1])
-    for panel in found:
-        panel.layers = layers.get((panel.scope, panel.role), {})
-    return found
+
+    def __init__(
+        self, view: nx.DiGraph, groups: Mapping[str, G], homes: Mapping[str, str] | None = None, *, expand: bool = False
+    ) -> None:
+        self._view, self._groups = view, groups
+        self._homes = homes or {node: node for node in groups}
+        paths = {node: named_scopes(view.nodes[node]["scope"]) for node in dict.fromkeys(self._homes.values())}
+        self._paths = with_parts(view, groups, paths)
+        self._layers: Layers = {}
+        if not expand:
+            self._paths, self._layers = drawn_once(view, groups, self._paths)
+
+    def down_to(self, depth: int) -> set[Path]:
+        """All scopes down to ``depth`` (1: stages; 2: their scopes; ...)."""
+        return {(), *(path[: i + 1] for path in self._paths.values() for i in range(depth))}
+
+    def largest(self, most_panels: int) -> set[Path]:
+        """Scopes with at most ``most_panels`` panels: the first of every path, and for as long as there is room those
+        in the scope with most operations, each a thirtieth of all operations or more."""
+        alike = {scope for scope, _ in self._layers}
+        scopes: set[Path] = {(), *(path[:1] for path in self._paths.values())}
+        settled: set[Path] = set()
+        while True:
+            owners = [_owner(path, scopes) for path in self._paths.values()]
+            sizes = Counter(owner for owner in owners if owner not in settled)
+            if not sizes:
+                return scopes
+            largest = max(sizes, key=lambda scope: (sizes[scope], scope))
+            settled.add(largest)
+            inner = [path for path, owner in zip(self._paths.values(), owners, strict=True) if owner == largest]
+            new = scopes | _branches(largest, inner, len(self._paths) / 30, alike)
+            if len({(_owner(path, new), self._groups[node]) for node, path in self._paths.items()}) <= most_panels:
+                scopes = new
+
+    def panels(
+        self, scopes: Set[Path], least_share: float = 0.0, runs: Callable[[G], int] = lambda _: 1
+    ) -> list[Panel[G]]:
+        """A panel per group and innermost of ``scopes``, in the order of their first operations.
+
+        A scope with less than ``least_share`` of all bytes is part of its parent; ``runs`` of a group multiply them.
+        """
+        keys = {node: (self._groups[node], _owner(self._paths[home], scopes)) for node, home in self._homes.items()}
+        adopt_constants(self._view, keys)
+        found: dict[tuple[G, Path], list[str]] = {}
+        for node, key in keys.items():
+            found.setdefault(key, []).append(node)
+        size = {
+            key: runs(key[0]) * sum(one["bytes"] for one in working(self._view, members))
+            for key, members in found.items()
+        }
+        least = least_share * sum(size.values())
+        for key in sorted(found, key=lambda key: -len(key[1])):
+            group, scope = key
+            parent = group, scope[:-1]
+            if scope and not scope[-1].startswith("stage_") and size[key] < least and parent in found:
+                found[parent] += found.pop(key)
+                size[parent] += size[key]
+        return [self._panel(*key, members) for key, members in found.items()]
+
+    def _panel(self, group: G, scope: Path, members: Sequence[str]) -> Panel[G]:
+        stage = Counter(self._view.nodes[node]["stage"] for node in members).most_common(1)[0][0]
+        return Panel(group, scope, tuple(members), stage, self._layers.get((scope, group), {}))
 
 
-def collect(
-    view: nx.DiGraph, side: Mapping[str, str], owners: Mapping[str, Path], detail: float = _DETAILS[0]
-) -> list[Panel]:
-    """One panel per owner and side, with its boxes; panels in the order of their first operation.
-
-    Families with less than the share ``detail`` of a panel's bytes and FLOPs share one box; above the finest detail, so
-    do all of a panel that moves less than a hundredth of all bytes.
-    """
-    whole = sum(view.nodes[node]["bytes"] for node in owners)
-    found: dict[tuple[Path, str], Panel] = {}
-    for node in sorted(owners, key=lambda node: view.nodes[node]["order"]):
-        key = owners[node], side[node]
-        found.setdefault(key, Panel(*key)).members.append(node)
-    for panel in found.values():
-        facts = [view.nodes[node] for node in panel.members]
-        stages = Counter(fact["stage"] for fact in facts if fact["family"] != "constant")
-        panel.stage = stages.most_common(1)[0][0] if stages else ""
-        panel.boxes = _few(boxes_of(facts), detail, whole // 100 if detail > _DETAILS[0] else 0)
-    return list(found.values())
+def working(view: nx.DiGraph, members: Iterable[str]) -> list[Mapping[str, Any]]:
+    """The attributes of ``members`` without loops and branches, whose costs are those of what they hold."""
+    facts = (view.nodes[node] for node in members)
+    return [one for one in facts if one["family"] != "control"]
 
 
-def flows(view: nx.DiGraph, of: Iterable[Panel]) -> tuple[Flow, ...]:
+def flows(view: nx.DiGraph, of: Iterable[Panel[Any]]) -> tuple[Flow, ...]:
     """The flows between panels: every value once per panel that reads it."""
     at = {node: i for i, panel in enumerate(of) for node in panel.members}
     edges = view.edges(data="bytes")
@@ -111,28 +137,13 @@ def flows(view: nx.DiGraph, of: Iterable[Panel]) -> tuple[Flow, ...]:
     )
 
 
-def _branches(prefix: Path, paths: Iterable[Path], least: float, kept: Set[Path]) -> set[Path]:
-    """Scopes below ``prefix`` with ``least`` operations or more, at the first depth with two, or with one ``kept``."""
-    depth = len(prefix) + 1
-    deeper = [path for path in paths if len(path) >= depth and path[: len(prefix)] == prefix]
-    large = {scope for scope, size in Counter(path[:depth] for path in deeper).items() if size >= least}
-    return _branches(next(iter(large)), deeper, least, kept) if len(large) == 1 and not large & kept else large
+def _owner(path: Path, scopes: Set[Path]) -> Path:
+    return next(path[:depth] for depth in range(len(path), -1, -1) if path[:depth] in scopes)
 
 
-def _count(of: Iterable[Panel]) -> int:
-    return sum(len(panel.boxes) for panel in of)
-
-
-def _owner(path: Path, prefixes: Set[Path]) -> Path:
-    return next(path[:depth] for depth in range(len(path), -1, -1) if path[:depth] in prefixes)
-
-
-def _few(boxes: Sequence[Box], share: float, least_bytes: int) -> tuple[Box, ...]:
-    """Boxes under ``share`` of bytes and FLOPs in one (all boxes, if they have less than ``least_bytes``)."""
-    whole = Box.total(boxes)
-    tiny = whole.bytes < least_bytes
-    small = [box for box in boxes if tiny or (box.bytes < share * whole.bytes and box.flops <= share * whole.flops)]
-    if len(small) < 2:
-        return tuple(boxes)
-    rest = Box.total(small, tuple(box.families[0] for box in small))
-    return (*(box for box in boxes if box not in small), rest)
+def _branches(scope: Path, paths: Iterable[Path], least: float, alike: Set[Path]) -> set[Path]:
+    """Scopes below ``scope`` with ``least`` operations or more, at the first depth with two, or with one of layers."""
+    depth = len(scope) + 1
+    deeper = [path for path in paths if len(path) >= depth and path[: len(scope)] == scope]
+    large = {inner for inner, size in Counter(path[:depth] for path in deeper).items() if size >= least}
+    return _branches(next(iter(large)), deeper, least, alike) if len(large) == 1 and not large & alike else large

@@ -3,14 +3,16 @@
 One row per scope of the wavefunction, from the direction at the top down to the determinants. The tangents of the
 forward pass run down the left column; the tangents of the reverse pass come back up the right one to the sum. Each
 panel lists its boxes (op families) with operations, FLOPs and bytes per trip; arrows are the tensors that pass
-between panels. A program without a replay is drawn whole, by phase, stage and role.
+between panels. A program without a replay is drawn whole, by stage.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
 
 import networkx as nx
 
@@ -21,98 +23,73 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.view import FunctionView, Node, view_of
 from fusionlab.report.pictures import dot
-from fusionlab.report.pictures.drawing import Flow, worth_drawing
-from fusionlab.report.pictures.grid import Grid, grid_rows, pin, polyline, reading_order
-from fusionlab.report.pictures.looks import STAGE_WORDS
-from fusionlab.report.pictures.panels import Panel, collect, flows, panels
-from fusionlab.report.pictures.scopes import adopt_constants
+from fusionlab.report.pictures.drawing import PictureBlock, worth_drawing
+from fusionlab.report.pictures.grid import Grid, column_of, pin, polyline
+from fusionlab.report.pictures.panels import Fold, Panel, flows
+from fusionlab.report.pictures.scopes import scope_title
+from fusionlab.report.pictures.stages import scope_drawing
 
 _HEAD = 30
-_END_WORDS = {"tangent": "E  make the direction", "tangent-of-cotangent": "E  pick the element, add it"}
+_FRAME_WIDTH = 250
+_END_WORDS = {"tangent": "E: make the direction", "tangent-of-cotangent": "E: pick the element, add it"}
 _SHOWN_REASONS = 3
-_SMALLEST_FLOW = 0.02
+_MOST_PANELS = 16
 
 
-def replay_dot(program: Program, most_boxes: int = 60, *, expand: bool = False) -> str:
-    """DOT text of the replay of ``program`` (the costliest, when there are several) in at most ``most_boxes`` boxes.
+def replay_dot(program: Program, *, expand: bool = False) -> str:
+    """DOT text of the replay of ``program``, the costliest when there are several.
 
-    Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gets a small picture of
-    its stages, with the reasons why no loop is one.
+    Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gets the picture of its
+    stages, with the reasons why no loop is one.
     """
     flat = view_of(program.parse())
     loops = inventory(flat)
     replays = [replay for replay in loops if not replay.blockers]
     if not replays:
-        return _digraph("stages", _stages(program.name, flat, loops))
+        stages = scope_drawing(program, 1)
+        return dot.drawing_dot(replace(stages, lines=(*_why(loops), *stages.lines)))
     replay = max(replays, key=lambda found: node_cost(found.loop.node, found.loop).flops)
-    return _digraph("replay", _Picture(program.name, flat, replay, len(replays), most_boxes, expand=expand).lines())
-
-
-def _digraph(name: str, lines: Iterator[str]) -> str:
-    return "\n".join([f"digraph {name} {{", *(f"  {line}" for line in lines), "}", ""])
-
-
-def _head(title: str) -> Iterator[str]:
-    pinned = "layout=neato, inputscale=72, splines=line, overlap=true, outputorder=breadthfirst"
-    yield f'graph [{pinned}, fontname="Helvetica", labelloc=t, label=<{title}>];'
-    yield 'node [shape=plain, fontname="Helvetica", fontsize=11];'
-    yield "edge [arrowsize=0.7];"
-
-
-def _panels(
-    of: Sequence[Panel], titles: Sequence[str], grid: Grid, reads: Sequence[tuple[int, int]] = ()
-) -> Iterator[str]:
-    widest = max((box.bytes for panel in of for box in panel.boxes), default=0) or 1
-    for i, (panel, title) in enumerate(zip(of, titles, strict=True)):
-        label = dot.panel_label(panel, widest, reads[i] if reads else (0, 0), title)
-        yield f"p{i} [label=<{label}>, {pin(grid.centres[i])}];"
-
-
-def _legend(grid: Grid, of: Sequence[Panel], *notes: str) -> str:
-    left, bottom, right, _ = grid.bounds
-    return f"legend [label=<{dot.legend(of, *notes)}>, {pin(((left + right) / 2, bottom - 80))}];"
+    return dot.digraph("replay", _Picture(program.name, flat, replay, len(replays), expand=expand).lines())
 
 
 class _Picture:
-    def __init__(
-        self, name: str, flat: FunctionView, replay: Replay, replays: int, most_boxes: int, *, expand: bool
-    ) -> None:
+    def __init__(self, name: str, flat: FunctionView, replay: Replay, replays: int, *, expand: bool) -> None:
         self.name, self.replay, self.replays = name, replay, replays
         self.trip = program_cost(replay.loop.body)
         inside = [node for node in flat.nodes if replay.loop.node not in (node, *_nested(node))]
         self.once = sum(map(node_cost, inside), Cost())
         view = graph(flat, replay.loop.body)
-        side = {node: facts["role"] for node, facts in view.nodes(data=True) if facts["kind"] == "op"}
-        _split_ends(view, side)
-        self.panels = panels(view, side, most_boxes, expand=expand)
-        self.flows: Sequence[Flow] = flows(view, self.panels)
-        self.rows = reading_order(grid_rows(self.panels), self.panels, self.flows)
-        self.drawn = worth_drawing(self.flows, len(self.panels))
+        fold = Fold(view, _roles(view), expand=expand)
+        found = fold.panels(fold.largest(_MOST_PANELS))
+        self.blocks = [_block(panel, view, replay) for panel in found]
+        self.flows = flows(view, found)
+        self.drawn = worth_drawing(self.flows, len(found))
         self.most = max([replay.residual_bytes, *(flow.bytes for flow in self.drawn)])
-        self.reads = [_residual_reads(view, replay, panel) for panel in self.panels]
-        self.grid = Grid(self.panels, self.rows, self.drawn, [bool(number) for number, _ in self.reads])
+        self.rows = _rows(found, view)
+        self.grid = Grid(self.blocks, self.rows, self.drawn)
         left, bottom, right, top = self.grid.bounds
         self.bounds = left, bottom, right, top + _HEAD
 
     def lines(self) -> Iterator[str]:
-        yield from _head(self._title())
+        pinned = "layout=neato, inputscale=72, splines=line, overlap=true, outputorder=breadthfirst"
+        yield f'graph [{pinned}, fontname="Helvetica", labelloc=t, label=<{self._title()}>];'
+        yield 'node [shape=plain, fontname="Helvetica", fontsize=11];'
+        yield "edge [arrowsize=0.7];"
         yield from self._boundary()
-        titles = ["" if panel.scope else _END_WORDS.get(panel.role, "") for panel in self.panels]
-        yield from _panels(self.panels, titles, self.grid, self.reads)
-        yield from self.grid.arrows(self.most)
+        yield from self.grid.lines(self.most)
         yield from self._outside()
 
     def _title(self) -> str:
         trips = self.replay.trips or 0
         which = f" (the costliest of {self.replays} replays)" if self.replays > 1 else ""
         unmodelled = ", ".join(f"{count} {name}" for name, count in sorted(self.trip.unmodelled.items()))
-        return dot.title_label(
-            f"{self.name}: the Laplacian's replay loop{which}",
+        lines = [
             f"{trips} trips of {self.replay.body_ops:,} operations. One trip: {dot.flops_text(self.trip.flops)}, "
             f"{dot.bytes_text(self.trip.bytes)} moved. All trips: {dot.flops_text(self.trip.flops * trips)}, "
             f"{dot.bytes_text(self.trip.bytes * trips)}. (model: every operation on its own, nothing fused)",
             f"not modelled: {unmodelled}" if unmodelled else "",
-        )
+        ]
+        return dot.title_label(f"{self.name}: the Laplacian's replay loop{which}", lines)
 
     def _boundary(self) -> Iterator[str]:
         """The loop as a box around its panels, with its head line."""
@@ -126,26 +103,30 @@ class _Picture:
 
     def _outside(self) -> Iterator[str]:
         """The surroundings of the loop: the origin of residuals, the destination of the sum, the legend."""
-        replay, (left, _, _, top) = self.replay, self.bounds
+        replay, (left, bottom, right, top) = self.replay, self.bounds
         shelf = top + 74
-        first, second = left + dot.FRAME_WIDTH / 2, left + 1.5 * dot.FRAME_WIDTH + 80
+        first, second = left + _FRAME_WIDTH / 2, left + 1.5 * _FRAME_WIDTH + 80
         last = self.grid.centres[self.rows[0][-1]][0]
         once = f"{dot.flops_text(self.once.flops)}, {dot.bytes_text(self.once.bytes)}"
-        before = dot.frame_label("Outside the loop, once", [once, "everything before and after it"])
-        carried = [
+        carried = (
             f"{len(replay.residuals)} residuals per walker: {dot.bytes_text(replay.residual_bytes)}",
             f"{len(replay.shared)} weights and constants: {dot.bytes_text(replay.shared_bytes)}",
-        ]
-        residuals = dot.frame_label("Carried through every trip, unchanged", carried)
-        yield f"before [label=<{before}>, {pin((first, shelf))}];"
-        yield f"residuals [label=<{residuals}>, {pin((second, shelf))}];"
-        yield f"result [label=<{dot.frame_label('Accumulator out', [self._result()])}>, {pin((last, shelf))}];"
+        )
+        frames = {
+            "before": ("Outside the loop, once", (once, "everything before and after it"), first),
+            "residuals": ("Carried through every trip, unchanged", carried, second),
+            "result": ("Accumulator out", (self._result(),), last),
+        }
+        for name, (title, notes, x) in frames.items():
+            block = PictureBlock(title, (), notes=notes, look="gate")
+            yield f"{name} [label=<{dot.block_label(block, 1)}>, {pin((x, shelf))}];"
         width = dot.pen_width(replay.residual_bytes, self.most)
-        yield from polyline("carry", [(left + dot.FRAME_WIDTH, shelf), (second - dot.FRAME_WIDTH / 2, shelf)], width)
+        yield f'before -> residuals [penwidth={width:.1f}, color="#40404099"];'
         yield from polyline("enter", [(second, shelf - 30), (second, top)], width)
         yield from polyline("leave", [(last, top), (last, shelf - 22)], 1.5)
-        arrows = "arrows: tensors that one panel makes and another reads, each counted once per reader"
-        yield _legend(self.grid, self.panels, arrows, dot.not_drawn(self.flows, self.drawn))
+        notes = ("a tensor counts once for each panel that reads it", dot.not_drawn(self.flows, self.drawn))
+        legend = dot.legend(self.blocks, "operations", notes)
+        yield f"legend [label=<{legend}>, {pin(((left + right) / 2, bottom - 80))}];"
 
     def _result(self) -> str:
         loop = self.replay.loop
@@ -159,56 +140,58 @@ def _nested(node: Node) -> Iterator[Node]:
     return (inner for region in node.regions for inner in region.walk())
 
 
-def _split_ends(view: nx.DiGraph, side: dict[str, str]) -> None:
-    """Move stage E operations after the network (they select and add the element) to the column of the reverse pass."""
+def _roles(view: nx.DiGraph) -> dict[str, str]:
+    """The role of every operation; those of stage E after the network (they select and add the element) are of the
+    reverse pass."""
+    facts = {node: one for node, one in view.nodes(data=True) if one["kind"] == "op"}
     after: set[str] = set()
-    for node in sorted(side, key=lambda node: view.nodes[node]["order"]):
-        if view.nodes[node]["stage"] != "E" or any(source in after for source in view.predecessors(node)):
+    for node in sorted(facts, key=lambda node: facts[node]["order"]):
+        if facts[node]["stage"] != "E" or not after.isdisjoint(view.predecessors(node)):
             after.add(node)
-    ends = {node for node in side if view.nodes[node]["stage"] == "E"}
-    for node in ends:
-        late = node in after or any(reader in after and reader in ends for reader in view.successors(node))
-        side[node] = "tangent-of-cotangent" if late else "tangent"
+    ends = {node for node, one in facts.items() if one["stage"] == "E"}
+    late = {node for node in ends if node in after or not (after & ends).isdisjoint(view.successors(node))}
+    reverse, forward = dict.fromkeys(late, "tangent-of-cotangent"), dict.fromkeys(ends - late, "tangent")
+    return {node: one["role"] for node, one in facts.items()} | forward | reverse
 
 
-def _residual_reads(view: nx.DiGraph, replay: Replay, panel: Panel) -> tuple[int, int]:
-    """(number, bytes) of the residuals that the panel's operations read, each once."""
+def _block(panel: Panel[str], view: nx.DiGraph, replay: Replay) -> PictureBlock:
+    """The block of a panel, with the residuals that it reads."""
+    title = scope_title(panel.scope, panel.repeats, panel.stage, inner=True)
+    block = panel.block(view, panel.group, title if panel.scope else _END_WORDS.get(panel.group, title))
+    reads, size = _residual_reads(view, replay, panel.members)
+    if not reads:
+        return block
+    note = f"reads {reads} {'residual' if reads == 1 else 'residuals'}, {dot.bytes_text(size)}"
+    return replace(block, notes=(*block.notes, note))
+
+
+def _rows(of: Sequence[Panel[str]], view: nx.DiGraph) -> list[list[int]]:
+    """Positions of panels, those of one row together, left first: scopeless rows, then in order of the forward pass.
+
+    The row of a scope with a reverse pass alone follows the forward passes of those whose reverse pass is later.
+    """
+    rows: dict[tuple[tuple[str, ...], bool], dict[int, int]] = defaultdict(dict)
+    for i, panel in enumerate(of):
+        rows[panel.scope, panel.group.startswith("tangent")][column_of(panel.group)] = i
+    when = [median(view.nodes[node]["order"] for node in panel.members) for panel in of]
+
+    def place(row: Mapping[int, int]) -> tuple[bool, float]:
+        if 0 in row:
+            return bool(of[row[0]].scope), when[row[0]]
+        later = (when[other[0]] for other in rows.values() if len(other) == 2 and when[other[1]] > when[row[1]])
+        return bool(of[row[1]].scope), max(later, default=0) + 0.5
+
+    return [[row[column] for column in sorted(row)] for row in sorted(rows.values(), key=place)]
+
+
+def _residual_reads(view: nx.DiGraph, replay: Replay, members: Sequence[str]) -> tuple[int, int]:
+    """(number, bytes) of the residuals that the operations ``members`` read, each once."""
     residuals = set(replay.residuals)
     positions = {i for i in replay.loop.indices(Invariant) if replay.loop.node.operands[i] in residuals}
-    members = set(panel.members)
-    sources = {source for source, target in view.edges if target in members}
+    sources = {source for member in members for source in view.predecessors(member)}
     carried = [source for source in sources if view.nodes[source]["kind"] == "argument"]
     read = [view.nodes[s]["shape_bytes"] for s in carried if int(s.rpartition(".")[2]) in positions]
     return len(read), sum(read)
-
-
-def _stages(name: str, flat: FunctionView, loops: Sequence[Replay]) -> Iterator[str]:
-    """A panel per phase, stage and role of ``flat``'s top level; a loop is one operation of it."""
-    view = graph(flat)
-    top = {node: facts for node, facts in view.nodes(data=True) if facts["kind"] == "op" and not facts["parent"]}
-    stages = {node: (f"stage_{facts['stage'].lower()}",) if facts["stage"] else () for node, facts in top.items()}
-    owners = {node: (facts["phase"] or "outside of every scope", *stages[node]) for node, facts in top.items()}
-    roles = {node: facts["role"] for node, facts in top.items()}
-    adopt_constants(view, owners, roles)
-    found = collect(view, roles, owners)
-    moved = flows(view, found)
-    drawn = worth_drawing(moved, len(found), _SMALLEST_FLOW)
-    grid = Grid(found, sorted(grid_rows(found), key=lambda row: _stage_place(found[row[0]])), drawn)
-    done, size = (sum(facts[figure] for facts in top.values()) for figure in ("flops", "bytes"))
-    figures = f"{len(top):,} operations, {dot.flops_text(done)}, {dot.bytes_text(size)} moved (model, nothing fused)"
-    yield from _head(dot.title_label(f"{name}: the whole program by stage", *_why(loops), figures))
-    yield from _panels(found, [_stage_title(panel) for panel in found], grid)
-    yield from grid.arrows(max((flow.bytes for flow in drawn), default=0))
-    yield _legend(grid, found, dot.not_drawn(moved, drawn))
-
-
-def _stage_title(panel: Panel) -> str:
-    phase = panel.scope[0]
-    return f"{panel.stage}  {phase}: {STAGE_WORDS[panel.stage]}" if panel.stage else phase
-
-
-def _stage_place(panel: Panel) -> tuple[str, ...]:
-    return (panel.stage or "Z", *panel.scope, "after" if panel.role.startswith("tangent") else "")
 
 
 def _why(loops: Sequence[Replay]) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from fusionlab.ledger.model_time import Ceilings
@@ -19,14 +18,15 @@ _WIDTH, _HEIGHT = 900, 560
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 190, 50, 60
 
 
-@dataclass(frozen=True)
 class _Axes:
     """Decades shown: 10^x0 to 10^x1 FLOP/byte across, 10^y0 to 10^y1 FLOP/s upwards."""
 
-    x0: int
-    x1: int
-    y0: int
-    y1: int
+    def __init__(self, points: Sequence[Point], ceilings: Ceilings) -> None:
+        across = [ceilings.ridge_flop_per_byte, *(point.intensity_flop_per_byte for point in points)]
+        upwards = [ceilings.flops_per_s, *(point.model_flops_per_s or 1.0 for point in points)]
+        self.x0, self.y0 = max(-5, math.floor(math.log10(min(across)))), max(6, math.floor(math.log10(min(upwards))))
+        self.x1 = max(math.ceil(math.log10(max(across) * 2)), self.x0 + 1)
+        self.y1 = max(math.ceil(math.log10(max(upwards))), self.y0 + 1)
 
     def x(self, value: float) -> float:
         share = (math.log10(value) - self.x0) / (self.x1 - self.x0)
@@ -43,7 +43,7 @@ def roofline_svg(
     """The SVG text. ``kernels`` come with their family; points that compute nothing are left out (log axes)."""
     drawn = [point for point in families if _drawable(point) and point.name != "all"]
     dots = [(point, name) for point, name in kernels if _drawable(point)]
-    axes = _axes([*drawn, *(point for point, _ in dots)], ceilings)
+    axes = _Axes([*drawn, *(point for point, _ in dots)], ceilings)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="Helvetica, Arial, '
         'sans-serif" font-size="12">',
@@ -61,14 +61,6 @@ def roofline_svg(
 
 def _drawable(point: Point) -> bool:
     return point.intensity_flop_per_byte > 0 and bool(point.model_flops_per_s)
-
-
-def _axes(points: Sequence[Point], ceilings: Ceilings) -> _Axes:
-    across = [ceilings.ridge_flop_per_byte, *(point.intensity_flop_per_byte for point in points)]
-    upwards = [ceilings.flops_per_s, *(point.model_flops_per_s or 1.0 for point in points)]
-    left, right = max(-5, math.floor(math.log10(min(across)))), math.ceil(math.log10(max(across) * 2))
-    bottom, top = max(6, math.floor(math.log10(min(upwards)))), math.ceil(math.log10(max(upwards)))
-    return _Axes(left, max(right, left + 1), bottom, max(top, bottom + 1))
 
 
 def _text(x: str, y: str, words: str, more: str = "") -> str:

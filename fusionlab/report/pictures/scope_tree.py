@@ -113,9 +113,7 @@ class ScopeTree:
 
 def scope_tree(flat: FunctionView) -> ScopeTree:
     """The tree of a whole program, private calls inlined."""
-    builder = _TreeBuilder(flat)
-    builder.region(flat, (), 1)
-    return builder.tree()
+    return _TreeBuilder(flat).tree()
 
 
 class _TreeBuilder:
@@ -127,8 +125,9 @@ class _TreeBuilder:
         self._readers: dict[Node, Node] = {}
         self._sources: dict[Value, Value] = {}
         self._carried: dict[Value, Value] = {}
+        self._assign(flat, (), 1)
 
-    def region(self, region: Region, inside: Steps, runs: int) -> None:
+    def _assign(self, region: Region, inside: Steps, runs: int) -> None:
         """Assign every op of ``region`` its path; constants that of their first reader."""
         own = [node for node in region.nodes if not is_literal(node)]
         for node in own:
@@ -161,7 +160,7 @@ class _TreeBuilder:
             self._sources |= dict(zip(node.results, node.regions[0].returns, strict=False))
         for position, region in enumerate(node.regions):
             label = f"branch {position}" if not is_loop else "condition" if position == 0 else ""
-            self.region(region, (*held, PathStep("scope", label)) if label else held, runs * (trips or 1))
+            self._assign(region, (*held, PathStep("scope", label)) if label else held, runs * (trips or 1))
 
     def _carry(self, node: Node) -> None:
         body = node.regions[1]
@@ -175,22 +174,13 @@ class _TreeBuilder:
 
     def tree(self) -> ScopeTree:
         nodes = [node for node in self._flat.walk() if node in self._paths]
-        paths = _with_repeats(self._divided({node: self._paths[node] for node in nodes}))
+        paths = _with_repeats(_with_parts({node: self._paths[node] for node in nodes}, self._readers))
         groups, at = _groups(paths)
         leaves = [self._leaf(node, at[paths[node]]) for node in nodes if not node.op.control_flow]
         _count(groups, leaves)
         places = {leaf.node: i for i, leaf in enumerate(leaves)}
         flows = (flow for target in range(len(leaves)) for flow in self._flows(target, leaves, places))
         return ScopeTree(tuple(groups), tuple(leaves), tuple(flows))
-
-    def _divided(self, paths: Mapping[Node, Steps]) -> dict[Node, Steps]:
-        """The paths with the parts of stages that have no scopes for them; constants go with their first reader."""
-        found = _with_parts(paths)
-        for node in reversed(list(found)):
-            reader = self._readers.get(node)
-            if node.family == "constant" and reader is not None and paths[node] == paths[reader]:
-                found[node] = found[reader]
-        return found
 
     def _leaf(self, node: Node, group: int) -> Leaf:
         cost, runs = node_cost(node), self._runs[node]
@@ -234,20 +224,26 @@ def _scope_steps(scope: str, found: Attribution) -> Steps:
     return (*steps, *(PathStep("scope", name, found.stage, found.role) for name in distinct))
 
 
-def _with_parts(paths: Mapping[Node, Steps]) -> dict[Node, Steps]:
-    """The paths, in program order, with a scope ``part_1``, ``part_2``, ... in stages whose layers have none."""
+def _with_parts(paths: Mapping[Node, Steps], readers: Mapping[Node, Node]) -> dict[Node, Steps]:
+    """The paths, in program order, with a scope ``part_1``, ``part_2``, ... in stages whose layers have none.
+
+    Constants go with their first of ``readers``.
+    """
     stages: dict[Steps, list[tuple[Node, Hashable, tuple[str, ...]]]] = defaultdict(list)
-    depths: dict[Node, int] = {}
     for node, path in paths.items():
-        depth = max((i for i, step in enumerate(path, 1) if step.kind == "stage"), default=0)
-        if depth and path[depth - 1].stage and node.family != "constant":
-            depths[node] = depth
-            stages[path[:depth]].append((node, _done(node), tuple(step.label for step in path[depth:])))
+        stage = path[: max((i for i, step in enumerate(path, 1) if step.kind == "stage"), default=0)]
+        if stage and stage[-1].stage and node.family != "constant":
+            stages[stage].append((node, _done(node), tuple(step.label for step in path[len(stage) :])))
+    parts = parts_of_stages(stages.values())
     found = dict(paths)
-    for node, part in parts_of_stages(stages.values()).items():
-        path, depth = paths[node], depths[node]
-        step = PathStep("scope", f"part_{part}", path[depth - 1].stage, path[depth - 1].role)
-        found[node] = (*path[:depth], step, *path[depth:])
+    for stage, members in stages.items():
+        for node in (node for node, *_ in members if node in parts):
+            step = PathStep("scope", f"part_{parts[node]}", stage[-1].stage, stage[-1].role)
+            found[node] = (*stage, step, *paths[node][len(stage) :])
+    for node in reversed(list(found)):
+        reader = readers.get(node)
+        if node.family == "constant" and reader is not None and paths[node] == paths[reader]:
+            found[node] = found[reader]
     return found
 
 
@@ -302,9 +298,8 @@ def _count(groups: Sequence[ScopeGroup], leaves: Sequence[Leaf]) -> None:
             at = group.parent
     for at, group in enumerate(groups):
         if group.kind == "repeat":
-            members = [i for i, one in enumerate(groups) if one.parent == at]
-            group.repeats = len(members)
-            group.identical = len({tuple(done[member]) for member in members}) == 1
+            members = [done[i] for i, one in enumerate(groups) if one.parent == at]
+            group.repeats, group.identical = len(members), all(one == members[0] for one in members)
 
 
 def _done(node: Node) -> tuple[str, ...]:

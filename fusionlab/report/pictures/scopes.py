@@ -23,6 +23,7 @@ import networkx as nx
 import numpy as np
 
 from fusionlab.hlo.stages import Frame, frames
+from fusionlab.report.pictures.looks import STAGE_WORDS
 
 Path = tuple[str, ...]
 N = TypeVar("N")
@@ -86,6 +87,12 @@ class Repeat:
         return f"{len(self.names)} times, " + ("identical" if self.identical else f"alike: {each} operations each")
 
 
+Repeats = Mapping[int, Repeat]
+"""The repeats that a scope is or is in, by their depth in its path."""
+Layers = Mapping[tuple[Path, Hashable], Repeats]
+"""The repeats of scopes of each group; no scopes outside all layers."""
+
+
 def find_repeats(scopes: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Repeat]:
     """The repeats among sibling scopes; every name is in one at most, single ones in none.
 
@@ -108,52 +115,68 @@ def find_repeats(scopes: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Repe
     return found
 
 
-Layers = Mapping[tuple[Path, str], Mapping[int, Repeat]]
-"""Scope and role to the repeats that it is or is in, by their depth in the path; no scopes outside all layers."""
-
-
-def drawn_once(view: nx.DiGraph, side: Mapping[str, str], paths: Mapping[str, Path]) -> tuple[dict[str, Path], Layers]:
+def drawn_once(
+    view: nx.DiGraph, groups: Mapping[str, Hashable], paths: Mapping[str, Path]
+) -> tuple[dict[str, Path], Layers]:
     """``paths`` (operations of ``view`` to their scopes) with alike layers under one name, and these layers.
 
-    ``side`` maps each operation to its role; only scopes of one role are compared. Constants keep their path. Layers
-    without scopes get some, and repeats inside a layer are found too.
+    Only scopes of one of ``groups`` (roles, for example) are compared. Constants keep their path. Repeats inside a
+    layer are found too.
     """
-    in_order = {node: paths[node] for node in sorted(paths, key=lambda node: view.nodes[node]["order"])}
-    named = dict(paths) | with_parts(view, in_order, side)
+    named = dict(paths)
     computing = [node for node in named if view.nodes[node]["family"] != "constant"]
-    layers: dict[tuple[Path, str], dict[int, Repeat]] = {}
+    layers: dict[tuple[Path, Hashable], Repeats] = {}
     for depth in range(max(map(len, named.values()), default=0)):
-        siblings: dict[tuple[Path, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        siblings: dict[tuple[Path, Hashable], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for node in computing:
             if len(path := named[node]) > depth:
-                siblings[path[:depth], side[node]][path[depth]].append(node)
-        for (around, role), scopes in siblings.items():
-            outer = layers.get((around, role), {})
+                siblings[path[:depth], groups[node]][path[depth]].append(node)
+        for (around, group), scopes in siblings.items():
+            outer = layers.get((around, group), {})
             repeats = find_repeats({name: [view.nodes[node] for node in nodes] for name, nodes in scopes.items()})
             for repeat in repeats:
                 scope = (*around, f"{repeat.stem} {_EACH}")
-                layers[scope, role] = {**outer, depth: repeat}
+                layers[scope, group] = {**outer, depth: repeat}
                 for node in (node for name in repeat.names for node in scopes[name]):
                     named[node] = (*scope, *named[node][depth + 1 :])
             if outer:
                 merged = {name for repeat in repeats for name in repeat.names}
-                layers |= {((*around, name), role): outer for name in scopes if name not in merged}
+                layers |= {((*around, name), group): outer for name in scopes if name not in merged}
     return named, layers
 
 
-def with_parts(view: nx.DiGraph, paths: Mapping[str, Path], groups: Mapping[str, Hashable]) -> dict[str, Path]:
-    """New scopes, with a ``part_1``, ``part_2``, ... in them, of operations whose stage has layers without scopes.
+def scope_title(scope: Path, repeats: Repeats, stage: str, *, inner: bool = False) -> str:
+    """``B: interaction 1``, ``A: features``, ``potential``: the stage's letter, and the scopes or its meaning.
 
-    ``paths`` are the scopes of the operations of ``view``, in program order; only those of one stage and of one of
-    ``groups`` are compared. Operations outside all parts, and constants, are not in the result.
+    A scope around the innermost that stands for several has their number (``B: layer 0 to 2 ×3, edges``); with
+    ``inner`` the others are left out.
+    """
+    last = len(scope) - 1
+    words = []
+    for depth, name in enumerate(scope):
+        repeat = repeats.get(depth)
+        if repeat is not None:
+            words.append(repeat.title if depth == last else f"{repeat.title} ×{len(repeat.names)}")
+        elif name != f"stage_{stage.lower()}" and (depth == last or not inner):
+            words.append(name)
+    title = ", ".join(words).replace("_", " ")
+    return f"{stage}: {title or STAGE_WORDS[stage]}" if stage else title
+
+
+def with_parts(view: nx.DiGraph, groups: Mapping[str, Hashable], paths: Mapping[str, Path]) -> dict[str, Path]:
+    """``paths`` with a scope ``part_1``, ``part_2``, ... in stages whose layers have no scopes for them.
+
+    Only operations of one of ``groups`` are compared. Those outside all parts, and constants, keep their path.
     """
     stages: dict[tuple[str, Hashable], list[tuple[str, Hashable, Path]]] = defaultdict(list)
-    for node, path in paths.items():
-        facts = view.nodes[node]
+    for node in sorted(paths, key=lambda node: view.nodes[node]["order"]):
+        facts, path = view.nodes[node], paths[node]
         if path and path[0].startswith("stage_") and facts["family"] != "constant":
             stages[path[0], groups[node]].append((node, (facts["name"], facts["type"]), path[1:]))
     parts = parts_of_stages(stages.values())
-    return {node: (paths[node][0], f"part_{part}", *paths[node][1:]) for node, part in parts.items()}
+    return {
+        node: (path[0], f"part_{parts[node]}", *path[1:]) if node in parts else path for node, path in paths.items()
+    }
 
 
 def parts_of_stages(stages: Iterable[Sequence[tuple[N, Hashable, Path]]]) -> dict[N, int]:
@@ -190,17 +213,6 @@ def part_numbers(operations: Sequence[Hashable]) -> list[int]:
     return found
 
 
-def have_numbers(names: Iterable[str]) -> bool:
-    """True if two of ``names`` differ in a number at their end alone: then layers have scopes of their own."""
-    stems = [unnumbered(name) for name in set(names) if re.fullmatch(r"[A-Za-z].*?[_.]?\d+", name)]
-    return len(set(stems)) < len(stems)
-
-
-def unnumbered(name: str) -> str:
-    """``name`` without the number at its end."""
-    return re.sub(r"[_.]?\d+$", "", name)
-
-
 def _longest(tokens: np.ndarray, period: int) -> tuple[int, int, int]:
     """Operations in whole parts of the longest repeat (0: none), minus ``period``, and the position of the first."""
     same = np.concatenate(([False], tokens[:-period] == tokens[period:], [False]))
@@ -210,3 +222,14 @@ def _longest(tokens: np.ndarray, period: int) -> tuple[int, int, int]:
         return 0, -period, 0
     at = int(lengths.argmax())
     return (int(lengths[at]) // period + 1) * period, -period, int(starts[at])
+
+
+def have_numbers(names: Iterable[str]) -> bool:
+    """True if two of ``names`` differ in a number at their end alone: then layers have scopes of their own."""
+    stems = [unnumbered(name) for name in set(names) if re.fullmatch(r"[A-Za-z].*?[_.]?\d+", name)]
+    return len(set(stems)) < len(stems)
+
+
+def unnumbered(name: str) -> str:
+    """``name`` without the number at its end."""
+    return re.sub(r"[_.]?\d+$", "", name)

@@ -18,6 +18,7 @@ _STYLES = {"-": "red", "+": "green", ">": "cyan", "~": "yellow", " ": "dim", "@"
 _READS = 3
 _LEAST = 3
 _KINDS_NAMED = 6
+_REWIRED = "reading another value"
 
 
 @dataclass(frozen=True)
@@ -73,25 +74,23 @@ def shown_lines(diff: ModuleDiff, most_lines: int) -> Iterator[ShownLine]:
 
 def _hunk_lines(hunk: Hunk, room: int) -> Iterator[ShownLine]:
     yield ShownLine("@", _place(hunk))
-    yield from _section(" ", [(line.text, line) for line in hunk.reads], hunk, min(room, _READS), "read")
-    yield from _section("-", [(line.text, line) for line in hunk.removed], hunk, room, "removed")
-    yield from _section("+", [(line.text, line) for line in hunk.added], hunk, room, "added")
     moved = [(f"{one.op.text}  to {one.to or 'outside of the loop'}", one.op) for one in hunk.moved]
-    yield from _section(">", moved, hunk, room, "moved")
-    yield from _section("~", [(one.text, one.op) for one in hunk.rewired], hunk, room, "reading another value")
-
-
-def _section(mark: str, lines: Sequence[tuple[str, OpLine]], hunk: Hunk, room: int, what: str) -> Iterator[ShownLine]:
-    shown = lines if not room or len(lines) <= room + 1 else lines[:room]
-    said = ""
-    for text, line in shown:
-        scope = _inner_scope(line, hunk)
-        yield ShownLine(mark, text, scope if scope != said else "")
-        said = scope
-    if len(shown) < len(lines):
-        yield ShownLine(
-            "…", f"{len(lines) - len(shown):,} more {what}: {_kinds([line for _, line in lines[len(shown) :]])}"
-        )
+    sections = (
+        (" ", "read", min(room, _READS), [(line.text, line) for line in hunk.reads]),
+        ("-", "removed", room, [(line.text, line) for line in hunk.removed]),
+        ("+", "added", room, [(line.text, line) for line in hunk.added]),
+        (">", "moved", room, moved),
+        ("~", _REWIRED, room, [(one.text, one.op) for one in hunk.rewired]),
+    )
+    for mark, what, most, lines in sections:
+        shown = lines if not most or len(lines) <= most + 1 else lines[:most]
+        said = ""
+        for text, line in shown:
+            scope = _inner_scope(line, hunk)
+            yield ShownLine(mark, text, scope if scope != said else "")
+            said = scope
+        if rest := [line for _, line in lines[len(shown) :]]:
+            yield ShownLine("…", f"{len(rest):,} more {what}: {_kinds(rest)}")
 
 
 def _inner_scope(line: OpLine, hunk: Hunk) -> str:
@@ -113,9 +112,9 @@ def _kinds(lines: Sequence[OpLine]) -> str:
 
 
 def _counted(hunks: Sequence[Hunk]) -> str:
-    words = {"removed": "removed", "added": "added", "moved": "moved", "rewired": "reading another value"}
-    counts = {what: sum(len(getattr(hunk, what)) for hunk in hunks) for what in words}
-    return ", ".join(f"{count:,} ops {words[what]}" for what, count in counts.items() if count)
+    words = {"removed": "removed", "added": "added", "moved": "moved", "rewired": _REWIRED}
+    counts = {said: sum(len(getattr(hunk, what)) for hunk in hunks) for what, said in words.items()}
+    return ", ".join(f"{count:,} ops {said}" for said, count in counts.items() if count)
 
 
 def _styled(line: ShownLine) -> Text:
