@@ -15,7 +15,7 @@ import pytest
 import fusionlab
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.optimizing.checking import Runners
-from fusionlab.optimizing.compile_options import surroundings
+from fusionlab.optimizing.decision import surroundings
 from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.interface import faults
 from tests.optimizing.networks import laplacians, repeated
@@ -146,7 +146,7 @@ def test_what_is_never_finite_is_checked_a_few_times(monkeypatch):
     assert len(checks) == 4
     assert len(said) == 2
     assert "so at 4 calls, and not checked again" in str(said[-1].message)
-    assert not function._rewriter.undecided
+    assert not function._rewriter.checks_again
 
 
 def test_a_decision_of_a_later_call_is_remembered(tmp_path):
@@ -386,7 +386,7 @@ def test_what_had_no_finite_output_is_checked_at_the_next_call(check):
     (decision,) = function.fusionlab.decisions
     assert decision.verdict.passed
     assert decision.rewritten is not None
-    assert not function._rewriter.undecided
+    assert function._rewriter.checks_again == (check == "always")
 
 
 def test_no_walkers_are_a_result_without_elements():

@@ -8,8 +8,8 @@ import pytest
 import fusionlab
 from fusionlab.errors import NotEquivalentError, NotOptimizedWarning
 from fusionlab.optimizing.checking import Runners
-from fusionlab.optimizing.optimized import Optimized
-from fusionlab.optimizing.policy import Policy
+from fusionlab.optimizing.optimize import Optimized
+from fusionlab.optimizing.rewriting import Policy
 from tests.optimizing.networks import repeated
 from tests.optimizing.wrong_passes import SineToCosine, made_by
 
@@ -77,7 +77,7 @@ def test_a_failure_while_tracing_leaves_the_function_as_it_was(monkeypatch):
     def broken(*_):
         raise TypeError("a bug")
 
-    monkeypatch.setattr("fusionlab.optimizing.optimized.trace", broken)
+    monkeypatch.setattr("fusionlab.optimizing.optimize.trace", broken)
     function = made_by(SineToCosine())
     with pytest.warns(NotOptimizedWarning, match="TypeError: a bug"):
         assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)

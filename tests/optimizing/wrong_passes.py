@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fusionlab.hlo.program import Program
-from fusionlab.optimizing.optimized import Optimized
-from fusionlab.optimizing.policy import Policy
+from fusionlab.optimizing.optimize import Optimized
+from fusionlab.optimizing.rewriting import Policy
 from fusionlab.passes.interface import Applied, Pass, Result
 from tests.optimizing.networks import repeated
 
