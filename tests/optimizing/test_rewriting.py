@@ -117,11 +117,20 @@ def test_always_looks_at_the_arguments_of_every_call():
     assert strict(0.5, 0) == 0.0
 
 
-def test_a_variant_without_a_finite_result_says_nothing():
-    """Only at 0 the original is finite; it is rewritten rightly."""
-    function = hoisting(lambda x, w: repeated(jnp.where(x == 0, w, jnp.nan), w), check="once")
-    assert function(0.0, 0.5) == jax.jit(repeated)(0.5, 0.5)
-    (decision,) = function.fusionlab.decisions
+def finite_at_zero(x, w):
+    return repeated(jnp.where(x == 0, w, jnp.nan), w)
+
+
+def endless_beyond_one(x, w):
+    return jax.lax.while_loop(lambda c: c[0] > 1e-3, lambda c: (c[0] * x, c[1] + jnp.sin(w)), (x, 0.0))[1]
+
+
+@pytest.mark.parametrize(("function", "x"), [(finite_at_zero, 0.0), (endless_beyond_one, 0.9)])
+def test_a_variant_without_a_finite_result_says_nothing_and_one_that_may_not_end_is_not_tried(function, x):
+    optimized = hoisting(function, check="once")
+    np.testing.assert_allclose(optimized(x, 0.5), jax.jit(function)(x, 0.5), rtol=1e-6)
+    (decision,) = optimized.fusionlab.decisions
+    assert decision.rewritten is not None
     assert decision.verdict.passed
     assert decision.compared_on == ON_GIVEN
 
@@ -280,8 +289,8 @@ def test_what_nothing_applies_to_or_is_right_runs_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert hoisting(repeated, check="once")(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
-        sine, empty = fusionlab.optimize(jnp.sin, cache=False), fusionlab.optimize(
-            laplacians, "collapse-replay", cache=False)  # fmt: skip
+        sine = fusionlab.optimize(jnp.sin, cache=False)
+        empty = fusionlab.optimize(laplacians, "collapse-replay", cache=False)
         assert sine(0.5) == jnp.sin(0.5)
         assert empty(jnp.ones((3, 5)), jnp.zeros((0, 3))).shape == (0,)
     assert sine.fusionlab.reason == "there is no replay in it: its program has no loop"

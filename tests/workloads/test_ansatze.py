@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from tests.workloads.wavefunctions import CH4, LIH, OURS, STAGES, abstract, drawn
+from tests.workloads.wavefunctions import CH4, LIH, OURS, STAGES, abstract, drawn, in_tiers
 from workloads.ansatze import orbformer
 from workloads.catalogue import build
 from workloads.layers.padded_molecule import Dimensions
@@ -22,10 +22,6 @@ SAMPLES = {
     "orbformer-leaf": lambda: orbformer.build(LIH, "tiny", mode="leaf"),
     "orbformer-padded": lambda: orbformer.build(LIH, "tiny", dimensions=Dimensions(3, 3, 4, 3, 3)),
 }
-
-
-def in_tiers(names, quick):
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.lowering import lower
-from tests.workloads.wavefunctions import LIH, OURS, abstract
+from tests.workloads.wavefunctions import LIH, OURS, abstract, in_tiers
 from workloads.catalogue import build
 from workloads.layers.flash_attention import flash_attention, fused_attention
 from workloads.programs.laplacians import INCOMPLETE, LAPLACIANS
@@ -35,7 +35,7 @@ def of_program(name, program, laplacian=None):
         if n not in INCOMPLETE
     ],
 )
-@pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", in_tiers(("psiformer", "orbformer"), ("psiformer",)))
 def test_local_energies_of_oneqmc_are_high(name, laplacian):
     if "forward" in laplacian:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")
@@ -47,15 +47,13 @@ def test_local_energies_of_oneqmc_are_high(name, laplacian):
 
 
 @pytest.mark.parametrize("program", ["log-psi", "mcmc", "train-step"])
-@pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer-flash", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", in_tiers(("psiformer", "orbformer-flash"), ("psiformer",)))
 def test_other_programs_of_oneqmc_are_high(name, program):
     found = of_program(name, program)
     assert set(found) == {"HIGH"}
 
 
-@pytest.mark.parametrize(
-    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer-deepqmc"))]
-)
+@pytest.mark.parametrize("name", in_tiers(("ferminet", "paulinet", "psiformer-deepqmc"), ("ferminet",)))
 def test_those_of_deepqmc_are_highest(name):
     assert set(of_program(name, "train-step")) == {"HIGHEST"}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from tests.workloads.wavefunctions import HYDROGEN
+from tests.workloads.wavefunctions import HYDROGEN, in_tiers
 from workloads.ansatz import Ansatz
 from workloads.molecule import Molecule
 from workloads.programs import mcmc
@@ -93,12 +93,7 @@ def test_same_key_same_walkers(transitions):
     assert np.mean(first == other) < 0.2
 
 
-QUICK = ("langevin", "metropolis-oneqmc")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
-)
+@pytest.mark.parametrize("name", in_tiers(SAMPLERS, ("langevin", "metropolis-oneqmc")))
 def test_step_settles_where_the_target_share_is_accepted(name):
     ansatz = gaussian(name)
     program, step = jax.jit(mcmc.build(ansatz)), mcmc.initial_step(ansatz, jnp.float32)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from tests.workloads.wavefunctions import OURS, abstract
+from tests.workloads.wavefunctions import OURS, abstract, in_tiers
 from workloads.molecules import find_molecule
 from workloads.programs import local_energy
 
@@ -69,9 +69,7 @@ def reproducible_walkers(molecule):
     return np.stack([molecule.nuclei[random.permutation(homes)] + random.normal(size=shape) for _ in range(4)])
 
 
-@pytest.mark.parametrize(
-    "case", [name if name.endswith("LiH") else pytest.param(name, marks=pytest.mark.slow) for name in REFERENCE]
-)
+@pytest.mark.parametrize("case", in_tiers(REFERENCE, [name for name in REFERENCE if name.endswith("LiH")]))
 def test_wavefunction_is_that_of_oneqmc(case, quickly):
     ansatz, reference = ansatz_of(case), REFERENCE[case]
     arguments = reproducible_parameters(ansatz), reproducible_walkers(ansatz.molecule)
@@ -80,10 +78,7 @@ def test_wavefunction_is_that_of_oneqmc(case, quickly):
     np.testing.assert_allclose(log_psi, reference["log_psi"], atol=1e-11, rtol=0)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [name if name == "psiformer-LiH" else pytest.param(name, marks=pytest.mark.slow) for name in REFERENCE],
-)
+@pytest.mark.parametrize("case", in_tiers(REFERENCE, ("psiformer-LiH",)))
 def test_local_energy_is_that_of_oneqmc(case, quickly):
     ansatz = ansatz_of(case)
     arguments = reproducible_parameters(ansatz), reproducible_walkers(ansatz.molecule)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.workloads.wavefunctions import LIH, abstract, drawn, hydrogen
+from tests.workloads.wavefunctions import LIH, abstract, drawn, hydrogen, in_tiers
 from workloads.ansatze import orbformer, psiformer
 from workloads.programs import mcmc, train_step
 from workloads.programs.adamw import adamw, init_adamw
@@ -148,8 +148,7 @@ def test_walkers_without_an_energy_leave_the_gradient_as_if_they_were_not_there(
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["paulinet", "psiformer", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ferminet", "psiformer-deepqmc"))],
+    "name", in_tiers(("paulinet", "psiformer", "ferminet", "psiformer-deepqmc"), ("paulinet", "psiformer"))
 )
 def test_a_broken_walker_does_not_poison_a_training_step(name):
     """Its electron stands where there is no wavefunction, and proposals are nowhere better, so it stays broken."""

@@ -4,6 +4,7 @@ import importlib
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from workloads.ansatz import Ansatz
 from workloads.catalogue import ANSATZE
@@ -18,6 +19,11 @@ HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
 OURS = {name: importlib.import_module(path).build for name, path in ANSATZE.items() if not name.startswith("deepqmc:")}
 EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
 STAGES = ("stage_a", "stage_b", "stage_c", "stage_d", "stage_e", "potential")
+
+
+def in_tiers(names, quick):
+    """``names`` as parameters: in the fast tier those that are ``quick``, in the slow one the others."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def drawn(ansatz, walkers, dtype="float32"):
