@@ -46,6 +46,11 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {kind} {given!r}; did you mean: {', '.join(near)}?")
 
 
+def one_line(error: BaseException) -> str:
+    """The error's type and the first line of its message."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+
 def missing_package(error: ModuleNotFoundError) -> str:
     """One line for a package that is not installed, as when fusionlab is run from a source checkout."""
     package = (error.name or "").partition(".")[0]

@@ -34,14 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 FIRST = (
-    "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians_of_ansatze.py",
+    "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians.py",
     "cli/test_study.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
     "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
     "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
     "facts/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
     "codegen/laplacian/test_jets.py",
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
-    "workloads/test_train_step.py", "optimizing/test_calls.py", "codegen/raising/test_raising.py",
+    "workloads/test_train_step.py", "optimizing/test_optimize.py", "codegen/raising/test_raising.py",
     "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_guards.py", "search/test_best.py",
     "passes/test_interface.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip

@@ -67,13 +67,12 @@ def searched(
     from fusionlab.passes.interface import Setting
     from fusionlab.passes.pipeline import parse_pipeline
     from fusionlab.report.tables.programs import print_search
-    from fusionlab.search.best import search
+    from fusionlab.search.best import Search, TrialStore
     from fusionlab.search.costs import measure_for
-    from fusionlab.search.trials import TrialStore
 
     store = TrialStore(given.cache.folder if given.cache else None, program, given.target)
     measure = measure_for(given.target, given.cache)
-    found = search(program, fixed, goal, Setting(platform=given.target.kind), measure, store, given.progress)
+    found = Search(program, fixed, goal, Setting(platform=given.target.kind), measure, store, given.progress).run()
     print_search(found, console)
     return (parse_pipeline(found.best.pipeline) if found.best.pipeline else ()), found
 

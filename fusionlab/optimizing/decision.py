@@ -7,10 +7,11 @@ and the kind of device. It holds records and a StableHLO module under its own SH
 from __future__ import annotations
 
 import base64
+import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import jax
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.compile import versions
@@ -18,7 +19,10 @@ from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Declined, Event
-from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
+from fusionlab.store import PACKAGE, digest_of, sources_digest
+
+_FORMAT = 2
+_DECIDING = ("passes", "hlo", "codegen", "equivalence", "ledger", "optimizing", "study.py")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,60 @@ class Decision:
         """The reason why the original runs; "" if the rewritten program does."""
         return "" if self.rewritten is not None else self.reason
 
+    def to_json(self) -> dict[str, Any]:
+        """The record on disk."""
+        rewritten = self.rewritten
+        return {
+            "format": _FORMAT,
+            "name": self.name,
+            "platform": self.platform,
+            "pipeline": self.pipeline,
+            "events": [event.to_json() for event in self.events],
+            "verdict": self.verdict.to_json() if self.verdict else None,
+            "compared_on": self.compared_on,
+            "reason": self.reason,
+            "module": base64.b64encode(rewritten.bytecode).decode() if rewritten else None,
+            "sha256": rewritten.digest if rewritten else None,
+        }
+
+    @staticmethod
+    def from_json(record: dict[str, Any], original: Program) -> Decision:
+        """The inverse of ``to_json``, for ``original``. ValueError, LookupError, TypeError: it cannot be read."""
+        if record["format"] != _FORMAT:
+            raise ValueError(f"format {record['format']}, expected {_FORMAT}")
+        return Decision(
+            name=record["name"],
+            platform=record["platform"],
+            pipeline=record["pipeline"],
+            original=original,
+            rewritten=None if record["module"] is None else _rewritten_of(record, original),
+            events=tuple(map(_event_of, record["events"])),
+            verdict=None if record["verdict"] is None else Verdict.from_json(record["verdict"]),
+            compared_on=record["compared_on"],
+            reason=record["reason"],
+            remembered=True,
+        )
+
+
+def _rewritten_of(record: dict[str, Any], original: Program) -> Program:
+    module = base64.b64decode(record["module"], validate=True)
+    rewritten = Program(original.name, module, original.platform, original.provenance)
+    if rewritten.digest != record["sha256"]:
+        raise ValueError("the module is not the one that was written")
+    try:
+        signature = rewritten.inputs, rewritten.outputs
+    except ir.MLIRError as error:
+        raise ValueError(f"the module cannot be read: {error}") from None
+    if signature != (original.inputs, original.outputs):
+        raise ValueError("the module has another signature than the original")
+    return rewritten
+
+
+def _event_of(record: dict[str, Any]) -> Event:
+    if "declined" in record:
+        return Declined(record["pass"], record["kind"], record["reason"], record["location"])
+    return Applied(record["pass"], record["applied"], record["location"], record["resolved"])
+
 
 def why_nothing_applied(events: tuple[Event, ...], original: Program) -> str:
     """The reasons of the passes that left ``original`` alone, each once."""
@@ -62,78 +120,21 @@ def why_nothing_applied(events: tuple[Event, ...], original: Program) -> str:
     return "; ".join(dict.fromkeys(reasons)) or "no pass found anything to rewrite"
 
 
-def event_of_json(record: dict[str, Any]) -> Event:
-    """The event that ``to_json`` wrote. KeyError, TypeError: invalid."""
-    if "declined" in record:
-        return Declined(record["pass"], record["kind"], record["reason"], record["location"])
-    return Applied(record["pass"], record["applied"], record["location"], record["resolved"])
-
-
-_FORMAT = 2
-_DECIDING = ("passes", "hlo", "codegen", "equivalence", "ledger", "optimizing", "study.py")
-
-
-class OptimizedStore:
-    """Decisions below ``folder``, which is made when the first one is stored."""
-
-    def __init__(self, folder: Path) -> None:
-        self._entries = Store(folder, ".json.gz")
-
-    def load(self, key: str, original: Program) -> Decision | None:
-        """The decision for ``original``; None if nothing that can be read is stored."""
-        return self._entries.load(key, lambda record: _of_json(record, original))
-
-    def store(self, key: str, decision: Decision) -> None:
-        """Store ``decision``; after a failed write the work is done again later."""
-        self._entries.store(key, _to_json(decision))
-
-
 def key_of(original: Program, pipeline: str, compiled_how: str) -> str:
     """SHA-256, hexadecimal. Locations do not count: a line inserted above a function changes nothing in it."""
     sources = sources_digest(PACKAGE, _DECIDING)
     return digest_of(_FORMAT, str(original.parse()), original.platform, pipeline, compiled_how, versions(), sources)
 
 
-def _to_json(decision: Decision) -> dict[str, Any]:
-    rewritten = decision.rewritten
-    return {
-        "format": _FORMAT,
-        "name": decision.name,
-        "platform": decision.platform,
-        "pipeline": decision.pipeline,
-        "events": [event.to_json() for event in decision.events],
-        "verdict": decision.verdict.to_json() if decision.verdict else None,
-        "compared_on": decision.compared_on,
-        "reason": decision.reason,
-        "module": base64.b64encode(rewritten.bytecode).decode() if rewritten else None,
-        "sha256": rewritten.digest if rewritten else None,
-    }
+def surroundings(platform: str) -> str:
+    """The circumstances that a program's numbers depend on: the kind of device and the environment's flags.
 
-
-def _of_json(record: dict[str, Any], original: Program) -> Decision:
-    if record["format"] != _FORMAT:
-        raise ValueError(f"format {record['format']}, expected {_FORMAT}")
-    rewritten = None
-    if record["module"] is not None:
-        module = base64.b64decode(record["module"], validate=True)
-        rewritten = Program(original.name, module, original.platform, original.provenance)
-        if rewritten.digest != record["sha256"]:
-            raise ValueError("the module is not the one that was written")
-        try:
-            signature = rewritten.inputs, rewritten.outputs
-        except ir.MLIRError as error:
-            raise ValueError(f"the module cannot be read: {error}") from None
-        if signature != (original.inputs, original.outputs):
-            raise ValueError("the module has another signature than the original")
-    return Decision(
-        name=record["name"],
-        platform=record["platform"],
-        pipeline=record["pipeline"],
-        original=original,
-        rewritten=rewritten,
-        events=tuple(map(event_of_json, record["events"])),
-        verdict=None if record["verdict"] is None else Verdict.from_json(record["verdict"]),
-        compared_on=record["compared_on"],
-        reason=record["reason"],
-        remembered=True,
-    )
+    A comparison on one GPU, or on a CPU for an absent GPU, does not carry over to another: one multiplies in TF32 and
+    the other does not.
+    """
+    try:
+        kind = jax.local_devices(backend={"cuda": "gpu"}.get(platform, platform))[0].device_kind
+    except RuntimeError:
+        kind = "absent"
+    flags = [f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "NVIDIA_TF32_OVERRIDE")]
+    return " ".join([kind, *flags])

@@ -1,18 +1,187 @@
-"""``fusionlab.optimize``: one line in a user's own code."""
+"""``fusionlab.optimize``: a function that is called, transformed and lowered like a jitted one, and rewritten once."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
 import jax
+import numpy as np
 
-from fusionlab.errors import InputError, unknown
-from fusionlab.optimizing.optimized import Optimized
-from fusionlab.optimizing.policy import EXACT_S, Check, OnDifference, Policy
+from fusionlab.codegen.cache import default_cache
+from fusionlab.codegen.compile import RIGHT_ON_CPU
+from fusionlab.errors import InputError, one_line, unknown
+from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, replaced, trace, why_left_alone
+from fusionlab.optimizing.report import Front
+from fusionlab.optimizing.rewriting import EXACT_S, Call, Check, OnDifference, Policy, Rewriter
+from fusionlab.passes.pipeline import parse_pipeline
+
+
+class Optimized:
+    """``jax.jit(function)`` with the rewritten program in it; made by ``fusionlab.optimize``.
+
+    Calls go to ``jax.jit``'s own dispatch: fusionlab acts while JAX traces and lowers. ``fusionlab`` has ``report()``,
+    ``reason`` and ``decisions``. All other attributes of a jitted function (``lower``, ``trace``, ``eval_shape``,
+    ``clear_cache``) are available.
+    """
+
+    def __init__(self, function: Callable[..., Any], policy: Policy, jit_options: dict[str, Any]) -> None:
+        if not callable(function):
+            raise InputError(
+                f"optimize takes a function, not {function!r}; for a pipeline write optimize(function, pipeline=...) "
+                "or @optimize(pipeline=...)"
+            )
+        functools.update_wrapper(self, function)
+        name = getattr(function, "__name__", type(function).__name__)
+        self._here = threading.local()
+        self._jit_options = jit_options
+        # The arguments of a jaxpr traced for a call by itself, as leaves of the call; None if unknown.
+        self._dynamic: weakref.WeakKeyDictionary[Any, tuple[int, ...] | None] = weakref.WeakKeyDictionary()
+        self._rewriter = Rewriter("".join(c if c.isalnum() else "_" for c in name), policy, self._current)
+        self.fusionlab = Front(self._rewriter)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not outside_of_traces():
+            return self._inside(*args, **kwargs)
+        with self._given(args, kwargs):
+            if self._rewriter.checks_again:
+                jaxpr = owned(self._alone.trace(*args, **kwargs).jaxpr)
+                # JAX would keep its compilation for good.
+                if jaxpr is not None and not self._rewriter.check_again(jaxpr, self._alone.clear_cache):
+                    return self._original(*args, **kwargs)
+            return self._alone(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def _given(self, args: Any, kwargs: Any) -> Iterator[None]:
+        """A context in which these are the arguments of the current call; restores those of the surrounding one."""
+        around = getattr(self._here, "call", None)
+        self._here.call = args, kwargs
+        try:
+            yield
+        finally:
+            self._here.call = around
+
+    def _current(self, jaxpr: Any) -> Call:
+        """The call that is being lowered, if ``jaxpr`` is that of its function."""
+        if jaxpr not in self._dynamic:
+            return Call(None, {}, alone=False)
+        here, dynamic = getattr(self._here, "call", None), self._dynamic[jaxpr]
+        if here is None or dynamic is None:
+            return Call(None, self._options)
+        leaves = jax.tree.leaves(here)
+        return Call(_on_host([leaves[index] for index in dynamic], jaxpr), self._options)
+
+    @functools.cached_property
+    def _options(self) -> dict[str, Any]:
+        """The compile options of calls outside other traced functions; only these may have options."""
+        return {**_known_options(), **dict(self._jit_options.get("compiler_options") or {})}
+
+    @functools.cached_property
+    def _alone(self) -> Any:
+        """The jitted function for calls outside other traced functions."""
+        return self._jitted(alone=True)
+
+    @functools.cached_property
+    def _shown(self) -> Any:
+        """The one for ``lower``, ``trace`` and the like: they lower without arguments, and JAX would reuse that for the
+        first call."""
+        return self._jitted(alone=True)
+
+    @functools.cached_property
+    def _inside(self) -> Any:
+        """The one for calls inside a traced function, which may be this one: the current arguments are not theirs."""
+        return self._jitted(alone=False)
+
+    @functools.cached_property
+    def _original(self) -> Any:
+        return jax.jit(self.__wrapped__, **self._jit_options)
+
+    def _jitted(self, *, alone: bool) -> Any:
+        """``jax.jit`` of ``_traced``; of a new function each time, because JAX caches by the identity of a function."""
+
+        @functools.wraps(self.__wrapped__)
+        def body(*args: Any, **kwargs: Any) -> Any:
+            return self._traced(args, kwargs, alone)
+
+        return jax.jit(body, **{**self._jit_options, "compiler_options": self._options if alone else None})
+
+    def _traced(self, args: Any, kwargs: Any, alone: bool) -> Any:
+        """The results that JAX traces instead of the function's: of one primitive with its jaxpr, which is noted if
+        ``alone``."""
+        function: Callable[..., Any] = self.__wrapped__
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        dynamic = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
+        if not dynamic:  # under jax.disable_jit, or a function of no array
+            return function(*args, **kwargs)
+        trees: list[Any] = []
+
+        def of_arrays(*arrays: Any) -> Any:
+            again, named = jax.tree.unflatten(structure, replaced(leaves, dynamic, arrays))
+            flat, tree = jax.tree.flatten(function(*again, **named))
+            trees[:] = [tree]
+            return flat
+
+        traced, why, surprising = None, "", True
+        try:
+            traced = trace(of_arrays, [leaves[index] for index in dynamic])
+            why, surprising = why_left_alone(traced.jaxpr)
+        except Exception as error:  # the user's own is raised again below, without fusionlab around it
+            why = one_line(error)
+        if traced is None or why:
+            as_it_is = function(*args, **kwargs)
+            self._rewriter.refuse(why, surprising)
+            return as_it_is
+        if alone and traced.plain is not None:
+            known = traced.arguments
+            self._dynamic[traced.plain] = None if known is None else tuple(dynamic[argument] for argument in known)
+        flat = apply_owned(self._rewriter, traced.jaxpr, traced.plain, traced.operands)
+        return jax.tree.unflatten(trees[0], flat)
+
+    def clear_cache(self) -> None:
+        """Clear JAX's compilations and traces of this function; decisions are kept."""
+        for jitted in (self._alone, self._shown, self._inside):
+            jitted.clear_cache()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._shown, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<fusionlab.optimize of {self._rewriter.name}: {self.fusionlab.state}>"
+
+
+def _on_host(leaves: Sequence[Any], jaxpr: Any) -> tuple[np.ndarray, ...] | None:
+    """The arguments as NumPy arrays of the jaxpr's types; None if one is not fully addressable."""
+    arrays = []
+    for leaf, type_ in zip(leaves, jaxpr.in_avals, strict=True):
+        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+            return None
+        if jax.dtypes.issubdtype(type_.dtype, jax.dtypes.prng_key):
+            arrays.append(np.asarray(jax.random.key_data(leaf)))
+        else:
+            arrays.append(np.asarray(leaf).astype(type_.dtype))
+    return tuple(arrays)
+
+
+@functools.cache
+def _known_options() -> dict[str, str | int | bool]:
+    """The options that avoid XLA's wrong numbers on the CPU; none if this XLA does not know them all."""
+    try:
+        jax.jit(lambda: 0, compiler_options=dict(RIGHT_ON_CPU)).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return {}
+    return dict(RIGHT_ON_CPU)
 
 
 @overload
@@ -66,23 +235,21 @@ def optimize(
     """
     known = [name for name in inspect.signature(jax.jit).parameters if name != "fun"]
     if wrong := [name for name in jit_options if name not in known]:
-        raise unknown(
-            "option of optimize", wrong[0], ["pipeline", "check", "on_difference", "cache", "exact_s", *known]
-        )
-    if function is not None and not callable(function):
-        raise InputError(
-            f"optimize takes a function, not {function!r}; for a pipeline write optimize(function, pipeline=...) or "
-            "@optimize(pipeline=...)"
-        )
-    policy = Policy.of(pipeline, check, on_difference, cache, exact_s)
+        own = ["pipeline", "check", "on_difference", "cache", "exact_s"]
+        raise unknown("option of optimize", wrong[0], [*own, *known])
+    if not isinstance(pipeline, str):
+        raise InputError(f"pipeline is the names of passes, as 'fuse-jvp-replay', and not {pipeline!r}")
+    policy = Policy(parse_pipeline(pipeline), check, on_difference, _folder(cache), exact_s)
     if function is None:
-        return functools.partial(
-            optimize,
-            pipeline=pipeline,
-            check=check,
-            on_difference=on_difference,
-            cache=cache,
-            exact_s=exact_s,
-            **jit_options,
-        )
+        return functools.partial(Optimized, policy=policy, jit_options=jit_options)
     return Optimized(function, policy, jit_options)
+
+
+def _folder(cache: bool | str | Path) -> Path | None:
+    """The folder of ``cache``: a path, or of True the one below ``$FUSIONLAB_CACHE``."""
+    if not isinstance(cache, bool | str | Path):
+        raise InputError(f"cache is True, False or a folder, and not {cache!r}")
+    if not isinstance(cache, bool):
+        return Path(cache).expanduser()
+    of_all = default_cache()
+    return of_all.folder / "optimized" if cache and of_all is not None else None

@@ -32,13 +32,10 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import public_function
 from fusionlab.optimizing.same_function import same_function
 
-__all__ = ["Owner", "apply_owned", "outside_of_traces", "owned", "trace", "why_left_alone", "without_mesh"]
-
 outside_of_traces: Callable[[], bool] = trace_state_clean
 """True if no JAX transformation is being traced."""
 
-
-OF_A_MESH = (
+_OF_A_MESH = (
     "it uses the axes of a mesh or of a map, or closes over arrays that are traced there: "
     "optimise the function around that"
 )
@@ -64,6 +61,12 @@ def apply_owned(owner: Owner, jaxpr: Any, plain: Any, operands: Sequence[Any]) -
     return list(_optimized.bind(*operands, jaxpr=jaxpr, plain=plain, owner=owner))
 
 
+def replaced(values: Sequence[Any], positions: Sequence[int], by: Sequence[Any]) -> list[Any]:
+    """``values`` with those at ``positions`` replaced."""
+    new = dict(zip(positions, by, strict=True))
+    return [new.get(position, value) for position, value in enumerate(values)]
+
+
 @dataclass(frozen=True)
 class Traced:
     """A function of arrays as a jaxpr, its operands, and the same traced ``plain``, without a mesh's axes (or None).
@@ -85,7 +88,8 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
     operands = [*captured, *arguments]
     if captured:
         jaxpr = _opened(jaxpr, operands, len(captured))
-    used = _used(jaxpr)
+    _, is_used = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals))  # of the arguments, whether results need them
+    used = [position for position, one in enumerate(is_used) if one]
     jaxpr, operands = _with_only(jaxpr, used), [operands[position] for position in used]
     plain, types = jaxpr, (*jaxpr.in_avals, *jaxpr.out_avals)
     in_parts = any(map(_varies, types))
@@ -93,12 +97,6 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
         with without_mesh():
             plain = _plain(function, arguments, used, jaxpr) if not captured else None
     return Traced(jaxpr, plain, operands, None if captured or in_parts else tuple(used))
-
-
-def _used(jaxpr: Any) -> list[int]:
-    """The positions of the arguments that results need."""
-    _, used = dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.out_avals))
-    return [position for position, is_used in enumerate(used) if is_used]
 
 
 def _with_only(jaxpr: Any, used: Sequence[int]) -> Any:
@@ -147,10 +145,13 @@ def owned(jaxpr: Any) -> Any:
 
 
 def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
-    """(the reason why the function of ``jaxpr`` is left alone or "", True if that may surprise its author)."""
-    effects = sorted({type(effect).__name__ for effect in jaxpr.effects})
-    if effects == ["NamedAxisEffect"]:
-        return OF_A_MESH, False
+    """(the reason why the function of ``jaxpr`` is left alone or "", True if that may surprise its author).
+
+    ``jaxpr`` is None where it cannot be traced without a mesh.
+    """
+    effects = [] if jaxpr is None else sorted({type(effect).__name__ for effect in jaxpr.effects})
+    if jaxpr is None or effects == ["NamedAxisEffect"]:
+        return _OF_A_MESH, False
     if effects:
         return f"it has effects ({', '.join(effects)})", True
     if callbacks := sorted(set(_callbacks(jaxpr.jaxpr))):
@@ -217,10 +218,7 @@ def _differentiated(primals: Any, tangents: Any, *, jaxpr: Any, plain: Any, owne
     moving = [index for index, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
 
     def function(*moved: Any) -> Any:
-        operands = list(primals)
-        for index, operand in zip(moving, moved, strict=True):
-            operands[index] = operand
-        return extended.jaxpr_as_fun(jaxpr)(*operands)
+        return extended.jaxpr_as_fun(jaxpr)(*replaced(primals, moving, moved))
 
     results, moved = jax.jvp(function, [primals[i] for i in moving], [tangents[i] for i in moving])
     return results, [
@@ -233,15 +231,11 @@ def _transposed(cotangents: Any, *operands: Any, jaxpr: Any, plain: Any, owner: 
     linear = [index for index, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
 
     def function(*moved: Any) -> Any:
-        given = list(operands)
-        for index, operand in zip(linear, moved, strict=True):
-            given[index] = operand
-        return extended.jaxpr_as_fun(jaxpr)(*given)
+        return extended.jaxpr_as_fun(jaxpr)(*replaced(operands, linear, moved))
 
     types = [jax.ShapeDtypeStruct(jaxpr.in_avals[i].shape, jaxpr.in_avals[i].dtype) for i in linear]
     found = jax.linear_transpose(function, *types)([ad.instantiate_zeros(cotangent) for cotangent in cotangents])
-    results = dict(zip(linear, found, strict=True))
-    return [results.get(index) for index in range(len(operands))]
+    return replaced([None] * len(operands), linear, found)
 
 
 def _lowered(context: Any, *operands: Any, jaxpr: Any, plain: Any, owner: Owner) -> Any:

@@ -4,8 +4,8 @@ before and after."""
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fusionlab.codegen.cache import default_cache
@@ -15,8 +15,8 @@ from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint
-from fusionlab.optimizing.decision import Decision, why_nothing_applied
-from fusionlab.optimizing.rewriting import Rewriter, apply_passes, lower_jaxpr
+from fusionlab.optimizing.decision import Decision
+from fusionlab.optimizing.rewriting import Rewriter, lower_jaxpr
 from fusionlab.passes.interface import Applied
 
 _ROWS: tuple[tuple[str, Callable[[Footprint], float | None], str], ...] = (
@@ -39,16 +39,59 @@ class Entry:
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
-        """(quantity, before, after) as text; ``-`` for unknown."""
+        """(quantity, before, after) as text, ``-`` for unknown; none where it was not lowered."""
+        if self.before is None:
+            return []
         return [(name, _cell(self.before, of, form), _cell(self.after, of, form)) for name, of, form in _ROWS]
+
+    @property
+    def title(self) -> str:
+        """The function, the pipeline and the target."""
+        decision = self.decision
+        where = self.before.target if self.before else decision.platform
+        return f"{decision.name} by {decision.pipeline}, {where}{'' if decision.alone else ', inside another function'}"
 
     @property
     def lines(self) -> list[str]:
         """The rewriting or the reason for none, and the verdict of the check."""
-        decision = self.decision
+        decision, verdict = self.decision, self.decision.verdict
         said = [f"{event.pass_name}: {event.what}" for event in decision.events if isinstance(event, Applied)]
         said += [f"the original runs: {decision.why_not}"] if decision.why_not else []
-        return [*said, f"check: {_verdict(decision)}"]
+        compared = "nothing was compared" if verdict is None else verdict.line
+        return [*said, f"check: {compared}" + (f", on {decision.compared_on}" if decision.compared_on else "")]
+
+    def to_json(self) -> dict[str, Any]:
+        """Both footprints (null for unknown), the events, the verdict and the reason."""
+        decision = self.decision
+        return {
+            "before": self.before.to_json() if self.before else None,
+            "after": self.after.to_json() if self.after else None,
+            "events": [event.to_json() for event in decision.events],
+            "equivalence": decision.verdict.to_json() if decision.verdict else None,
+            "compared_on": decision.compared_on,
+            "rewritten": decision.rewritten is not None,
+            "reason": decision.why_not,
+            "rewrite_s": decision.rewrite_s,
+            "check_s": decision.check_s,
+            "remembered": decision.remembered,
+        }
+
+    def __str__(self) -> str:
+        table = [("", "before", "after"), *self.rows] if self.rows else []
+        cells = [f"{name:<22}{before:>14}{after:>14}" for name, before, after in table]
+        return "\n".join([self.title, *cells, *self.lines])
+
+    def _repr_html_(self) -> str:
+        caption = f"<caption>{html.escape(self.title)}</caption>"
+        head = f"<table>{caption}<tr><th></th><th>before</th><th>after</th></tr>"
+        cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self.rows]
+        table = f"{head}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>" if cells else ""
+        return table + "".join(f"<p>{html.escape(line)}</p>" for line in self.lines)
+
+
+def _cell(footprint_: Footprint | None, of: Callable[[Footprint], float | None], form: str) -> str:
+    value = None if footprint_ is None else of(footprint_)
+    return "-" if value is None else format(value, form)
 
 
 @dataclass(frozen=True)
@@ -60,100 +103,21 @@ class Report:
     entries: tuple[Entry, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Per program: both footprints (null for unknown), the events, the verdict and the reason."""
-        programs = [
-            {
-                "before": entry.before.to_json() if entry.before else None,
-                "after": entry.after.to_json() if entry.after else None,
-                "events": [event.to_json() for event in entry.decision.events],
-                "equivalence": entry.decision.verdict.to_json() if entry.decision.verdict else None,
-                "compared_on": entry.decision.compared_on,
-                "rewritten": entry.decision.rewritten is not None,
-                "reason": entry.decision.why_not,
-                "rewrite_s": entry.decision.rewrite_s,
-                "check_s": entry.decision.check_s,
-                "remembered": entry.decision.remembered,
-            }
-            for entry in self.entries
-        ]
-        return {"name": self.name, "pipeline": self.pipeline, "programs": programs}
+        """The entries as data."""
+        return {
+            "name": self.name,
+            "pipeline": self.pipeline,
+            "programs": [entry.to_json() for entry in self.entries],
+        }
 
     def __str__(self) -> str:
         if not self.entries:
             return f"{self.name}: not called yet, so nothing has been lowered"
-        return "\n\n".join("\n".join(self._text(entry)) for entry in self.entries)
-
-    def _text(self, entry: Entry) -> list[str]:
-        lines = [self._title(entry)]
-        if entry.before is not None:
-            lines += [f"{'':<22}{'before':>14}{'after':>14}"]
-            lines += [f"{name:<22}{before:>14}{after:>14}" for name, before, after in entry.rows]
-        return [*lines, *entry.lines]
-
-    def _title(self, entry: Entry) -> str:
-        where = entry.before.target if entry.before else entry.decision.platform
-        return f"{self.name} by {self.pipeline}, {where}{'' if entry.decision.alone else ', inside another function'}"
+        return "\n\n".join(map(str, self.entries))
 
     def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return "".join(self._html(entry) for entry in self.entries) or f"<p>{html.escape(str(self))}</p>"
-
-    def _html(self, entry: Entry) -> str:
-        caption = f"<caption>{html.escape(self._title(entry))}</caption>"
-        head = f"<table>{caption}<tr><th></th><th>before</th><th>after</th></tr>"
-        cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in entry.rows]
-        table = f"{head}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>" if entry.before else ""
-        return table + "".join(f"<p>{html.escape(line)}</p>" for line in entry.lines)
-
-
-def report_of(rewriter: Rewriter, target: str | None) -> Report:
-    """The report on every decision of ``rewriter``; for another target, on its functions lowered and rewritten anew."""
-    decisions: Sequence[Decision] = list(rewriter.decisions.values())
-    at = load_target(target) if target is not None else None
-    if at is not None:
-        decisions = [_elsewhere(rewriter, jaxpr, at) for jaxpr in rewriter.jaxprs.values()]
-    return Report(rewriter.name, rewriter.policy.pipeline, tuple(_entry(decision, at) for decision in decisions))
-
-
-def _elsewhere(rewriter: Rewriter, jaxpr: Any, target: Target) -> Decision:
-    original = lower_jaxpr(jaxpr, target.kind, rewriter.name)
-    result, seconds = apply_passes(original, rewriter.policy.passes)
-    return Decision(
-        rewriter.name,
-        target.kind,
-        rewriter.policy.pipeline,
-        original,
-        result.program if result.applied else None,
-        result.events,
-        Verdict("not-checked", reason=f"lowered for {target.name} to be counted, not run"),
-        reason="" if result.applied else why_nothing_applied(result.events, original),
-        rewrite_s=seconds,
-    )
-
-
-def _entry(decision: Decision, target: Target | None) -> Entry:
-    if decision.original is None:
-        return Entry(decision, None, None)
-    at = target or load_target("gpu" if decision.platform == "cuda" else "cpu")
-    after = None if decision.rewritten is None else _footprint(decision.rewritten, at)
-    return Entry(decision, _footprint(decision.original, at), after)
-
-
-def _footprint(program: Program, target: Target) -> Footprint:
-    compiled = compile_program(program, target, cache=default_cache())
-    return footprint(program, compiled, flops=program_cost(program).flops)
-
-
-def _cell(footprint_: Footprint | None, of: Callable[[Footprint], float | None], form: str) -> str:
-    value = None if footprint_ is None else of(footprint_)
-    return "-" if value is None else format(value, form)
-
-
-def _verdict(decision: Decision) -> str:
-    verdict = decision.verdict
-    if verdict is None:
-        return "nothing was compared"
-    return f"{verdict.line}, on {decision.compared_on}" if decision.compared_on else verdict.line
+        """``str`` for a notebook."""
+        return "".join(entry._repr_html_() for entry in self.entries) or f"<p>{html.escape(str(self))}</p>"
 
 
 class Front:
@@ -188,7 +152,30 @@ class Front:
         ``target`` names another one (``a100``, ``h200``, ...; no GPU is needed): the function is lowered and rewritten
         for it. InputError: an unknown target, or one that cannot be compiled for here.
         """
-        return report_of(self._rewriter, target)
+        rewriter, decisions, at = self._rewriter, self.decisions, None
+        if target is not None:
+            at = load_target(target)
+            decisions = tuple(_elsewhere(rewriter, jaxpr, at) for jaxpr in rewriter.jaxprs.values())
+        return Report(rewriter.name, rewriter.policy.pipeline, tuple(_entry(decision, at) for decision in decisions))
 
     def __repr__(self) -> str:
         return f"<{self._rewriter.name}: {self.state}>"
+
+
+def _elsewhere(rewriter: Rewriter, jaxpr: Any, target: Target) -> Decision:
+    decision = rewriter.rewritten(lower_jaxpr(jaxpr, target.kind, rewriter.name))
+    unchecked = Verdict("not-checked", reason=f"lowered for {target.name} to be counted, not run")
+    return replace(decision, verdict=unchecked)
+
+
+def _entry(decision: Decision, target: Target | None) -> Entry:
+    if decision.original is None:
+        return Entry(decision, None, None)
+    at = target or load_target("gpu" if decision.platform == "cuda" else "cpu")
+    after = None if decision.rewritten is None else _footprint(decision.rewritten, at)
+    return Entry(decision, _footprint(decision.original, at), after)
+
+
+def _footprint(program: Program, target: Target) -> Footprint:
+    compiled = compile_program(program, target, cache=default_cache())
+    return footprint(program, compiled, flops=program_cost(program).flops)

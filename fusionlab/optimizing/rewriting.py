@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import logging
+import math
 import os
 import re
 import sys
@@ -15,9 +16,9 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax
 import numpy as np
@@ -25,28 +26,62 @@ from jax.extend import core as extended
 
 import fusionlab.errors
 from fusionlab.codegen.targets import load_target
-from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.isolated import compare_files
-from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program
-from fusionlab.optimizing.checking import DRAWN, VARIED, CallVerdict, Runners
-from fusionlab.optimizing.compile_options import surroundings
-from fusionlab.optimizing.decision import Decision, OptimizedStore, key_of, why_nothing_applied
-from fusionlab.optimizing.policy import Policy
-from fusionlab.optimizing.primitive import OF_A_MESH, why_left_alone, without_mesh
+from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
+from fusionlab.optimizing.decision import Decision, key_of, surroundings, why_nothing_applied
+from fusionlab.optimizing.primitive import why_left_alone, without_mesh
+from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.interface import Pass, Result, Setting, faults
-from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline
+from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
+from fusionlab.store import Store
 from fusionlab.study import Circumstances, rewrite
 
-_log = logging.getLogger(__name__)
+Check = Literal["once", "always", "never"]
+OnDifference = Literal["original", "raise"]
 
-_CALLBACK = re.compile(rb"xla_\w*python_\w*callback")
-
+EXACT_S = 20.0
+"""The default time limit of a program's exact check, seconds."""
 _MOST_CHECKS = 4
 """The number of calls with different arguments at which a program with inconclusive arguments is checked."""
+_CALLBACK = re.compile(rb"xla_\w*python_\w*callback")
+_log = logging.getLogger(__name__)
 
-Options = Mapping[str, str | int | bool]
+
+@dataclass(frozen=True)
+class Policy:
+    """The options of ``optimize``; InputError for an unknown one, with the nearest.
+
+    ``check`` is how often original and rewritten are compared; ``on_difference`` the action on a difference: run the
+    original with a warning, or ``NotEquivalentError``. ``folder`` is the cache on disk (None: no cache). ``exact_s`` is
+    the time limit of a program's exact check; 0 skips it.
+    """
+
+    passes: tuple[Pass, ...]
+    check: Check = "once"
+    on_difference: OnDifference = "original"
+    folder: Path | None = None
+    exact_s: float = EXACT_S
+
+    def __post_init__(self) -> None:
+        if self.check not in get_args(Check):
+            raise unknown("check", str(self.check), get_args(Check))
+        if self.on_difference not in get_args(OnDifference):
+            raise unknown("on_difference", str(self.on_difference), get_args(OnDifference))
+        if not isinstance(self.exact_s, int | float) or not 0 <= self.exact_s < math.inf:
+            raise InputError(f"exact_s is a number of seconds, 0 for no exact check, and not {self.exact_s!r}")
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline as text."""
+        return print_pipeline(self.passes)
+
+    @property
+    def known(self) -> bool:
+        """True if all passes are in the catalogue, so that their choices can be written and read as text."""
+        return all(PASSES.get(pass_.name) == (type(pass_).__module__, type(pass_).__name__) for pass_ in self.passes)
 
 
 @dataclass(frozen=True)
@@ -57,16 +92,18 @@ class Call:
     """
 
     arrays: tuple[np.ndarray, ...] | None
-    options: Options
+    options: Mapping[str, str | int | bool]
     alone: bool = True
 
 
-@dataclass(frozen=True)
-class _OpenDecision:
-    """A decision to be checked again at arguments of other digests than ``seen``; its program is rewritten."""
+@dataclass
+class _Comparison:
+    """A program that is to be checked again, its rewritten program in ``decision``: by the policy ``always``, and where
+    the arguments of digests ``seen`` were inconclusive."""
 
     decision: Decision
-    seen: frozenset[str]
+    runners: Runners
+    seen: set[str] = field(default_factory=set)
 
 
 class Rewriter:
@@ -77,30 +114,27 @@ class Rewriter:
         self.policy = policy
         self.decisions: dict[str, Decision] = {}
         self.jaxprs: dict[str, Any] = {}
-        self.latest = ""
-        self._keys: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], str]] = weakref.WeakKeyDictionary()
-        self._runners: dict[str, Runners] = {}
-        self._identities: dict[str, Identity] = {}
-        self._open: dict[str, _OpenDecision] = {}
+        # Of every jaxpr, its decisions' keys by platform.
+        self._keys: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
+        self._comparisons: dict[str, _Comparison] = {}
         self._current = current
         # A user's own pass can change at any time, and its source is not in the key.
-        self._store = OptimizedStore(policy.folder) if policy.folder is not None and policy.known else None
+        self._store = Store(policy.folder, ".json.gz") if policy.folder is not None and policy.known else None
         self._lock = threading.RLock()
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
         """The program instead of ``jaxpr``, None for itself. NotEquivalentError if the policy demands it."""
         with self._lock, without_mesh():
-            before = dict(self.decisions)
+            failed = {key for key, known in self.decisions.items() if known.failed}
             try:
-                self._decide(jaxpr, platform, self._current(jaxpr))
+                key = self._decide(jaxpr, platform, self._current(jaxpr))
             except NotEquivalentError:
                 raise
             except Exception as error:  # the user's function still works, and the reason is reported
                 _log.debug("%s: not optimised", self.name, exc_info=True)
-                self._refuse(platform, told(error), failed=True)
-            decision = self.decisions[self.latest]
-        known = before.get(self.latest)
-        if decision.failed and not (known is not None and known.failed):
+                key = self._refuse(platform, one_line(error), failed=True)
+            decision = self.decisions[key]
+        if decision.failed and key not in failed:
             self._warn(decision.reason)
         return decision.rewritten
 
@@ -110,113 +144,33 @@ class Rewriter:
         if surprising:
             self._warn(reason)
 
-    def _refuse(self, platform: str, reason: str, *, failed: bool = False) -> None:
-        self.latest = reason
-        self.decisions[reason] = Decision(
-            self.name, platform, self.policy.pipeline, None, None, reason=reason, failed=failed
-        )
+    def _refuse(self, platform: str, reason: str, *, failed: bool) -> str:
+        """Record that the original runs for ``reason``, which is the decision's key."""
+        refused = Decision(self.name, platform, self.policy.pipeline, None, None, reason=reason, failed=failed)
+        self.decisions[reason] = refused
+        return reason
 
     def _warn(self, reason: str) -> None:
         warnings.warn(
             f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=_users_level()
         )
 
-    def may_be_used(self, jaxpr: Any) -> bool:
-        """True if the decision for ``jaxpr`` holds at the arrays of the current call.
-
-        Also True before any decision: then the call is lowered, and its arrays are used there.
-        """
-        with self._lock, without_mesh():
-            keys = self._keys.get(jaxpr, {})
-            key = next((keys[place] for place in sorted(keys, key=lambda place: not place[1])), "")
-            decision = self.decisions.get(key)
-            if decision is None or decision.rewritten is None:
-                return True
-            checked = self._rechecked(key, decision, self._current(jaxpr))
-            self._require_equal(checked)
-            self._open.pop(key, None)  # every call is checked anyway
-            self.decisions[key] = replace(checked, rewritten=decision.rewritten)
-        if checked.failed:
-            self._warn(checked.reason)
-        return checked.rewritten is not None
-
-    @property
-    def undecided(self) -> bool:
-        """True if some programs have to be checked again, because the arguments so far were inconclusive."""
-        return bool(self._open)
-
-    def check_again(self, jaxpr: Any) -> bool:
-        """Check open decisions of ``jaxpr`` at the arrays of this call, if these are new; True if another program than
-        before is to be used from now on.
-
-        NotEquivalentError if the policy demands it; from then on the original is used.
-        """
-        changed, news = False, []
-        with self._lock, without_mesh():
-            for key in [key for key in self._keys.get(jaxpr, {}).values() if key in self._open]:
-                call, opened, before = self._current(jaxpr), self._open[key], self.decisions[key]
-                if call.arrays is None or _digest(call.arrays) in opened.seen:
-                    continue
-                checked = self._rechecked(key, opened.decision, call)
-                if key in self._open and len(self._open[key].seen) >= _MOST_CHECKS:
-                    self._close(key)
-                    if checked.failed:
-                        again = f"so at {_MOST_CHECKS} calls, and not checked again"
-                        checked = replace(checked, reason=f"{checked.reason}; {again}")
-                self.decisions[key] = checked
-                self._keep(key, checked)
-                changed |= (checked.rewritten is None) != (before.rewritten is None)
-                news += [checked] if checked.failed and checked.reason != before.reason else []
-        for checked in news:
-            self._require_equal(checked)
-            self._warn(checked.reason)
-        return changed
-
-    def _rechecked(self, key: str, decision: Decision, call: Call) -> Decision:
-        """``_checked``, where an exception is no verdict: then the original runs, and the reason is reported."""
-        try:
-            return self._checked(key, decision, call)
-        except Exception as error:  # the same as in choose
-            _log.debug("%s: not checked", self.name, exc_info=True)
-            self._close(key)
-            return replace(decision, rewritten=None, reason=told(error), failed=True)
-
-    def _require_equal(self, decision: Decision) -> None:
-        """NotEquivalentError if ``decision`` found a difference and the policy makes it an error."""
-        verdict = decision.verdict
-        if verdict is not None and verdict.verdict == "different" and self.policy.on_difference == "raise":
-            raise NotEquivalentError(f"{self.name}: {decision.reason}")
-
-    def _keep(self, key: str, decision: Decision) -> None:
-        if self._store is not None and _worth_keeping(decision):
-            self._store.store(key, decision)
-
-    def _close(self, key: str) -> None:
-        """Stop checking ``key``."""
-        self._open.pop(key, None)
-        self._runners.pop(key, None)
-
-    def _decide(self, jaxpr: Any, platform: str, call: Call) -> None:
-        if jaxpr is None:
-            self._refuse(platform, OF_A_MESH)
-            return
+    def _decide(self, jaxpr: Any, platform: str, call: Call) -> str:
+        """Decide on ``jaxpr`` unless that is done; the key of the decision."""
         why, surprising = why_left_alone(jaxpr)  # batching can bring a callback into it
+        if not why and platform not in PLATFORMS:
+            why = f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten"
         if why:
-            self._refuse(platform, why, failed=surprising)
-            return
-        if platform not in PLATFORMS:
-            self._refuse(platform, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
-            return
+            return self._refuse(platform, why, failed=surprising)
         keys = self._keys.setdefault(jaxpr, {})
-        if (key := keys.get((platform, call.alone), "")) in self.decisions:
-            self.latest = key
-            return
+        if (key := keys.get(platform, "")) in self.decisions:
+            return key
         original = lower_jaxpr(jaxpr, platform, self.name)
         how = call.alone, sorted(call.options.items()), surroundings(platform), self.policy.exact_s
         key = key_of(original, self.policy.pipeline, str(how))
-        found = self.decisions.get(key) or (self._store.load(key, original) if self._store else None)
-        decision = replace(found or self._rewritten(original), alone=call.alone)
-        self.jaxprs[key], self.latest, keys[platform, call.alone] = jaxpr, key, key
+        found = self.decisions.get(key) or self._remembered(key, original)
+        decision = replace(found or self.rewritten(original), alone=call.alone)
+        self.jaxprs[key], keys[platform] = jaxpr, key
         on_less = decision.compared_on == DRAWN and call.arrays is not None
         unchecked = decision.verdict is None or on_less or self.policy.check == "always"
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
@@ -225,15 +179,15 @@ class Rewriter:
         self.decisions[key] = decision
         if found is None or decision.verdict is not found.verdict:
             self._keep(key, decision)
+        return key
 
-    def _rewritten(self, original: Program) -> Decision:
+    def rewritten(self, original: Program) -> Decision:
+        """The decision on ``original``, not checked."""
         _log.info("%s: rewriting %d ops by %s", self.name, original.ops, self.policy.pipeline)
-        result, seconds = apply_passes(original, self.policy.passes)
+        result, seconds = _apply(self.policy.passes, original)
         applied = result.program if result.applied else None
         if applied is not None and (applied.inputs, applied.outputs) != (original.inputs, original.outputs):
             raise InputError("the passes changed the types of the program's arguments or results")
-        reason = "" if result.applied else why_nothing_applied(result.events, original)
-        failed = bool(faults(result.events)) and applied is None
         return Decision(
             name=self.name,
             platform=original.platform,
@@ -241,9 +195,9 @@ class Rewriter:
             original=original,
             rewritten=applied,
             events=result.events,
-            reason=reason,
+            reason="" if applied else why_nothing_applied(result.events, original),
             rewrite_s=seconds,
-            failed=failed,
+            failed=bool(faults(result.events)) and applied is None,
         )
 
     def _again(self, decision: Decision, program: Program) -> Program | None:
@@ -252,55 +206,129 @@ class Rewriter:
         result = run_pipeline(program, resolved, Setting(platform=program.platform))
         return result.program if result.applied else None
 
-    def _compared(self, key: str, decision: Decision, call: Call) -> CallVerdict:
-        """The comparison on the arguments of ``call``, with the exact verdict, which is computed once per program in a
-        parallel process."""
-        assert decision.original is not None
-        assert decision.rewritten is not None
-        runners, varied = self._runners[key], decision.compared_on != VARIED
-        if decision.verdict is not None and decision.verdict.exact is not None:
-            self._identities.setdefault(key, decision.verdict.exact)
-        if key in self._identities or not self.policy.exact_s:
-            compared = runners.compared(call.arrays, varied=varied)
-        else:
-            with ThreadPoolExecutor(1) as beside:
-                exact = beside.submit(compare_files, decision.original, decision.rewritten, self.policy.exact_s)
-                compared = runners.compared(call.arrays, varied=varied)
-            self._identities[key] = exact.result()
-        return replace(compared, verdict=replace(compared.verdict, exact=self._identities.get(key)))
+    @property
+    def checks_again(self) -> bool:
+        """True if programs have to be checked at this call: every one, or some whose arguments were inconclusive."""
+        return self.policy.check == "always" or any(one.seen for one in self._comparisons.values())
+
+    def check_again(self, jaxpr: Any, lower_again: Callable[[], None]) -> bool:
+        """Check the programs of ``jaxpr`` at the arrays of this call; False if the original has to run for it.
+
+        Programs whose arguments were inconclusive are checked at other ones; where another program than before is to be
+        used from now on, ``lower_again`` is called. By the policy ``always`` every rewritten program is checked.
+        NotEquivalentError if the policy demands it.
+        """
+        usable, changed, news = True, False, []
+        with self._lock, without_mesh():
+            call = self._current(jaxpr)
+            for key in self._keys.get(jaxpr, {}).values():
+                before, comparison = self.decisions.get(key), self._comparisons.get(key)
+                if before is None:
+                    continue
+                if comparison is not None and comparison.seen:
+                    if call.arrays is None or _digest(call.arrays) in comparison.seen:
+                        continue
+                    checked = self._decided_later(key, comparison, call)
+                    self._keep(key, checked)
+                    changed |= (checked.rewritten is None) != (before.rewritten is None)
+                    told = checked.reason == before.reason
+                elif self.policy.check == "always" and before.rewritten is not None:
+                    now = self._rechecked(key, before, call)
+                    if key in self._comparisons:
+                        self._comparisons[key].seen.clear()  # every call is checked anyway
+                    usable, told = usable and now.rewritten is not None, False
+                    checked = replace(now, rewritten=before.rewritten)
+                else:
+                    continue
+                self.decisions[key] = checked
+                news += [checked] if checked.failed and not told else []
+        if changed:
+            lower_again()
+        for checked in news:
+            self._require_equal(checked)
+            self._warn(checked.reason)
+        return usable
+
+    def _decided_later(self, key: str, comparison: _Comparison, call: Call) -> Decision:
+        """The decision at new arguments, the last one after _MOST_CHECKS of them."""
+        checked = self._rechecked(key, comparison.decision, call)
+        if key in self._comparisons and len(comparison.seen) >= _MOST_CHECKS:
+            del self._comparisons[key]
+            if checked.failed:
+                again = f"so at {_MOST_CHECKS} calls, and not checked again"
+                checked = replace(checked, reason=f"{checked.reason}; {again}")
+        return checked
+
+    def _rechecked(self, key: str, decision: Decision, call: Call) -> Decision:
+        """``_checked``, where an exception is no verdict: then the original runs, and the reason is reported."""
+        try:
+            return self._checked(key, decision, call)
+        except Exception as error:  # the same as in choose
+            _log.debug("%s: not checked", self.name, exc_info=True)
+            self._comparisons.pop(key, None)
+            return replace(decision, rewritten=None, reason=one_line(error), failed=True)
 
     def _checked(self, key: str, decision: Decision, call: Call) -> Decision:
-        """``decision`` with a verdict; without its rewritten program if not shown equal."""
-        assert decision.original is not None
-        assert decision.rewritten is not None
+        """``decision`` with a verdict; without its rewritten program if not shown equal.
+
+        The exact verdict is computed once per program, in a parallel process.
+        """
+        original, rewritten = decision.original, decision.rewritten
+        assert original is not None
+        assert rewritten is not None
         started = time.perf_counter()
-        if key not in self._runners:
+        if key in self._comparisons:
+            comparison = self._comparisons[key]
+        else:
             again = functools.partial(self._again, decision)
-            self._runners[key] = Runners(decision.original, decision.rewritten, call.options, again)
-        compared = self._compared(key, decision, call)
-        verdict = compared.verdict
+            comparison = _Comparison(decision, Runners(original, rewritten, call.options, again))
+        exact = decision.verdict.exact if decision.verdict is not None else None
+        with ThreadPoolExecutor(1) as beside:
+            limit_s = self.policy.exact_s if exact is None else 0
+            identity = beside.submit(compare_files, original, rewritten, limit_s) if limit_s else None
+            compared = comparison.runners.compared(call.arrays, varied=decision.compared_on != VARIED)
+        verdict = replace(compared.verdict, exact=exact if identity is None else identity.result())
+        comparison.decision = replace(comparison.decision, verdict=verdict)
         on = VARIED if decision.compared_on == VARIED and call.arrays is not None else compared.on
         always = self.policy.check == "always"
         if call.arrays is not None and (verdict.undecided or (compared.provisional and verdict.passed and not always)):
-            seen = self._open[key].seen if key in self._open else frozenset()
-            self._open[key] = _OpenDecision(decision, seen | {_digest(call.arrays)})
+            comparison.seen.add(_digest(call.arrays))
         else:
-            self._open.pop(key, None)
-            if not always:
-                del self._runners[key]
-        decision = replace(
+            comparison.seen.clear()
+        if comparison.seen or always:
+            self._comparisons[key] = comparison
+        else:
+            self._comparisons.pop(key, None)
+        why_not = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
+        return replace(
             decision,
+            rewritten=rewritten if verdict.passed else None,
             verdict=verdict,
             compared_on=on,
             provisional=compared.provisional,
             check_s=time.perf_counter() - started,
-            reason="",
-            failed=False,
+            reason="" if verdict.passed else why_not,
+            failed=not verdict.passed,
         )
-        if verdict.passed:
-            return decision
-        found = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
-        return replace(decision, rewritten=None, reason=found, failed=True)
+
+    def _require_equal(self, decision: Decision) -> None:
+        """NotEquivalentError if ``decision`` found a difference and the policy makes it an error."""
+        verdict = decision.verdict
+        if verdict is not None and verdict.verdict == "different" and self.policy.on_difference == "raise":
+            raise NotEquivalentError(f"{self.name}: {decision.reason}")
+
+    def _remembered(self, key: str, original: Program) -> Decision | None:
+        """The decision on disk, if there is one that can be read."""
+        read = functools.partial(Decision.from_json, original=original)
+        return self._store.load(key, read) if self._store is not None else None
+
+    def _keep(self, key: str, decision: Decision) -> None:
+        """Store ``decision`` if shown equal, not to be checked, or nothing applied; differences, failed passes and
+        provisional verdicts are examined again."""
+        equal = decision.verdict is None or decision.verdict.passed
+        examined_again = decision.failed or decision.provisional or faults(decision.events)
+        if self._store is not None and equal and not examined_again:
+            self._store.store(key, decision.to_json())
 
 
 def _digest(arrays: Sequence[np.ndarray]) -> str:
@@ -320,11 +348,6 @@ def _users_level() -> int:
     return level
 
 
-def told(error: Exception) -> str:
-    """The error as one line."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-
-
 def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
     """The jaxpr as a Program for ``platform``; every argument stays one, used or not."""
 
@@ -340,18 +363,10 @@ def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
     return program
 
 
-def apply_passes(original: Program, passes: Sequence[Pass]) -> tuple[Result, float]:
+def _apply(passes: Sequence[Pass], original: Program) -> tuple[Result, float]:
     """The pipeline's result and the seconds it took. XLA compiles candidates only for a memory budget."""
     if any(getattr(pass_, "memory_budget", 0) for pass_ in passes):
         return rewrite(original, passes, Circumstances(load_target("gpu" if original.platform == "cuda" else "cpu")))
     started = time.perf_counter()
     result = run_pipeline(original, passes, Setting(platform=original.platform))
     return result, time.perf_counter() - started
-
-
-def _worth_keeping(decision: Decision) -> bool:
-    """True if shown equal, not to be checked, or nothing applied; differences, failed passes and provisional verdicts
-    are examined again."""
-    if faults(decision.events) or decision.failed or decision.provisional:
-        return False
-    return decision.verdict.passed if decision.verdict is not None else True

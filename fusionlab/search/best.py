@@ -12,23 +12,90 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
 
 from fusionlab.bytesize import ByteSize
-from fusionlab.errors import CompileError, InputError
+from fusionlab.codegen.compile import versions
+from fusionlab.codegen.targets import Target
+from fusionlab.errors import CompileError, InputError, one_line
 from fusionlab.hlo.diff.numbering import content_digest
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.search import space
-from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, front
-from fusionlab.search.trials import Trial, TrialStore
+from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, figures, front
+from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 
 _WIDTH = 3
 """The number of best pipelines that are continued even if not on the front."""
 _LEAST_FOR_THE_FIRST_S = 600.0
 """Seconds that the original program always gets: every trial is compared with it."""
+_FORMAT = 1
+_DECIDING = ("hlo", "codegen", "passes", "equivalence", "ledger", "search")
+"""The sources that determine a pipeline's result: a changed pass is another pass."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``pipeline`` as text ("" is the original program) and its outcome.
+
+    ``measured``: it was compiled, and has ``costs``. ``same``: its program equals that of pipeline ``reason``, and has
+    its costs. ``nothing``: its last pass applied nothing. ``failed``: ``reason`` says why. ``unfinished``: timed out.
+    """
+
+    pipeline: str
+    status: Literal["measured", "same", "nothing", "failed", "unfinished"]
+    costs: Costs | None = None
+    content: str = ""
+    """The content digest of the rewritten program."""
+    reason: str = ""
+    seconds: float = 0.0
+    recorded: bool = field(default=False, compare=False)
+    """True if it was read from disk."""
+
+    def __str__(self) -> str:
+        """The outcome in one line."""
+        costs = self.costs
+        if self.status == "same":
+            return f"the same program as {self.reason or 'without it'}"
+        if costs is None:
+            return f"{self.status}: {self.reason}"
+        model = "" if costs.model_us is None else f", {costs.model_us / 1e3:,.2f} ms (model)"
+        again = "recorded" if self.recorded else f"{self.seconds:.0f} s"
+        return (
+            f"{costs.launches:,} launches, {costs.bytes_accessed / 2**30:,.2f} GiB, "
+            f"{costs.temp_bytes / 2**20:,.0f} MiB temp{model} ({again})"
+        )
+
+
+class TrialStore:
+    """The trials of one program on one target, under ``search/`` in ``folder``, so that an interrupted search resumes;
+    None keeps nothing. A file per trial, under program, target, pipeline, the versions of JAX and XLA, and the sources.
+    """
+
+    def __init__(self, folder: Path | None, program: Program, target: Target) -> None:
+        self._entries = Store(folder / "search", title="the record of trials") if folder else None
+        device = target.spec or target.name
+        self._circumstances = [_FORMAT, program.digest, device, versions(), sources_digest(PACKAGE, _DECIDING)]
+
+    def load(self, pipeline: str) -> Trial | None:
+        """The stored trial of ``pipeline``, or None; an unreadable entry is ignored."""
+        return self._entries.load(self._key(pipeline), _of_json) if self._entries else None
+
+    def store(self, trial: Trial) -> None:
+        """Store ``trial``, unless it is unfinished; a failed write only costs the time to try again."""
+        if self._entries and trial.status != "unfinished":
+            self._entries.store(self._key(trial.pipeline), asdict(trial))
+
+    def _key(self, pipeline: str) -> str:
+        return digest_of(*self._circumstances, pipeline)
+
+
+def _of_json(record: dict[str, Any]) -> Trial:
+    costs = None if record["costs"] is None else Costs(**record["costs"])
+    return Trial(**{**record, "costs": costs, "recorded": True})
 
 
 @dataclass(frozen=True)
@@ -44,16 +111,12 @@ class Goal:
         """True if a program is within the budget."""
         return self.memory_budget is None or costs.temp_bytes <= self.memory_budget
 
-    def cost(self, costs: Costs) -> float:
-        """The objective's value, to be minimised; an unknown time is infinite."""
-        figure = OBJECTIVES[self.objective](costs)
-        return float("inf") if figure is None else figure
-
     def rank(self, trial: Trial) -> tuple[Any, ...]:
         """Sort key, smaller is better: within the budget first, then the objective, then the other costs."""
         assert trial.costs is not None
-        others = tuple(measure(trial.costs) or 0 for measure in OBJECTIVES.values())
-        return not self.fits(trial.costs), self.cost(trial.costs), *others, len(trial.pipeline), trial.pipeline
+        found = figures(trial.costs)
+        over_budget = not self.fits(trial.costs)
+        return over_budget, found[self.objective], *found.values(), len(trial.pipeline), trial.pipeline
 
 
 @dataclass(frozen=True)
@@ -87,50 +150,36 @@ class SearchResult:
         }
 
 
-def search(
-    program: Program,
-    fixed: Sequence[Pass],
-    goal: Goal,
-    setting: Setting,
-    measure: Measure,
-    store: TrialStore,
-    progress: Callable[[str], None],
-) -> SearchResult:
-    """Search the pipelines that begin with ``fixed``; CompileError when not even ``fixed`` alone can be measured.
-
-    InputError: no time is known for the target, and ``goal`` asks for the least; nothing fits the memory budget.
-    """
-    return _Search(program, tuple(fixed), goal, setting, measure, store, progress).run()
-
-
 class _OutOfTime(Exception):
     """The time is up: no further trial is started."""
 
 
-class _Search:
-    def __init__(
-        self,
-        program: Program,
-        fixed: tuple[Pass, ...],
-        goal: Goal,
-        setting: Setting,
-        measure: Measure,
-        store: TrialStore,
-        progress: Callable[[str], None],
-    ) -> None:
-        self._fixed, self._goal, self._setting = fixed, goal, setting
-        self._measure, self._store, self._progress = measure, store, progress
-        self._programs: dict[tuple[Pass, ...], Program] = {(): program}
+@dataclass
+class Search:
+    """A search of the pipelines that begin with ``fixed``; ``progress`` gets a line per trial."""
+
+    program: Program
+    fixed: tuple[Pass, ...]
+    goal: Goal
+    setting: Setting
+    measure: Measure
+    store: TrialStore
+    progress: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self._programs: dict[tuple[Pass, ...], Program] = {(): self.program}
         self._trials: dict[tuple[Pass, ...], Trial] = {}
         self._by_content: dict[str, Trial] = {}
-        self._moves = space.moves()
-        self._random = random.Random(goal.seed)
+        self._random = random.Random(self.goal.seed)
         self._started = time.monotonic()
 
     def run(self) -> SearchResult:
+        """The result; CompileError when not even ``fixed`` alone can be measured.
+
+        InputError: no time is known for the target, and the goal asks for the least; nothing fits the memory budget.
+        """
+        self._require_usable(self._try(self.fixed))
         complete = False
-        root = self._try(self._fixed)
-        self._require_usable(root)
         try:
             for pipeline in space.beginnings():
                 self._try_growing(pipeline)
@@ -138,43 +187,45 @@ class _Search:
             complete = True
         except _OutOfTime:
             pass
-        measured = [trial for trial in self._trials.values() if trial.status == "measured" and trial.costs is not None]
-        fitting = [trial for trial in measured if self._fits(trial)]
+        measured = [(trial, costs) for _, trial, costs in self._ranked()]
+        fitting = [(trial, costs) for trial, costs in measured if self.goal.fits(costs)]
         if not fitting:
-            least = min(trial.costs.temp_bytes for trial in measured if trial.costs)
+            least = ByteSize(min(costs.temp_bytes for _, costs in measured))
             raise InputError(
-                f"none of {len(measured)} programs fits the memory budget of {self._goal.memory_budget}; "
-                f"the smallest needs {ByteSize(least)}"
+                f"none of {len(measured)} programs fits the memory budget of {self.goal.memory_budget}; "
+                f"the smallest needs {least}"
             )
-        fitting.sort(key=self._goal.rank)
-        on_front = tuple(fitting[at] for at in front([trial.costs for trial in fitting if trial.costs]))
+        on_front = tuple(fitting[at][0] for at in front([costs for _, costs in fitting]))
         seconds = time.monotonic() - self._started
-        return SearchResult(self._goal, fitting[0], on_front, tuple(self._trials.values()), complete, seconds)
+        return SearchResult(self.goal, fitting[0][0], on_front, tuple(self._trials.values()), complete, seconds)
 
     def _require_usable(self, root: Trial) -> None:
         if root.costs is None:
             name = root.pipeline or "the program as it is"
             raise CompileError(f"{name} could not be measured, there is nothing to compare with: {root.reason}")
-        if OBJECTIVES[self._goal.objective](root.costs) is None:
+        if OBJECTIVES[self.goal.objective](root.costs) is None:
             raise InputError(
-                f"objective {self._goal.objective}: this target has no model of time; "
+                f"objective {self.goal.objective}: this target has no model of time; "
                 "say --objective launches, bytes or temp"
             )
 
-    def _fits(self, trial: Trial) -> bool:
-        return trial.costs is not None and self._goal.fits(trial.costs)
-
-    def _left_s(self) -> float:
-        return self._goal.time_limit_s - (time.monotonic() - self._started)
+    def _ranked(self) -> list[tuple[tuple[Pass, ...], Trial, Costs]]:
+        """The pipelines that were measured, the best first."""
+        measured = [
+            (pipeline, trial, trial.costs)
+            for pipeline, trial in self._trials.items()
+            if trial.status == "measured" and trial.costs is not None
+        ]
+        return sorted(measured, key=lambda one: self.goal.rank(one[1]))
 
     def _try_growing(self, pipeline: Sequence[Pass]) -> None:
         """Try ``pipeline`` without the passes that apply nothing; its prefixes are not measured."""
-        grown = self._fixed
+        grown = self.fixed
         for pass_ in pipeline:
             if not space.allowed(grown, pass_):
                 continue
             longer = (*grown, pass_)
-            trial = self._trials.get(longer) or self._store.load(print_pipeline(longer))
+            trial = self._trials.get(longer) or self.store.load(print_pipeline(longer))
             if trial is None:
                 self._require_time()
                 trial = self._rewrite(longer)
@@ -185,36 +236,35 @@ class _Search:
         self._try(grown)
 
     def _continue_best(self) -> None:
-        """Extend pipelines by one pass until none worth extending is left."""
+        """Extend pipelines by one pass until none worth extending is left: of the front, and the few best."""
         done: set[tuple[Pass, ...]] = set()
-        following: tuple[Pass, ...] | None = self._fixed
+        every_move = space.moves()
+        following: tuple[Pass, ...] | None = self.fixed
         while following is not None:
             done.add(following)
-            moves = [move for move in self._moves if space.allowed(following, move)]
+            moves = [move for move in every_move if space.allowed(following, move)]
             self._random.shuffle(moves)
             for move in moves:
                 self._try((*following, move))
-            following = next((pipeline for pipeline in self._worth_continuing() if pipeline not in done), None)
-
-    def _worth_continuing(self) -> list[tuple[Pass, ...]]:
-        """The pipelines of the front and the few best, in ascending order of rank."""
-        measured = [(pipeline, trial) for pipeline, trial in self._trials.items() if trial.status == "measured"]
-        measured.sort(key=lambda item: self._goal.rank(item[1]))
-        on_front = set(front([trial.costs for _, trial in measured if trial.costs]))
-        return [pipeline for at, (pipeline, _) in enumerate(measured) if at < _WIDTH or at in on_front]
+            ranked = self._ranked()
+            worth_it = {*range(_WIDTH), *front([costs for _, _, costs in ranked])}
+            following = next((one for at, (one, _, _) in enumerate(ranked) if at in worth_it and one not in done), None)
 
     def _try(self, pipeline: tuple[Pass, ...]) -> Trial:
         """The trial of ``pipeline``: known, recorded, or made now; _OutOfTime when it is new and no time is left."""
         if pipeline in self._trials:
             return self._trials[pipeline]
-        recorded = self._store.load(print_pipeline(pipeline))
+        recorded = self.store.load(print_pipeline(pipeline))
         if recorded is not None:
             return self._note(pipeline, recorded)
-        if pipeline != self._fixed:
+        if pipeline != self.fixed:
             self._require_time()
         started = time.monotonic()
         trial = self._rewrite(pipeline) or self._measured(pipeline)
         return self._note(pipeline, replace(trial, seconds=time.monotonic() - started))
+
+    def _left_s(self) -> float:
+        return self.goal.time_limit_s - (time.monotonic() - self._started)
 
     def _require_time(self) -> None:
         if self._left_s() <= 0:
@@ -224,18 +274,17 @@ class _Search:
         """Make the program of ``pipeline``; return the trial if that decides it."""
         text = print_pipeline(pipeline)
         try:
-            before = self._program(pipeline[:-1]) if pipeline else self._programs[()]
             after = self._program(pipeline)
         except Exception as error:  # a pass that breaks is a finding, and must not end the search
-            return Trial(text, "failed", reason=f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
-        if len(pipeline) > len(self._fixed) and after.bytecode == before.bytecode:
+            return Trial(text, "failed", reason=one_line(error))
+        if len(pipeline) > len(self.fixed) and after.bytecode == self._program(pipeline[:-1]).bytecode:
             return Trial(text, "nothing")
         return None
 
     def _program(self, pipeline: tuple[Pass, ...]) -> Program:
         """The program of ``pipeline``, rewritten from that of its prefix."""
         if pipeline not in self._programs:
-            self._programs[pipeline] = pipeline[-1].run(self._program(pipeline[:-1]), self._setting).program
+            self._programs[pipeline] = pipeline[-1].run(self._program(pipeline[:-1]), self.setting).program
         return self._programs[pipeline]
 
     def _measured(self, pipeline: tuple[Pass, ...]) -> Trial:
@@ -244,10 +293,10 @@ class _Search:
         if content in self._by_content:
             known = self._by_content[content]
             return Trial(text, "same", known.costs, content, known.pipeline)
-        self._progress(f"search: compiling {text or 'the program as it is'} ({program.ops:,} ops)")
+        self.progress(f"search: compiling {text or 'the program as it is'} ({program.ops:,} ops)")
         try:
-            limit_s = max(self._left_s(), 1.0 if pipeline != self._fixed else _LEAST_FOR_THE_FIRST_S)
-            return Trial(text, "measured", self._measure(program, limit_s), content)
+            limit_s = max(self._left_s(), 1.0 if pipeline != self.fixed else _LEAST_FOR_THE_FIRST_S)
+            return Trial(text, "measured", self.measure(program, limit_s), content)
         except TrialFailed as error:
             return Trial(text, "unfinished" if error.may_do_later else "failed", None, content, str(error))
 
@@ -259,21 +308,7 @@ class _Search:
         if trial.status == "measured":
             self._by_content.setdefault(trial.content, trial)
         if not trial.recorded:
-            self._store.store(trial)
+            self.store.store(trial)
         if trial.status != "nothing":
-            self._progress(f"search {len(self._trials)}: {trial.pipeline or 'as it is'}: {_told(trial)}")
+            self.progress(f"search {len(self._trials)}: {trial.pipeline or 'as it is'}: {trial}")
         return trial
-
-
-def _told(trial: Trial) -> str:
-    costs = trial.costs
-    if trial.status == "same":
-        return f"the same program as {trial.reason or 'without it'}"
-    if costs is None:
-        return f"{trial.status}: {trial.reason}"
-    time_said = "" if costs.model_us is None else f", {costs.model_us / 1e3:,.2f} ms (model)"
-    again = "recorded" if trial.recorded else f"{trial.seconds:.0f} s"
-    return (
-        f"{costs.launches:,} launches, {costs.bytes_accessed / 2**30:,.2f} GiB, "
-        f"{costs.temp_bytes / 2**20:,.0f} MiB temp{time_said} ({again})"
-    )

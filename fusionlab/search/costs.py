@@ -58,25 +58,21 @@ OBJECTIVES: dict[str, Callable[[Costs], float | None]] = {
 }
 
 
-def dominates(one: Costs, other: Costs) -> bool:
-    """True if ``one`` is no worse than ``other`` in any objective and better in one; an unknown figure is the worst."""
-    pairs = [(_known(measure(one)), _known(measure(other))) for measure in OBJECTIVES.values()]
-    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+def figures(costs: Costs) -> dict[str, float]:
+    """The value of every objective, to be minimised; an unknown one is infinite."""
+    found = {name: measure(costs) for name, measure in OBJECTIVES.items()}
+    return {name: float("inf") if figure is None else figure for name, figure in found.items()}
 
 
 def front(costs: Iterable[Costs]) -> list[int]:
-    """Positions of the costs that no other dominates; of equal ones the first."""
-    found = list(costs)
-    keys = [tuple(_known(measure(one)) for measure in OBJECTIVES.values()) for one in found]
-    return [
-        at
-        for at, one in enumerate(found)
-        if keys.index(keys[at]) == at and not any(dominates(other, one) for other in found)
-    ]
+    """Positions of the Pareto front: of the costs that no other is as good as in every objective and better in one; of
+    equal ones the first."""
+    points = [tuple(figures(one).values()) for one in costs]
 
+    def dominated(point: tuple[float, ...]) -> bool:
+        return any(other != point and all(a <= b for a, b in zip(other, point, strict=True)) for other in points)
 
-def _known(figure: float | None) -> float:
-    return float("inf") if figure is None else figure
+    return [at for at, point in enumerate(points) if points.index(point) == at and not dominated(point)]
 
 
 Measure = Callable[[Program, float], Costs]

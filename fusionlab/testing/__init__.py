@@ -4,8 +4,7 @@ No GPU is needed: functions are compiled for an absent one. ``fusionlab.testing.
 the whole ledger of a test that fails.
 """
 
-from fusionlab.testing.launches import assert_fused, assert_launches, assert_no_layout_copies
-from fusionlab.testing.ledger import Ledger, ledger
+from fusionlab.testing.launches import Ledger, assert_fused, assert_launches, assert_no_layout_copies, ledger
 from fusionlab.testing.numbers import assert_equivalent
 
 __all__ = [

@@ -1,20 +1,149 @@
-"""Assertions about the launches of a function compiled for a GPU."""
+"""The launches of a function compiled for a target, which may be absent, and assertions about them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from fusionlab import quiet_start
+from fusionlab.codegen.cache import default_cache
+from fusionlab.codegen.compile import Compiled, compile_program
+from fusionlab.codegen.targets import load_target
 from fusionlab.errors import unknown
-from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.stages import frames
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals_by
+from fusionlab.ledger.ledger import LaunchCounts, LaunchSite, count_launches, launches
+from fusionlab.ledger.origins import members
 from fusionlab.ledger.refusals import refusals
-from fusionlab.testing.ledger import Ledger, ledger, line_of
+from fusionlab.testing.lowered import program_of
 
 LIBRARY = frozenset(
     {"gemm", "triangular-solve", "factorisation", "attention", "sort", "rng", "fft", "collective", "custom"}
 )
 """Families whose launches are calls of a library or kernels of their own: XLA fuses nothing into them."""
-_SHOWN = 12
+_MOST_ROWS = 40
+_MOST_SHOWN = 12
+"""The rows of a ledger's text, and of an assertion's message."""
+
+
+@dataclass(frozen=True, repr=False)
+class Ledger:
+    """The launches of a compiled function. ``rows`` are its launch sites in XLA's order, copies apart.
+
+    ``counts`` has static and dynamic launches and copies (trips of loops multiplied, those of unknown count as one).
+    """
+
+    program: Program
+    compiled: Compiled
+
+    def __repr__(self) -> str:
+        return f"<ledger of {self._title}>"
+
+    @property
+    def _title(self) -> str:
+        return f"{self.program.name} on {self.compiled.target.name}"
+
+    @property
+    def dynamic_launches(self) -> int:
+        """Kernel launches of one call, trips of loops multiplied; copies and memsets are none."""
+        return self.counts.dynamic_launches
+
+    @property
+    def temp_bytes(self) -> int:
+        """XLA's temporary memory, bytes."""
+        return self.compiled.memory.temp_bytes
+
+    @cached_property
+    def counts(self) -> LaunchCounts:
+        """The totals."""
+        return count_launches(self.compiled)
+
+    @cached_property
+    def rows(self) -> tuple[LaunchRow, ...]:
+        """One row per launch site."""
+        return launch_rows(self.compiled)
+
+    @cached_property
+    def sites(self) -> tuple[LaunchSite, ...]:
+        """Every launch and copy."""
+        return launches(self.compiled)
+
+    @cached_property
+    def scopes(self) -> dict[str, frozenset[str]]:
+        """By launch name, the names of every ``jax.named_scope`` and function that contributes to that launch."""
+        found = {}
+        for site in self.sites:
+            computation = self.compiled.module.computations.get(site.computation)
+            one = computation.by_name.get(site.hlo_name) if computation else None
+            names = [member.op_name for member in members(self.compiled.module, one)] if one else []
+            found[site.hlo_name] = frozenset(frame.name for name in names for frame in frames(name))
+        return found
+
+    def text(self) -> str:
+        """The ledger as a table: totals, launches by family, and the launch sites that run most often."""
+        counts = self.counts
+        unknown_trips = counts.unknown_trip_loops
+        return "\n".join(
+            [
+                f"{self._title}: {counts.dynamic_launches:,} launches of {counts.static_launches:,} sites, "
+                f"{counts.dynamic_copies:,} copies and memsets, {self.temp_bytes / 2**20:,.1f} MiB temp "
+                f"(launches: {counts.launch_source})",
+                *([f"loops of unknown trip count, taken as one trip: {unknown_trips}"] if unknown_trips else []),
+                *(
+                    f"{total.dynamic_launches:>8,}  {family}"
+                    for (family,), total in totals_by(self.rows, ["family"]).items()
+                ),
+                "launch sites:",
+                *_lines(self.rows, _MOST_ROWS),
+            ]
+        )
+
+    def _said(self, what: str, rows: Sequence[LaunchRow], more: Iterable[str] = ()) -> str:
+        """The message of an assertion on ``rows``."""
+        return "\n".join([f"{self._title}: {what}", *_lines(rows, _MOST_SHOWN), *list(more)[:_MOST_SHOWN]])
+
+    def _of_scope(self, scope: str | None) -> tuple[LaunchRow, ...]:
+        if scope is None:
+            return self.rows
+        found = tuple(row for row in self.rows if scope in self.scopes.get(row.name, ()))
+        if not found:
+            raise unknown("scope of a launch", scope, sorted(set().union(*self.scopes.values())))
+        return found
+
+
+def _lines(rows: Sequence[LaunchRow], most: int) -> list[str]:
+    """The launch sites that run most often, a line each: count, name and origin."""
+    lines = []
+    for row in sorted(rows, key=lambda row: -row.dynamic_launches)[:most]:
+        loop = f" in {row.loop}" if row.loop else ""
+        place = ", ".join(filter(None, (row.family, row.stage and f"stage {row.stage}", row.role, row.source)))
+        lines.append(f"{row.dynamic_launches:>8,}  {row.name} ({place}){loop}")
+    return [*lines, *([f"          and {len(rows) - most} more"] if len(rows) > most else [])]
+
+
+ledgers_of_test: ContextVar[list[Ledger] | None] = ContextVar("ledgers_of_test", default=None)
+"""Where ``ledger`` notes what it made while the pytest plugin runs a test."""
+
+
+def ledger(fn: Any, args: Sequence[Any] = (), *, target: str = "a100") -> Ledger:
+    """Lower and compile ``fn`` for ``target`` and count its launches; nothing runs, and no GPU is needed.
+
+    ``fn`` is a function (jitted or not) of ``args``, which may be ``jax.ShapeDtypeStruct``; or a ``jax.stages.Traced``,
+    a Workload or a Program, without ``args``. ``target`` is ``a100``, ``a5000``, ``h200``, ``cpu``, ``gpu`` (the
+    attached one) or a spec file. InputError for an unknown target, or where JAX's CUDA plugin is missing; CompileError
+    where XLA fails.
+    """
+    quiet_start.load_jax()
+    chosen = load_target(target)
+    program = program_of(fn, args, chosen.kind)
+    made = Ledger(program, compile_program(program, chosen, cache=default_cache()))
+    if (noted := ledgers_of_test.get()) is not None:
+        noted.append(made)
+    return made
 
 
 def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: str = "a100") -> Ledger:
@@ -26,9 +155,9 @@ def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: 
     __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)
     if made.counts.unknown_trip_loops:
-        raise AssertionError(_said(made, "its launches are not known: a loop has no known trip count", made.rows))
+        raise AssertionError(made._said("its launches are not known: a loop has no known trip count", made.rows))
     if made.dynamic_launches > at_most:
-        raise AssertionError(_said(made, f"{made.dynamic_launches:,} launches, at most {at_most:,} allowed", made.rows))
+        raise AssertionError(made._said(f"{made.dynamic_launches:,} launches, at most {at_most:,} allowed", made.rows))
     return made
 
 
@@ -41,15 +170,15 @@ def assert_no_layout_copies(
     memsets. ``scope`` (a ``jax.named_scope``) restricts it to kernels with an op of that scope; ops that XLA introduced
     belong to no scope. InputError for a scope that no launch carries.
     """
-    __tracebackhide__ = True  # pytest then shows the line of the test
+    __tracebackhide__ = True
     made = ledger(fn, args, target=target)
-    rows = [row for row in _of_scope(made, scope) if row.family == "layout" and row.dynamic_launches]
+    rows = [row for row in made._of_scope(scope) if row.family == "layout" and row.dynamic_launches]
     copies = [site for site in made.sites if site.kind == "kCopy" and site.dynamic and scope is None]
     count = sum(row.dynamic_launches for row in rows) + sum(site.dynamic for site in copies)
     if count > at_most:
         where = f" in scope {scope}" if scope else ""
-        text = _said(made, f"{count:,} kernels and copies{where} only move data, at most {at_most:,} allowed", rows)
-        raise AssertionError("\n".join([text, *(f"{s.dynamic:>8,}  copy {s.hlo_name}" for s in copies[:_SHOWN])]))
+        what = f"{count:,} kernels and copies{where} only move data, at most {at_most:,} allowed"
+        raise AssertionError(made._said(what, rows, (f"{s.dynamic:>8,}  copy {s.hlo_name}" for s in copies)))
     return made
 
 
@@ -63,34 +192,14 @@ def assert_fused(
     The message has XLA's reasons for the remaining boundaries. Ops that XLA introduced belong to no scope. InputError
     for a scope that no launch carries.
     """
-    __tracebackhide__ = True  # pytest then shows the line of the test
+    __tracebackhide__ = True
     made = ledger(fn, args, target=target)
-    rows = [row for row in _of_scope(made, scope) if row.family not in LIBRARY and row.dynamic_launches]
+    rows = [row for row in made._of_scope(scope) if row.family not in LIBRARY and row.dynamic_launches]
     count = sum(row.dynamic_launches for row in rows)
     if count > at_most:
-        text = _said(made, f"scope {scope} is {count:,} launches beside libraries', at most {at_most:,} allowed", rows)
-        raise AssertionError("\n".join([text, *_reasons(made, {row.name for row in rows})]))
+        known, kernels = refusals(made.compiled, made.rows), {row.name for row in rows}
+        found = [one for one in known.found if one.kernel in kernels] if known is not None else []
+        reasons = dict.fromkeys(f"XLA kept {one.kernel} apart: {one.cause}" for one in found)
+        what = f"scope {scope} is {count:,} launches beside libraries', at most {at_most:,} allowed"
+        raise AssertionError(made._said(what, rows, reasons))
     return made
-
-
-def _of_scope(made: Ledger, scope: str | None) -> tuple[LaunchRow, ...]:
-    if scope is None:
-        return made.rows
-    found = tuple(row for row in made.rows if scope in made.scopes.get(row.name, ()))
-    if not found:
-        raise unknown("scope of a launch", scope, sorted(set().union(*made.scopes.values())))
-    return found
-
-
-def _said(made: Ledger, what: str, rows: Sequence[LaunchRow]) -> str:
-    most = sorted(rows, key=lambda row: -row.dynamic_launches)
-    lines = [f"{made.program.name} on {made.compiled.target.name}: {what}", *map(line_of, most[:_SHOWN])]
-    return "\n".join([*lines, *([f"          and {len(most) - _SHOWN} more"] if len(most) > _SHOWN else [])])
-
-
-def _reasons(made: Ledger, kernels: set[str]) -> list[str]:
-    known = refusals(made.compiled, made.rows)
-    if known is None:
-        return []
-    lines = [f"XLA kept {one.kernel} apart: {one.cause}" for one in known.found if one.kernel in kernels]
-    return list(dict.fromkeys(lines))[:_SHOWN]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -14,8 +14,6 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
-_PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda"}
-
 
 def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
     """``given`` lowered for ``platform`` (``cpu`` or ``cuda``); arguments may be ``jax.ShapeDtypeStruct``.
@@ -24,7 +22,7 @@ def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
     three need no ``args``. InputError for arguments that do not fit, for any other type, and for a Program of another
     platform.
     """
-    require_tuple(args)
+    _require_tuple(args)
     if isinstance(given, Program | Workload | jax.stages.Traced):
         if args:
             raise InputError("a Program, a Workload and a jax.stages.Traced have their arguments in them: give no args")
@@ -39,7 +37,11 @@ def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
             raise InputError(f"{given.name} was lowered for {given.platform}, and {platform} is asked for")
         return given
     with lowering.tracing_for(platform):
-        traced = given if isinstance(given, jax.stages.Traced) else _traced(given, args)
+        if isinstance(given, jax.stages.Traced):
+            traced = given
+        else:
+            jitted = given if callable(getattr(given, "trace", None)) else jax.jit(given)
+            traced = jitted.trace(*args)
     module = lowering.lower_traced(traced, platform, source_lines=1)
     name = str(getattr(traced, "fun_name", "") or getattr(given, "__name__", "function")).strip("<>")
     return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
@@ -53,38 +55,31 @@ def flat_program(given: Any, args: Sequence[Any]) -> Program:
     if isinstance(given, Program):
         return program_of(given, (), "cpu")
     leaves, structure = jax.tree.flatten(tuple(args))
-    places = [at for at, leaf in enumerate(leaves) if is_array(leaf)]
 
     @functools.wraps(given)
     def run(*arrays: Any) -> Any:
-        whole = list(leaves)
-        for at, array in zip(places, arrays, strict=True):
-            whole[at] = array
+        rest = iter(arrays)
+        whole = [next(rest) if _is_array(leaf) else leaf for leaf in leaves]
         return jax.tree.leaves(given(*jax.tree.unflatten(structure, whole)))
 
-    return program_of(jax.jit(run, keep_unused=True), [leaves[at] for at in places], "cpu")
+    return program_of(jax.jit(run, keep_unused=True), list(filter(_is_array, leaves)), "cpu")
 
 
 def arrays_of(args: Sequence[Any]) -> tuple[np.ndarray, ...]:
     """The arrays of ``args`` in pytree order, as ``flat_program`` takes them. InputError for abstract ones."""
-    require_tuple(args)
-    leaves = [leaf for leaf in jax.tree.leaves(tuple(args)) if is_array(leaf)]
+    _require_tuple(args)
+    leaves = [leaf for leaf in jax.tree.leaves(tuple(args)) if _is_array(leaf)]
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         raise InputError("numbers are compared: give arrays, not jax.ShapeDtypeStruct")
     return tuple(np.asarray(jax.numpy.asarray(leaf)) for leaf in leaves)
 
 
-def require_tuple(args: Any) -> None:
+def _require_tuple(args: Any) -> None:
     """InputError where the only argument is passed instead of the tuple of arguments."""
     if not isinstance(args, tuple | list):
         raise InputError(f"args is the tuple of the function's arguments, as (x,), and not one {type(args).__name__}")
 
 
-def is_array(leaf: Any) -> bool:
+def _is_array(leaf: Any) -> bool:
     """True if a leaf of the arguments is an array (or a float) and not a setting."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | complex | jax.ShapeDtypeStruct)
-
-
-def _traced(function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    trace = getattr(function, "trace", None)
-    return trace(*args) if callable(trace) else jax.jit(function).trace(*args)

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from fusionlab.testing.ledger import Ledger, take_made
+from fusionlab.testing.launches import Ledger, ledgers_of_test
 
 
 def pytest_runtest_setup() -> None:
-    """Reset the ledgers, so that a test has its own."""
-    take_made()
+    """Begin a list of the test's own ledgers."""
+    ledgers_of_test.set([])
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -29,7 +29,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     if report.when == "teardown" or not report.failed:
         return
     given = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Ledger)]
-    for made in {id(one): one for one in (*take_made(), *given)}.values():
+    for made in {id(one): one for one in (*(ledgers_of_test.get() or ()), *given)}.values():
         report.sections.append((f"fusionlab ledger of {made.program.name}", _text(made)))
 
 

@@ -1,13 +1,15 @@
-"""The examples run, and what they print is of equal energies from rewritten programs."""
+"""The examples and the snippets of docs/optimize.md run, and what they print is from rewritten programs."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture
@@ -65,3 +67,12 @@ def test_deepqmc_s_evaluation(example):
     for row in rows:
         assert row.largest < 1e-2
         np.testing.assert_allclose(row.optimized, row.plain, rtol=1e-4)
+
+
+def test_the_snippets_of_the_page(compile_cache, capsys):
+    page = (ROOT / "docs" / "optimize.md").read_text()
+    names = {}
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "docs/optimize.md", "exec"), names)
+    assert names["energies"].shape == (16,)
+    assert names["local_energies"].fusionlab.state == "rewritten"
+    assert "sparsify-directions" in capsys.readouterr().out

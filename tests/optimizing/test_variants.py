@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import fusionlab
 from fusionlab.hlo.view import view_of
 from fusionlab.optimizing.variants import VARIANTS, attempts, can_vary, held_arguments
 
@@ -60,14 +59,3 @@ def test_variants_have_other_signs_integers_and_booleans(lowered):
     assert first[4] == second[4] == 3
     for variant in (first, second):
         assert [array.dtype for array in variant] == [array.dtype for array in given]
-
-
-def test_a_loop_that_other_values_could_make_endless_is_not_varied():
-    def function(x, w):
-        return jax.lax.while_loop(lambda c: c[0] > 1e-3, lambda c: (c[0] * x, c[1] + jnp.sin(w)), (x, 0.0))[1]
-
-    optimized = fusionlab.optimize(function, "licm", cache=False)
-    np.testing.assert_allclose(optimized(0.9, 0.5), jax.jit(function)(0.9, 0.5), rtol=1e-6)
-    (decision,) = optimized.fusionlab.decisions
-    assert decision.rewritten is not None
-    assert decision.compared_on == "the given arguments"

@@ -3,7 +3,10 @@
 import dataclasses
 import json
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax import lax
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.targets import load_target
@@ -14,11 +17,12 @@ from fusionlab.passes.interface import Applied, Pass, Result, Setting, Verificat
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.search import space
-from fusionlab.search.best import Goal, search
+from fusionlab.search.best import Goal, Search, TrialStore
 from fusionlab.search.costs import Costs, TrialFailed
-from fusionlab.search.trials import TrialStore
 
 MOVES = "scatter-to-gather,batch-replay,batch-replay{chunk=2},licm"
+FIGURES = {"launches": "launches", "bytes": "bytes_accessed", "temp": "temp_bytes", "time": "model_us"}
+LAUNCHES = Goal("launches")
 
 
 def ops_of(program):
@@ -33,25 +37,28 @@ def costs_of(program):
 
 
 class Measuring:
-    """``costs_of``, remembering what was measured; ``fails`` says of which programs it cannot be."""
+    """``costs_of``, remembering what was measured; ``refuse(program, count)`` may raise instead."""
 
-    def __init__(self, fails=lambda program: False, costs=costs_of):
-        self.measured, self.fails, self.costs = [], fails, costs
+    def __init__(self, refuse=lambda program, count: None, costs=costs_of):
+        self.measured, self.refuse, self.costs = [], refuse, costs
 
     def __call__(self, program, seconds):
         assert seconds > 0
+        self.refuse(program, len(self.measured))
         self.measured.append(content_digest(program))
-        if self.fails(program):
-            raise TrialFailed("XLA gave up")
         return self.costs(program)
+
+
+def raising(error, when=lambda program, count: True):
+    def refuse(program, count):
+        if when(program, count):
+            raise error
+
+    return refuse
 
 
 @pytest.fixture(scope="module")
 def replay(lowered):
-    import jax.numpy as jnp
-    import numpy as np
-    from jax import lax
-
     def function(x, w):
         return lax.fori_loop(0, 6, lambda k, s: s + jnp.sin(x * k) @ jnp.tanh(w @ w), x)
 
@@ -67,69 +74,54 @@ def small_space(monkeypatch):
 
 @pytest.fixture
 def run(replay, tmp_path):
-    def run(goal=Goal("launches"), measure=None, fixed="", folder=tmp_path):  # noqa: B008  # a frozen value
+    def run(goal=LAUNCHES, measure=None, fixed="", folder=tmp_path):
         passes = parse_pipeline(fixed) if fixed else ()
         store = TrialStore(folder, replay, load_target("cpu"))
-        measure = measure or Measuring()
-        return search(replay, passes, goal, Setting(), measure, store, lambda line: None)
+        return Search(replay, passes, goal, Setting(), measure or Measuring(), store, lambda line: None).run()
 
     return run
 
 
-def test_the_best_and_the_front(run, replay):
-    found = run()
+@pytest.mark.parametrize("objective", list(FIGURES))
+def test_the_best_of_each_objective(objective, run):
+    found = run(Goal(objective))
+    measured = [trial for trial in found.trials if trial.costs]
     assert found.complete
-    assert "batch-replay" in found.best.pipeline
     assert found.best in found.front
-    rewritten = run_pipeline(replay, parse_pipeline(found.best.pipeline), Setting()).program
-    assert found.best.costs == costs_of(rewritten)
-    assert "stablehlo.while" not in ops_of(rewritten)
     assert found.trials[0].pipeline == ""
-    assert min(trial.costs.launches for trial in found.trials if trial.costs) == found.best.costs.launches
+    figure = FIGURES[objective]
+    assert getattr(found.best.costs, figure) == min(getattr(trial.costs, figure) for trial in measured)
     json.dumps(found.to_json(), allow_nan=False)
 
 
-@pytest.mark.parametrize("objective", ["launches", "bytes", "temp", "time"])
-def test_each_objective_has_its_own_best(objective, run):
-    found = run(Goal(objective))
-    figure = {"launches": "launches", "bytes": "bytes_accessed", "temp": "temp_bytes", "time": "model_us"}[objective]
-    measured = [trial for trial in found.trials if trial.costs]
-    assert getattr(found.best.costs, figure) == min(getattr(trial.costs, figure) for trial in measured)
+def test_each_program_is_compiled_once_and_none_where_nothing_applies(run, replay):
+    measure = Measuring()
+    found = run(measure=measure)
+    assert "batch-replay" in found.best.pipeline
+    rewritten = run_pipeline(replay, parse_pipeline(found.best.pipeline), Setting()).program
+    assert found.best.costs == costs_of(rewritten)
+    assert "stablehlo.while" not in ops_of(rewritten)
+    assert len(measure.measured) == len(set(measure.measured)) == found.count("measured")
+    by_pipeline = {trial.pipeline: trial for trial in found.trials}
+    same = [trial for trial in found.trials if trial.status == "same"]
+    assert all(by_pipeline[trial.reason].content == trial.content for trial in same)
+    assert by_pipeline["scatter-to-gather"].status == "nothing"
+    assert not any("scatter-to-gather" in trial.pipeline for trial in found.trials if trial.costs)
 
 
 def test_a_memory_budget_leaves_out_what_is_beyond(run):
     found = run(Goal("launches", ByteSize(60)))
-    assert found.best.costs.temp_bytes <= 60
-    assert all(trial.costs.temp_bytes <= 60 for trial in found.front)
+    assert all(trial.costs.temp_bytes <= 60 for trial in (found.best, *found.front))
     assert found.best.costs.launches > run().best.costs.launches
 
 
-def test_a_budget_that_nothing_fits(run):
-    with pytest.raises(InputError, match=r"none of \d+ programs fits the memory budget of 1B; the smallest needs 60B"):
-        run(Goal("launches", ByteSize(1)))
-
-
-def test_nothing_is_compiled_twice(run):
-    measure = Measuring()
-    found = run(measure=measure)
-    assert len(measure.measured) == len(set(measure.measured)) == found.count("measured")
-    same = [trial for trial in found.trials if trial.status == "same"]
-    by_pipeline = {trial.pipeline: trial for trial in found.trials}
-    assert all(by_pipeline[trial.reason].content == trial.content for trial in same)
-
-
-def test_a_pass_that_applies_nothing_is_not_compiled(run):
-    found = run()
-    nothing = [trial for trial in found.trials if trial.status == "nothing"]
-    assert any(trial.pipeline == "scatter-to-gather" for trial in nothing)
-    assert not any("scatter-to-gather" in trial.pipeline for trial in found.trials if trial.costs)
+XLA_GAVE_UP = TrialFailed("XLA gave up")
 
 
 def test_what_fails_is_told_and_the_search_goes_on(run):
-    found = run(measure=Measuring(fails=lambda program: "stablehlo.while" not in ops_of(program)))
-    failed = [trial for trial in found.trials if trial.status == "failed"]
-    assert failed
-    assert {trial.reason for trial in failed} == {"XLA gave up"}
+    without_loop = raising(XLA_GAVE_UP, lambda program, _: "stablehlo.while" not in ops_of(program))
+    found = run(measure=Measuring(without_loop))
+    assert {trial.reason for trial in found.trials if trial.status == "failed"} == {"XLA gave up"}
     assert found.complete
     assert found.best.status == "measured"
 
@@ -153,15 +145,28 @@ def test_a_pass_that_breaks_does_not_end_the_search(run, monkeypatch):
     assert "batch-replay" in found.best.pipeline
 
 
-def test_a_program_that_cannot_be_measured_at_all(run):
-    with pytest.raises(CompileError, match="nothing to compare with: XLA gave up"):
-        run(measure=Measuring(fails=lambda program: True))
+def no_time(program):
+    return dataclasses.replace(costs_of(program), model_us=None)
 
 
-def test_no_model_of_time(run):
-    no_time = Measuring(costs=lambda program: dataclasses.replace(costs_of(program), model_us=None))
-    with pytest.raises(InputError, match="objective time: this target has no model of time; say --objective launches"):
-        run(Goal("time"), measure=no_time)
+@pytest.mark.parametrize(
+    ("goal", "measure", "error", "message"),
+    [
+        (LAUNCHES, Measuring(raising(XLA_GAVE_UP)), CompileError, "nothing to compare with: XLA gave up"),
+        (
+            Goal("time"), Measuring(costs=no_time), InputError,
+            "objective time: this target has no model of time; say --objective launches",
+        ),
+        (
+            Goal("launches", ByteSize(1)), Measuring(), InputError,
+            r"none of \d+ programs fits the memory budget of 1B; the smallest needs 60B",
+        ),
+    ],
+    ids=["nothing can be measured", "no model of time", "nothing fits"],
+)  # fmt: skip
+def test_what_ends_a_search_is_told(run, goal, measure, error, message):
+    with pytest.raises(error, match=message):
+        run(goal, measure)
 
 
 def test_a_search_goes_on_where_it_was_stopped(run):
@@ -170,13 +175,7 @@ def test_a_search_goes_on_where_it_was_stopped(run):
     class Stopped(Exception):
         pass
 
-    class ThreeOnly(Measuring):
-        def __call__(self, program, seconds):
-            if len(self.measured) == 3:
-                raise Stopped
-            return super().__call__(program, seconds)
-
-    first, second, third = ThreeOnly(), Measuring(), Measuring()
+    first, second, third = Measuring(raising(Stopped, lambda _, count: count == 3)), Measuring(), Measuring()
     with pytest.raises(Stopped):
         run(measure=first)
     whole = run(measure=second)
@@ -186,31 +185,24 @@ def test_a_search_goes_on_where_it_was_stopped(run):
     assert third.measured == []
 
 
-def test_another_seed_finds_the_same(run, tmp_path):
-    one, other = (run(Goal("launches", seed=seed), folder=tmp_path / str(seed)) for seed in (1, 2))
+def test_another_seed_finds_the_same_in_another_order(run, tmp_path):
+    one, other, again = (run(Goal("launches", seed=seed), folder=tmp_path / name) for seed, name in
+                         ((1, "one"), (2, "other"), (1, "again")))  # fmt: skip
     assert one.best.costs == other.best.costs
-    again = run(Goal("launches", seed=1), folder=tmp_path / "again")
     assert [trial.pipeline for trial in again.trials] == [trial.pipeline for trial in one.trials]
 
 
 def test_without_time_the_program_stays_as_it_is(run):
     measure = Measuring()
-    found = run(Goal("launches", time_limit_s=1e-9), measure=measure)
+    found = run(Goal("launches", time_limit_s=1e-9), measure)
     assert len(measure.measured) == 1
     assert not found.complete
-    assert found.best.pipeline == ""
-    assert [trial.pipeline for trial in found.trials] == [""]
+    assert [trial.pipeline for trial in found.trials] == [found.best.pipeline] == [""]
 
 
 def test_what_had_too_little_time_is_tried_again(run):
-    class TooSlow(Measuring):
-        def __call__(self, program, seconds):
-            if self.measured:
-                raise TrialFailed("the time was up", may_do_later=True)
-            return super().__call__(program, seconds)
-
-    first = run(measure=TooSlow())
-    assert first.count("unfinished") > 0
+    too_slow = raising(TrialFailed("the time was up", may_do_later=True), lambda _, count: count > 0)
+    assert run(measure=Measuring(too_slow)).count("unfinished") > 0
     assert run().count("unfinished") == 0
 
 
@@ -220,8 +212,11 @@ def test_passes_that_are_fixed_come_first(run):
     assert found.best.pipeline.startswith("licm,batch-replay")
 
 
-def test_records_that_cannot_be_read_are_made_again(run, tmp_path):
-    run()
+def test_records_are_of_one_program_and_target_and_made_again_where_they_cannot_be_read(run, replay, tmp_path):
+    first = run().trials[0]
+    assert TrialStore(tmp_path, replay, load_target("cpu")).load("") == first
+    assert TrialStore(tmp_path, replay, load_target("a100")).load("") is None
+    assert TrialStore(None, replay, load_target("cpu")).load("") is None
     for path in tmp_path.rglob("*.json"):
         path.write_text("{")
     measure = Measuring()
@@ -229,18 +224,7 @@ def test_records_that_cannot_be_read_are_made_again(run, tmp_path):
     assert measure.measured
 
 
-def test_another_program_has_its_own_records(replay, tmp_path):
-    store = TrialStore(tmp_path, replay, load_target("cpu"))
-    other = TrialStore(tmp_path, replay, load_target("a100"))
-    trial = search(replay, (), Goal("launches"), Setting(), Measuring(), store, lambda line: None).trials[0]
-    assert store.load("") == trial
-    assert other.load("") is None
-    assert TrialStore(None, replay, load_target("cpu")).load("") is None
-
-
-def test_a_pass_that_only_moves_ops_about_is_the_same_program(run, replay, monkeypatch):
-    """Two pipelines that meet in one program: it is compiled for the first."""
-
+def test_two_pipelines_that_meet_in_one_program_are_compiled_once(run, monkeypatch):
     @dataclasses.dataclass(frozen=True)
     class HoistUnderAnotherName(Pass):
         name = "hoist-under-another-name"

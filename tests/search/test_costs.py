@@ -1,4 +1,4 @@
-"""Programs for a GPU that is not there are compiled in a process of their own."""
+"""The costs of a program, in a process of its own where the GPU is absent; and which of two is better."""
 
 import numpy as np
 import pytest
@@ -6,42 +6,55 @@ import pytest
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
-from fusionlab.search.costs import TrialFailed, costs_of, measure_for
+from fusionlab.search.costs import Costs, TrialFailed, costs_of, front, measure_for
+
+pytestmark = pytest.mark.usefixtures("compile_cache")
 
 
 @pytest.fixture
 def program(lowered):
     x = np.ones((8, 8), np.float32)
-    return lowered(lambda x: (x @ x) * 2.0 + x.sum(), x, platform="cuda")
+    return lambda platform: lowered(lambda x: (x @ x) * 2.0 + x.sum(), x, platform=platform)
 
 
-def test_the_costs_are_those_of_a_compile_here(program, compile_cache):
-    target, cache = load_target("a100"), default_cache()
+@pytest.mark.parametrize(("name", "platform"), [("a100", "cuda"), ("cpu", "cpu")])
+def test_the_costs_are_those_of_a_compile_here(name, platform, program):
+    target, cache, program = load_target(name), default_cache(), program(platform)
     found = measure_for(target, cache)(program, 300.0)
+    assert found.launches > 0
+    if name == "cpu":
+        assert found.model_us is None
+        return
     compiled = compile_program(program, target, cache=cache)
     assert compiled.from_cache
     assert found == costs_of(compiled)
-    assert found.launches > 0
     assert found.model_us > 0
 
 
-def test_a_program_that_cannot_be_compiled(lowered, compile_cache):
-    wrong = lowered(lambda x: np.float32(2) * x, np.ones(4, np.float32), platform="cpu")
-    with pytest.raises(TrialFailed, match=r"compiling it: InputError: .*lowered for cpu") as caught:
-        measure_for(load_target("a100"), default_cache())(wrong, 300.0)
-    assert not caught.value.may_do_later
+@pytest.mark.parametrize(
+    ("name", "platform", "limit_s", "message"),
+    [
+        ("a100", "cpu", 300.0, r"compiling it: InputError: .*lowered for cpu"),
+        ("cpu", "cuda", 300.0, "lowered for cuda"),
+        ("a100", "cuda", 0.01, "the time was up"),
+    ],
+)
+def test_what_cannot_be_measured(name, platform, limit_s, message, program):
+    with pytest.raises(TrialFailed, match=message) as caught:
+        measure_for(load_target(name), default_cache())(program(platform), limit_s)
+    assert caught.value.may_do_later == (limit_s < 1)
 
 
-def test_a_compile_that_takes_too_long(program, compile_cache):
-    with pytest.raises(TrialFailed, match="the time was up") as caught:
-        measure_for(load_target("a100"), default_cache())(program, 0.01)
-    assert caught.value.may_do_later
-
-
-def test_on_an_attached_device(lowered, compile_cache):
-    program = lowered(lambda x: x.sum() * 2, np.ones((4, 4), np.float32))
-    found = measure_for(load_target("cpu"), default_cache())(program, 300.0)
-    assert found.launches > 0
-    assert found.model_us is None
-    with pytest.raises(TrialFailed, match="lowered for cuda"):
-        measure_for(load_target("cpu"), None)(lowered(lambda x: x * 2, np.ones(4, np.float32), platform="cuda"), 300.0)
+@pytest.mark.parametrize(
+    ("figures", "on_front"),
+    [
+        ([(1, 2, 3, 4), (1, 2, 3, 5)], [0]),
+        ([(1, 2, 3, 4), (1, 2, 3, 4)], [0]),
+        ([(1, 2, 3, 4), (0, 9, 9, 9)], [0, 1]),
+        ([(1, 2, 3, None), (1, 2, 3, 4)], [1]),
+        ([(5, 5, 5, 5), (1, 9, 9, 9), (5, 5, 5, 5), (6, 5, 5, 5), (9, 9, 9, None)], [0, 1]),
+        ([], []),
+    ],
+)
+def test_the_front_has_what_no_other_is_better_than_in_one_thing_and_worse_in_none(figures, on_front):
+    assert front([Costs(launches, 0, moved, temp, us, 0, 1.0) for launches, moved, temp, us in figures]) == on_front

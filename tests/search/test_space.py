@@ -1,19 +1,15 @@
-"""What is searched, and which of two programs is better."""
+"""What is searched."""
 
 import pytest
 
 from fusionlab.passes.catalogue import PASSES, PIPELINES
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline
 from fusionlab.search import space
-from fusionlab.search.costs import Costs, dominates, front
 
 
 def test_every_pass_is_tried_but_the_one_that_chooses_among_others():
     assert {move.name for move in space.moves()} == set(PASSES) - {"fuse-jvp-replay"}
     assert len(set(map(str, space.moves()))) == len(space.moves())
-
-
-def test_tables_name_passes_that_there_are():
     named = {*space.VARIANTS, *space.MOST_USES, *(name for names in space.ONE_OF for name in names)}
     assert named <= set(PASSES)
 
@@ -38,21 +34,3 @@ def test_the_presets_come_first():
 def test_what_may_follow(pipeline, move, may_follow):
     (pass_,) = parse_pipeline(move)
     assert space.allowed(parse_pipeline(pipeline), pass_) is may_follow
-
-
-def costs(launches, moved, temp, us):
-    return Costs(launches, 0, moved, temp, us, 0, 1.0)
-
-
-def test_dominating_is_being_better_in_one_thing_and_worse_in_none():
-    assert dominates(costs(1, 2, 3, 4), costs(1, 2, 3, 5))
-    assert not dominates(costs(1, 2, 3, 4), costs(1, 2, 3, 4))
-    assert not dominates(costs(1, 2, 3, 4), costs(0, 9, 9, 9))
-    assert dominates(costs(1, 2, 3, 4), costs(1, 2, 3, None))
-    assert not dominates(costs(1, 2, 3, None), costs(1, 2, 3, 4))
-
-
-def test_the_front():
-    found = [costs(5, 5, 5, 5), costs(1, 9, 9, 9), costs(5, 5, 5, 5), costs(6, 5, 5, 5), costs(9, 9, 9, None)]
-    assert front(found) == [0, 1]
-    assert front([]) == []

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
-import numpy as np, jax.numpy as jnp
+import numpy as np, jax.numpy as jnp, pytest
 from fusionlab.testing import assert_launches, ledger
 
 X = np.ones((8, 3), np.float32)
@@ -20,6 +20,14 @@ def chosen(x):
 def other(x):
     return jnp.exp(x)
 
+@pytest.fixture(scope="module")
+def made():
+    return ledger(chosen, (X,), target="cpu")
+
+@pytest.fixture
+def bad():
+    assert_launches(chosen, (X,), at_most=0, target="cpu")
+
 def test_that_passes():
     ledger(other, (X,), target="cpu")
 
@@ -28,25 +36,6 @@ def test_of_numbers():
     assert 1 + 1 == 3
 
 def test_of_launches():
-    assert_launches(chosen, (X,), at_most=0, target="cpu")
-"""
-
-
-FIXTURES = """
-import numpy as np, jax.numpy as jnp, pytest
-from fusionlab.testing import assert_launches, ledger
-
-X = np.ones((8, 3), np.float32)
-
-def chosen(x):
-    return jnp.tanh(x) + x
-
-@pytest.fixture(scope="module")
-def made():
-    return ledger(chosen, (X,), target="cpu")
-
-@pytest.fixture
-def bad():
     assert_launches(chosen, (X,), at_most=0, target="cpu")
 
 def test_first(made):
@@ -69,10 +58,9 @@ def test_after_all():
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What pytest prints of both files, by file: what it says of the failures of each, and its last line."""
+    """What pytest prints of these tests."""
     folder = tmp_path_factory.mktemp("mine")
-    (folder / "test_first.py").write_text(TESTS)
-    (folder / "test_second.py").write_text(FIXTURES)
+    (folder / "test_kernels.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "fusionlab.testing.plugin", "-p", "no:cacheprovider", "-q"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

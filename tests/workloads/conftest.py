@@ -1,8 +1,5 @@
 """Shared by the workload tests: float64 and quick compilation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -10,14 +7,14 @@ import pytest
 
 
 @pytest.fixture
-def x64() -> Iterator[None]:
+def x64():
     """The test runs with 64-bit types enabled."""
     with jax.enable_x64(True):
         yield
 
 
 @pytest.fixture(scope="session")
-def quickly() -> Callable[..., Any]:
+def quickly():
     """``quickly(function, *arguments)``: the function compiled for such arguments, with little optimisation.
 
     The programs here run once or twice on few walkers, so compiling is all that costs: a third of plain ``jax.jit``.

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,7 +12,7 @@ from workloads.molecules import find_molecule
 from workloads.programs.potential import POTENTIALS
 
 
-def test_importing_the_catalogue_imports_no_jax() -> None:
+def test_importing_the_catalogue_imports_no_jax():
     code = "import sys, workloads.catalogue; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -34,13 +31,13 @@ def test_importing_the_catalogue_imports_no_jax() -> None:
         ({"walkers": 10**14}, r"walkers must be at most 2147483647"),
     ],
 )
-def test_a_wrong_argument_is_an_input_error(changes: dict[str, Any], message: str) -> None:
+def test_a_wrong_argument_is_an_input_error(changes, message):
     with pytest.raises(InputError, match=message):
         build(**{"name": "paulinet", **changes})
 
 
 @pytest.mark.parametrize("program", list(PROGRAMS))
-def test_inputs_are_abstract_until_they_are_asked_for(program: str) -> None:
+def test_inputs_are_abstract_until_they_are_asked_for(program):
     workload = build("ferminet", "LiH", program, walkers=7, size="tiny")
     arguments = jax.eval_shape(workload.inputs, 0)
     assert len(arguments) == len(workload.argument_names)
@@ -52,14 +49,14 @@ def test_inputs_are_abstract_until_they_are_asked_for(program: str) -> None:
     assert set(per_walker.values()) == {(7,)}
 
 
-def test_inputs_follow_the_seed() -> None:
+def test_inputs_follow_the_seed():
     workload = build("ferminet", "LiH", walkers=3, size="tiny")
     first, again, other = (jax.tree.leaves(workload.inputs(seed)) for seed in (0, 0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not any(np.array_equal(a, b) for a, b in zip(first, other, strict=True) if a.std() > 0)
 
 
-def test_rebuild_changes_what_is_asked_and_keeps_the_rest(x64: None) -> None:
+def test_rebuild_changes_what_is_asked_and_keeps_the_rest(x64):
     workload = build("ferminet", "LiH", walkers=5, laplacian="scan", size="tiny")
     changed = workload.rebuild(walkers=16, dtype="float64")
     kept = (changed.name, changed.molecule, changed.program, changed.laplacian)
@@ -71,13 +68,13 @@ def test_rebuild_changes_what_is_asked_and_keeps_the_rest(x64: None) -> None:
     assert workload.rebuild(program="log-psi").laplacian == "none"
 
 
-def test_a_laplacian_with_random_numbers_adds_a_key() -> None:
+def test_a_laplacian_with_random_numbers_adds_a_key():
     workload = build("paulinet", "LiH", walkers=3, laplacian="hutchinson", size="tiny")
     assert workload.argument_names == ("parameters", "walkers", "key")
     assert jax.eval_shape(workload.inputs, 0)[2].shape == (2,)
 
 
-def test_without_deepqmc_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_deepqmc_the_error_says_what_to_install(monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *a: None if name == "deepqmc" else find_spec(name, *a)
@@ -86,7 +83,7 @@ def test_without_deepqmc_the_error_says_what_to_install(monkeypatch: pytest.Monk
         build("deepqmc:paulinet")
 
 
-def test_coulomb_energy_against_a_plain_sum() -> None:
+def test_coulomb_energy_against_a_plain_sum():
     molecule = find_molecule("CH4")
     electrons = np.random.default_rng(0).normal(size=(molecule.electrons, 3))
     charges = [*molecule.charges, *(-1 for _ in electrons)]
@@ -99,7 +96,7 @@ def test_coulomb_energy_against_a_plain_sum() -> None:
             np.testing.assert_allclose(POTENTIALS[name](molecule, jax.numpy.asarray(electrons)), expected, rtol=rtol)
 
 
-def test_where_particles_meet_the_potential_is_that_of_the_upstream_code() -> None:
+def test_where_particles_meet_the_potential_is_that_of_the_upstream_code():
     """oneQMC bounds every 1/d by 1e6; DeepQMC adds the dtype's epsilon between electrons and nothing at a nucleus."""
     molecule = find_molecule("LiH")
     at_nucleus, at_electron = (np.full((4, 3), 9.0) * np.arange(1, 5)[:, None] for _ in range(2))

@@ -1,10 +1,6 @@
 """DeepQMC's own programs by name: its energies, its sampler, the Laplacians that its Hamiltonian takes, refusals."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +23,7 @@ TAKEN = [name for name in LAPLACIANS if name not in STOCHASTIC]
 
 
 @pytest.mark.slow
-def test_the_process_keeps_its_matmul_precision() -> None:
+def test_the_process_keeps_its_matmul_precision():
     """On the one model that has no counterpart; the others are compared number by number."""
     precision = jax.config.jax_default_matmul_precision
     for program, outputs in (("local-energy", {"local_energy"}), ("log-psi", {"log_psi", "sign"})):
@@ -40,7 +36,7 @@ def test_the_process_keeps_its_matmul_precision() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("laplacian", [n for n in EXACT if n != "replay"])
-def test_every_laplacian_gives_the_energies_of_deepqmc(laplacian: str, quickly: Callable[..., Any]) -> None:
+def test_every_laplacian_gives_the_energies_of_deepqmc(laplacian, quickly):
     workloads = [
         build("deepqmc:ferminet", "LiH", walkers=2, dtype="float64", laplacian=n) for n in (laplacian, "replay")
     ]
@@ -51,12 +47,12 @@ def test_every_laplacian_gives_the_energies_of_deepqmc(laplacian: str, quickly: 
 
 @pytest.mark.parametrize("program", [name for name in PROGRAMS if name not in ("log-psi", "mcmc")])
 @pytest.mark.parametrize("name", list(CONFIGURATIONS))
-def test_random_numbers_are_refused_in_one_line(name: str, program: str) -> None:
+def test_random_numbers_are_refused_in_one_line(name, program):
     with pytest.raises(InputError, match=f"^{name} has no Laplacian 'hutchinson': .*it takes {', '.join(TAKEN)}$"):
         build(name, program=program, laplacian="hutchinson")
 
 
-def test_what_deepqmc_has_not_is_refused() -> None:
+def test_what_deepqmc_has_not_is_refused():
     with pytest.raises(InputError, match="only its full size"):
         build("deepqmc:paulinet", size="tiny")
     for charge, spin, found in ((3, 1, "1 up and 0 down"), (0, -4, "0 up and 4 down")):
@@ -65,7 +61,7 @@ def test_what_deepqmc_has_not_is_refused() -> None:
 
 
 @pytest.mark.parametrize("sampler", list(FACTORIES))
-def test_our_settings_are_those_of_its_files(sampler: str) -> None:
+def test_our_settings_are_those_of_its_files(sampler):
     move = configured_sampler(sampler)
     assert move.tau == SAMPLERS[sampler].step
     assert move.get("target_acceptance", 0.57) == SAMPLERS[sampler].target_acceptance
@@ -77,7 +73,7 @@ def test_our_settings_are_those_of_its_files(sampler: str) -> None:
     "name",
     ["deepqmc:ferminet", pytest.param("deepqmc:paulinet", marks=pytest.mark.full)],  # Metropolis, Langevin
 )
-def test_one_inference_step(name: str, quickly: Callable[..., Any]) -> None:
+def test_one_inference_step(name, quickly):
     """Its sampler moves walkers, and what it returns belongs to them; the step adapts from the one given."""
     workload = build(name, "LiH", "inference-step", walkers=4)
     arguments = workload.inputs(0)
@@ -96,7 +92,7 @@ def test_one_inference_step(name: str, quickly: Callable[..., Any]) -> None:
 
 
 @pytest.mark.slow
-def test_its_programs_are_its_own() -> None:
+def test_its_programs_are_its_own():
     """Ten of its transitions in a loop, and its own files as the sources of sampling and of the energy."""
     workload = build("deepqmc:ferminet", "LiH", "inference-step", walkers=2)
     jaxpr = jax.make_jaxpr(workload.function)(*jax.eval_shape(workload.inputs, 0))
@@ -109,7 +105,7 @@ def test_its_programs_are_its_own() -> None:
 
 
 @pytest.mark.slow
-def test_a_training_step_moves_the_parameters(quickly: Callable[..., Any]) -> None:
+def test_a_training_step_moves_the_parameters(quickly):
     workload = build("deepqmc:ferminet", "LiH", "train-step", walkers=4)
     arguments = workload.inputs(0)
     result = quickly(workload.function, *arguments)(*arguments)

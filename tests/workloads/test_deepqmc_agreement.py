@@ -1,10 +1,5 @@
 """Our ansätze against the installed DeepQMC 1.2.0, given the same parameters, to float64 rounding."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,14 +19,14 @@ COUNTERPARTS = {
 WALKERS = 6
 
 
-def drawn_parameters(shapes: dict[str, dict[str, Any]], noise: float) -> dict[str, dict[str, np.ndarray]]:
+def drawn_parameters(shapes, noise):
     """Parameters as DeepQMC starts them, up to the shape of the distribution, plus ``noise`` times a unit normal.
 
     With noise the arrays that start at zero or one (biases, envelopes, determinant weights) are told apart as well.
     """
     random = np.random.default_rng(7)
 
-    def draw(module: str, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    def draw(module, name, shape):
         if name == "w" and "conf_coeff" not in module:
             start = random.normal(size=shape) * shape[0] ** -0.5
         else:
@@ -44,12 +39,12 @@ def drawn_parameters(shapes: dict[str, dict[str, Any]], noise: float) -> dict[st
     }
 
 
-def everything(name: str, molecule: str) -> Callable[..., dict[str, Any]]:
+def everything(name, molecule):
     """log|psi|, sign, gradient of log|psi| and local energy of every walker, as one function."""
     energy = build(name, molecule, "local-energy", walkers=WALKERS, dtype="float64").function
     wavefunction = build(name, molecule, "log-psi", walkers=WALKERS, dtype="float64").function
 
-    def function(parameters: Any, walkers: Any) -> dict[str, Any]:
+    def function(parameters, walkers):
         values, pullback = jax.vjp(lambda r: wavefunction(parameters, r), walkers)
         (gradient,) = pullback({"log_psi": jnp.ones(WALKERS), "sign": jnp.zeros(WALKERS)})
         return {**values, **energy(parameters, walkers), "gradient": gradient}
@@ -61,7 +56,7 @@ CASES = [(name, molecule) for name in COUNTERPARTS for molecule in ("LiH", "CH4"
 
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
-def compared(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Iterator[list[tuple[Any, Any]]]:
+def compared(request, quickly):
     """(ours, DeepQMC's) for parameters as initialised and for perturbed ones; each side is compiled once."""
     ours, molecule = request.param
     theirs = COUNTERPARTS[ours]
@@ -77,34 +72,20 @@ def compared(request: pytest.FixtureRequest, quickly: Callable[..., Any]) -> Ite
         yield list(zip(*sides, strict=True))
 
 
-def test_walkers_of_both_signs_are_compared(compared: list[tuple[Any, Any]]) -> None:
-    for ours, _ in compared:
-        assert set(ours["sign"]) == {-1.0, 1.0}
-
-
-def test_sign_and_log_psi_agree(compared: list[tuple[Any, Any]]) -> None:
+def test_everything_agrees(compared):
     for ours, theirs in compared:
+        assert set(ours["sign"]) == {-1.0, 1.0}
         np.testing.assert_array_equal(ours["sign"], theirs["sign"])
         np.testing.assert_allclose(ours["log_psi"], theirs["log_psi"], rtol=1e-12, atol=0)
-
-
-def test_gradients_agree(compared: list[tuple[Any, Any]]) -> None:
-    for ours, theirs in compared:
+        np.testing.assert_allclose(ours["local_energy"], theirs["local_energy"], rtol=1e-10, atol=0)
         scale = np.abs(theirs["gradient"]).max()
         np.testing.assert_allclose(ours["gradient"], theirs["gradient"], rtol=0, atol=1e-12 * scale)
-
-
-def test_local_energies_agree(compared: list[tuple[Any, Any]]) -> None:
-    for ours, theirs in compared:
-        np.testing.assert_allclose(ours["local_energy"], theirs["local_energy"], rtol=1e-10, atol=0)
-
-
-def test_perturbed_parameters_change_the_energies(compared: list[tuple[Any, Any]]) -> None:
     (initial, _), (perturbed, _) = compared
     assert np.abs(initial["local_energy"] - perturbed["local_energy"]).max() > 0.1
 
 
-def test_every_parameter_is_renamed_exactly_once() -> None:
+def test_every_parameter_is_renamed_exactly_once():
+    assert set(LOADERS) == set(COUNTERPARTS)
     for ours, theirs in COUNTERPARTS.items():
         source, _ = jax.eval_shape(build(theirs, "CH4").inputs, 0)
         expected, _ = jax.eval_shape(build(ours, "CH4").inputs, 0)
@@ -112,7 +93,3 @@ def test_every_parameter_is_renamed_exactly_once() -> None:
         assert jax.tree.map(lambda a: a.shape, loaded) == jax.tree.map(lambda a: a.shape, expected)
         assert len(jax.tree.leaves(loaded)) == len(jax.tree.leaves(source))
         assert len({id(leaf) for leaf in jax.tree.leaves(loaded)}) == len(jax.tree.leaves(source))
-
-
-def test_every_loader_is_compared() -> None:
-    assert set(LOADERS) == set(COUNTERPARTS)

@@ -1,9 +1,5 @@
 """The fused attention kernel: interpreted against NumPy, lowered for CUDA, differentiated by its twin."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +10,7 @@ from workloads.layers.flash_attention import attention_twin, flash_attention, fu
 HEADS, WIDTH = 2, 16
 
 
-def arguments(electrons: int, dtype: str, masked: int = 0, batch: tuple[int, ...] = ()) -> tuple[Any, ...]:
+def arguments(electrons, dtype, masked=0, batch=()):
     random = np.random.default_rng(electrons)
     rows = (*batch, electrons, HEADS, WIDTH)
     query, key, value = (random.normal(size=rows).astype(dtype) for _ in range(3))
@@ -22,7 +18,7 @@ def arguments(electrons: int, dtype: str, masked: int = 0, batch: tuple[int, ...
     return query, key, value, bias, np.arange(electrons) < electrons - masked
 
 
-def by_numpy(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> np.ndarray:
+def by_numpy(query, key, value, bias, mask):
     """Masked attention of one walker by loops, in float64; rows of masked electrons are zero."""
     out = np.zeros(value.shape)
     for head in range(query.shape[1]):
@@ -36,7 +32,7 @@ def by_numpy(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> np.ndarr
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-13)])
 @pytest.mark.parametrize(("electrons", "masked"), [(4, 0), (18, 5)])
-def test_kernel_and_twin_are_masked_attention(electrons: int, masked: int, dtype: str, tolerance: float) -> None:
+def test_kernel_and_twin_are_masked_attention(electrons, masked, dtype, tolerance):
     given = arguments(electrons, dtype, masked)
     active, expected = given[-1], by_numpy(*(x.astype("float64") for x in given[:4]), given[-1])
     for function in (attention_twin, lambda *a: fused_attention(*a, interpret=True)):
@@ -46,7 +42,7 @@ def test_kernel_and_twin_are_masked_attention(electrons: int, masked: int, dtype
         np.testing.assert_allclose(out[active], expected[active], rtol=tolerance, atol=tolerance)
 
 
-def test_kernel_takes_walkers_in_front() -> None:
+def test_kernel_takes_walkers_in_front():
     given = arguments(4, "float32", batch=(3,))
     mask = np.broadcast_to(given[-1], (3, 4))
     out = fused_attention(*given[:-1], mask, interpret=True)
@@ -55,11 +51,11 @@ def test_kernel_takes_walkers_in_front() -> None:
         np.testing.assert_allclose(out[walker], attention_twin(*one, given[-1]), rtol=1e-5, atol=1e-5)
 
 
-def lowered(function: Any, platform: str, *given: Any) -> str:
+def lowered(function, platform, *given):
     return str(jax.jit(function).trace(*given).lower(lowering_platforms=(platform,)).as_text())
 
 
-def test_one_kernel_for_all_walkers_on_cuda_and_none_on_cpu() -> None:
+def test_one_kernel_for_all_walkers_on_cuda_and_none_on_cpu():
     given = arguments(4, "float32", batch=(3, 5))
     function = jax.vmap(jax.vmap(flash_attention, (0, 0, 0, 0, None)), (0, 0, 0, 0, None))
     assert lowered(function, "cuda", *given).count("stablehlo.custom_call @__gpu$xla.gpu.triton") == 1
@@ -68,11 +64,11 @@ def test_one_kernel_for_all_walkers_on_cuda_and_none_on_cpu() -> None:
 
 
 @pytest.mark.usefixtures("x64")
-def test_derivatives_are_those_of_the_twin() -> None:
+def test_derivatives_are_those_of_the_twin():
     given = tuple(map(jnp.asarray, arguments(4, "float64", masked=1)))
 
-    def second_order(attention: Any) -> Any:
-        def gradient(query: Any, bias: Any) -> Any:
+    def second_order(attention):
+        def gradient(query, bias):
             return jax.grad(lambda q, b: jnp.sum(jnp.sin(attention(q, *given[1:3], b, given[4]))), (0, 1))(query, bias)
 
         tangents = (jnp.ones_like(given[0]), jnp.ones_like(given[3]))

@@ -1,8 +1,6 @@
-"""Every Laplacian variant against closed forms; those of the ansätze are in test_laplacians_of_ansatze."""
+"""Every Laplacian variant against closed forms, and of every ansatz against the trace of the Hessian, in float64."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -11,86 +9,142 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
+from tests.workloads.wavefunctions import EXACT, LIH, OURS, drawn
 from workloads.ansatz import Ansatz
 from workloads.molecule import Molecule
 from workloads.programs import local_energy
-from workloads.programs.laplacians import INCOMPLETE, LAPLACIANS, STOCHASTIC
+from workloads.programs.laplacians import LAPLACIANS, PROBES, SPARSITY_THRESHOLDS
 from workloads.upstream import UPSTREAM
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-EXACT = [name for name in LAPLACIANS if name not in STOCHASTIC | INCOMPLETE]
-WITH_FOLX = ("forward", "forward-sparse")
+# Derivatives of the fused attention are those of the plain one, so its variants come out the same.
+ANSATZ_TIERS = {
+    **dict.fromkeys(("orbformer", "paulinet", "psiformer-deepqmc"), (pytest.mark.slow,)),
+    "orbformer-flash": (pytest.mark.full,),
+}
+LAPLACIAN_TIERS = {
+    **dict.fromkeys(("scan", "jvp-in-loop", "forward", "forward-sparse"), (pytest.mark.slow,)),
+    "vmap": (pytest.mark.full,),
+}
+ESTIMATES = 2000
 
 
-def skip_without_folx(name: str) -> None:
-    if name in WITH_FOLX:
+def laplacian_of(name):
+    if name in SPARSITY_THRESHOLDS:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")
+    return LAPLACIANS[name]
 
 
-@pytest.fixture(params=EXACT)
-def exact(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    skip_without_folx(request.param)
-    return LAPLACIANS[request.param]
+MIXING = np.random.default_rng(0).normal(size=(3, 3))
+WEIGHTS = np.random.default_rng(2).normal(size=(9, 5))
 
 
-def test_gaussian(exact: Callable[..., Any], quickly: Callable[..., Any]) -> None:
+def determinant(x):
+    return jnp.linalg.slogdet(jnp.tanh(x.reshape(3, 3) @ MIXING) + jnp.eye(3))[1]
+
+
+def network(x):
+    return jnp.log((jnp.tanh(x @ WEIGHTS) ** 2).sum()) - 0.5 * (x * x).sum()
+
+
+@pytest.mark.parametrize(("name", "f"), [*((name, determinant) for name in EXACT), ("jet", network)])
+def test_of_functions_by_brute_force(name, f, quickly):
+    laplacian, x = laplacian_of(name), np.random.default_rng(1).normal(size=9)
+    found = quickly(lambda x: (*laplacian(f)(x), jnp.trace(jax.hessian(f)(x)), jax.grad(f)(x)), x)(x)
+    for one, expected in zip(found[:2], found[2:], strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_gaussian(name, quickly):
     x = jnp.asarray(np.linspace(-1.0, 2.0, 6))
-    laplacian, gradient = quickly(exact(lambda x: -0.7 * (x * x).sum()), x)(x)
+    laplacian, gradient = quickly(laplacian_of(name)(lambda x: -0.7 * (x * x).sum()), x)(x)
     np.testing.assert_allclose(laplacian, -1.4 * 6, rtol=1e-12)
     np.testing.assert_allclose(gradient, -1.4 * x, rtol=1e-12)
 
 
-def test_log_of_a_determinant_of_nonlinear_orbitals(exact: Callable[..., Any], quickly: Callable[..., Any]) -> None:
-    mixing = np.random.default_rng(0).normal(size=(3, 3))
-
-    def f(x: Any) -> Any:
-        return jnp.linalg.slogdet(jnp.tanh(x.reshape(3, 3) @ mixing) + jnp.eye(3))[1]
-
-    x = np.random.default_rng(1).normal(size=9)
-    result = quickly(lambda x: (*exact(f)(x), jnp.trace(jax.hessian(f)(x)), jax.grad(f)(x)), x)(x)
-    np.testing.assert_allclose(result[0], result[2], rtol=1e-10)
-    np.testing.assert_allclose(result[1], result[3], rtol=1e-10)
-
-
-def test_taylor_mode_where_it_works_and_where_it_does_not(quickly: Callable[..., Any]) -> None:
-    weights = np.random.default_rng(2).normal(size=(6, 5))
-    x = jnp.asarray(np.random.default_rng(3).normal(size=6))
-
-    def f(x: Any) -> Any:
-        return jnp.log((jnp.tanh(x @ weights) ** 2).sum()) - 0.5 * (x * x).sum()
-
-    result = quickly(lambda x: (*LAPLACIANS["jet"](f)(x), jnp.trace(jax.hessian(f)(x)), jax.grad(f)(x)), x)(x)
-    np.testing.assert_allclose(result[0], result[2], rtol=1e-10)
-    np.testing.assert_allclose(result[1], result[3], rtol=1e-10)
+def test_taylor_mode_says_what_it_has_no_rule_for():
     with pytest.raises(InputError, match="has no rule for scatter"):
-        LAPLACIANS["jet"](lambda x: x.at[0].set(2.0).sum())(x)
+        LAPLACIANS["jet"](lambda x: x.at[0].set(2.0).sum())(jnp.ones(6))
 
 
-def helium(laplacian: str) -> Callable[..., Any]:
+def helium(laplacian):
     """Local energy of two independent hydrogen-like electrons, log|psi| = -2 (r_1 + r_2)."""
-    molecule = Molecule("He", (2,), ((0.0, 0.0, 0.0),))
 
-    def log_psi(parameters: Any, r: Any) -> tuple[Any, Any]:
+    def log_psi(parameters, r):
         return jnp.ones(()), -parameters * jnp.sqrt((r**2).sum(axis=-1)).sum()
 
-    init = lambda key, dtype: jnp.asarray(2.0, dtype)  # noqa: E731 (the record wants a callable)
-    ansatz = Ansatz("hydrogen-like", molecule, init, log_psi, UPSTREAM["paulinet"])
+    molecule = Molecule("He", (2,), ((0.0, 0.0, 0.0),))
+    ansatz = Ansatz(
+        "hydrogen-like", molecule, lambda key, dtype: jnp.asarray(2.0, dtype), log_psi, UPSTREAM["paulinet"]
+    )
     return local_energy.build(ansatz, laplacian)
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_local_energy_of_hydrogen_like_electrons(name: str, quickly: Callable[..., Any]) -> None:
+def test_local_energy_of_hydrogen_like_electrons(name, quickly):
     """Each electron has energy -Z^2/2 wherever it is; what is left is the repulsion 1/r_12."""
-    skip_without_folx(name)
+    laplacian_of(name)
     arguments = (np.asarray(2.0), np.random.default_rng(2).normal(size=(5, 2, 3)))
     energies = quickly(helium(name), *arguments)(*arguments)["local_energy"]
     repulsion = 1 / np.linalg.norm(arguments[1][:, 0] - arguments[1][:, 1], axis=-1)
     np.testing.assert_allclose(energies, -4.0 + repulsion, rtol=1e-10)
 
 
-def test_a_stochastic_local_energy_takes_one_key_and_uses_another_per_walker(quickly: Callable[..., Any]) -> None:
+def test_a_stochastic_local_energy_takes_one_key_and_uses_another_per_walker(quickly):
     arguments = (np.asarray(2.0), np.ones((3, 2, 3)) * [[1.0], [2.0]], np.array([0, 1], np.uint32))
     energies = quickly(helium("hutchinson"), *arguments)(*arguments)["local_energy"]
     assert local_energy.argument_names("hutchinson") == ("parameters", "walkers", "key")
     assert len(set(np.asarray(energies).tolist())) == 3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A tiny log|psi| on LiH as a function of the flat positions ``[12]``, one such position, gradient and Hessian."""
+
+    log_psi: Any
+    x: Any
+    gradient: Any
+    hessian: Any
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=ANSATZ_TIERS.get(name, ())) for name in OURS])
+def sample(request, quickly):
+    with jax.enable_x64(True):
+        ansatz = OURS[request.param](LIH, "tiny")
+        parameters, walkers = drawn(ansatz, 1, "float64")
+
+        def log_psi(x):
+            return ansatz.log_psi(parameters, x.reshape(-1, 3))[1]
+
+        x = walkers.reshape(-1)
+        gradient, hessian = quickly(lambda x: (jax.grad(log_psi)(x), jax.hessian(log_psi)(x)), x)(x)
+        yield Sample(log_psi, x, np.asarray(gradient), np.asarray(hessian))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LAPLACIAN_TIERS.get(name, ())) for name in EXACT])
+def test_exact_ones_are_the_trace_of_the_hessian(name, sample, quickly):
+    laplacian, gradient = quickly(laplacian_of(name)(sample.log_psi), sample.x)(sample.x)
+    np.testing.assert_allclose(laplacian, np.trace(sample.hessian), rtol=1e-9)
+    np.testing.assert_allclose(gradient, sample.gradient, rtol=0, atol=1e-9 * np.abs(sample.gradient).max())
+
+
+@pytest.mark.slow
+def test_hutchinson_has_the_mean_and_the_variance_of_its_probes(sample, quickly):
+    """v.Hv of random signs v has the mean tr H and the variance 2 (|H|_F^2 - sum_i H_ii^2); PROBES are averaged."""
+    keys = jax.random.split(jax.random.PRNGKey(0), ESTIMATES)
+    estimate = jax.vmap(LAPLACIANS["hutchinson"](sample.log_psi), (None, 0))
+    estimates, gradients = (np.asarray(part) for part in quickly(estimate, sample.x, keys)(sample.x, keys))
+    variance = 2 * ((sample.hessian**2).sum() - (np.diag(sample.hessian) ** 2).sum()) / PROBES
+    error = estimates - np.trace(sample.hessian)
+    assert abs(error.mean()) < 5 * (variance / ESTIMATES) ** 0.5
+    assert abs((error**2).mean() - variance) < 5 * (error**2).std() / ESTIMATES**0.5
+    assert variance > 0
+    np.testing.assert_allclose(gradients[0], sample.gradient, rtol=1e-9, atol=1e-9)
+
+
+def test_hessians_are_symmetric(sample):
+    """So the brute force itself is right: its two derivatives are of different modes."""
+    np.testing.assert_allclose(sample.hessian, sample.hessian.T, rtol=0, atol=1e-10 * np.abs(sample.hessian).max())
+    assert np.all(np.isfinite(sample.hessian))

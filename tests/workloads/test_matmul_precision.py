@@ -1,33 +1,29 @@
 """Matrix products have the precision that the code an ansatz comes from sets, in every program and Laplacian."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
 from fusionlab.hlo.lowering import lower
-from workloads.ansatze import orbformer
+from tests.workloads.wavefunctions import LIH, OURS, abstract, in_tiers
 from workloads.catalogue import build
 from workloads.layers.flash_attention import flash_attention, fused_attention
-from workloads.molecules import find_molecule
 from workloads.programs.laplacians import INCOMPLETE, LAPLACIANS
 from workloads.upstream import UPSTREAM
 
 PRODUCT = re.compile(r"= stablehlo\.dot_general .*")
 
 
-def precisions(stablehlo: str) -> Counter[str]:
+def precisions(stablehlo):
     """How many matrix products have which precision; "none" where the text names none (the default)."""
     found = (re.search(r"precision = \[(\w+), \1\]", line) for line in PRODUCT.findall(stablehlo))
     return Counter(match[1] if match else "none" for match in found)
 
 
-def of_program(name: str, program: str, laplacian: str | None = None) -> Counter[str]:
+def of_program(name, program, laplacian=None):
     return precisions(lower(build(name, "LiH", program, 2, laplacian=laplacian, size="tiny"), "cuda").text)
 
 
@@ -39,8 +35,8 @@ def of_program(name: str, program: str, laplacian: str | None = None) -> Counter
         if n not in INCOMPLETE
     ],
 )
-@pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer", marks=pytest.mark.slow)])
-def test_local_energies_of_oneqmc_are_high(name: str, laplacian: str) -> None:
+@pytest.mark.parametrize("name", in_tiers(("psiformer", "orbformer"), ("psiformer",)))
+def test_local_energies_of_oneqmc_are_high(name, laplacian):
     if "forward" in laplacian:
         pytest.importorskip("folx", reason="the forward Laplacians need the optional folx")
     found = of_program(name, "local-energy", laplacian)
@@ -51,28 +47,25 @@ def test_local_energies_of_oneqmc_are_high(name: str, laplacian: str) -> None:
 
 
 @pytest.mark.parametrize("program", ["log-psi", "mcmc", "train-step"])
-@pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer-flash", marks=pytest.mark.slow)])
-def test_other_programs_of_oneqmc_are_high(name: str, program: str) -> None:
+@pytest.mark.parametrize("name", in_tiers(("psiformer", "orbformer-flash"), ("psiformer",)))
+def test_other_programs_of_oneqmc_are_high(name, program):
     found = of_program(name, program)
     assert set(found) == {"HIGH"}
 
 
-@pytest.mark.parametrize(
-    "name", ["ferminet", *(pytest.param(name, marks=pytest.mark.slow) for name in ("paulinet", "psiformer-deepqmc"))]
-)
-def test_those_of_deepqmc_are_highest(name: str) -> None:
+@pytest.mark.parametrize("name", in_tiers(("ferminet", "paulinet", "psiformer-deepqmc"), ("ferminet",)))
+def test_those_of_deepqmc_are_highest(name):
     assert set(of_program(name, "train-step")) == {"HIGHEST"}
 
 
-def test_a_wavefunction_alone_has_it_too() -> None:
-    ansatz = orbformer.build(find_molecule("LiH"), "tiny", attention="flash")
-    parameters = jax.eval_shape(lambda: ansatz.init(jax.random.PRNGKey(0), np.dtype("float32")))
-    text = jax.jit(ansatz.log_psi).lower(parameters, jax.ShapeDtypeStruct((4, 3), "float32")).as_text()
+def test_a_wavefunction_alone_has_it_too():
+    ansatz = OURS["orbformer"](LIH, "tiny", attention="flash")
+    text = jax.jit(ansatz.log_psi).lower(abstract(ansatz, 1)[0], jax.ShapeDtypeStruct((4, 3), "float32")).as_text()
     assert set(precisions(text)) == {UPSTREAM["orbformer"].matmul_precision.upper()}
     assert jax.config.jax_default_matmul_precision is None
 
 
-def products(jaxpr: Any) -> list[Any]:
+def products(jaxpr):
     """The precisions of the matrix products in ``jaxpr``, kernels included."""
     found = []
     for equation in jaxpr.eqns:
@@ -85,7 +78,7 @@ def products(jaxpr: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("precision", ["high", "highest"])
-def test_kernel_and_twin_have_the_precision_of_their_trace(precision: str) -> None:
+def test_kernel_and_twin_have_the_precision_of_their_trace(precision):
     """Both are traced when the program is lowered, after the setting of the trace has ended."""
     arguments = (*(np.ones((4, 2, 16), "float32") for _ in range(3)), np.ones((4, 2, 4), "float32"), np.ones(4, bool))
     with jax.default_matmul_precision(precision):

@@ -1,10 +1,6 @@
 """The samplers on densities known in closed form: stationarity, reversibility, convergence, and their settings."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +8,7 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
+from tests.workloads.wavefunctions import HYDROGEN, in_tiers
 from workloads.ansatz import Ansatz
 from workloads.molecule import Molecule
 from workloads.programs import mcmc
@@ -21,7 +18,6 @@ from workloads.programs.samplers import SAMPLERS, Sampler
 from workloads.programs.walker_state import State
 from workloads.upstream import UPSTREAM
 
-HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
 WALKERS, WIDTH = 20_000, 1.3
 KEY = np.array([1, 2], np.uint32)
 PROPOSALS = {
@@ -30,10 +26,10 @@ PROPOSALS = {
 }
 
 
-def gaussian(sampler: str = "metropolis-deepqmc") -> Ansatz:
+def gaussian(sampler="metropolis-deepqmc"):
     """|psi|^2 is normal with standard deviation ``WIDTH`` in each direction; the parameter is ``WIDTH``."""
 
-    def log_psi(width: Any, r: Any) -> tuple[Any, Any]:
+    def log_psi(width, r):
         return jnp.ones((), r.dtype), -jnp.sum(r**2) / (4 * width**2)
 
     upstream = replace(UPSTREAM["ferminet"], sampler=sampler)
@@ -41,7 +37,7 @@ def gaussian(sampler: str = "metropolis-deepqmc") -> Ansatz:
 
 
 @pytest.fixture(scope="module", params=list(PROPOSALS))
-def transitions(request: pytest.FixtureRequest) -> Callable[[Any, int], dict[str, Any]]:
+def transitions(request):
     """``(walkers, seed) -> result`` of the program with a fixed step."""
     sampler = PROPOSALS[request.param]
     program = jax.jit(mcmc.build(gaussian(), sampler=sampler))
@@ -49,31 +45,31 @@ def transitions(request: pytest.FixtureRequest) -> Callable[[Any, int], dict[str
     return lambda walkers, seed: program(width, walkers, jax.random.PRNGKey(seed), step)
 
 
-def exact_walkers(seed: int) -> Any:
+def exact_walkers(seed):
     return WIDTH * jax.random.normal(jax.random.PRNGKey(seed), (WALKERS, 1, 3))
 
 
-def assert_normal(walkers: Any) -> None:
+def assert_normal(walkers):
     """Mean and variance of every coordinate within five standard errors of those of the density."""
     walkers = np.asarray(walkers, np.float64).reshape(WALKERS, 3)
     assert np.all(np.abs(walkers.mean(axis=0)) < 5 * WIDTH / WALKERS**0.5)
     assert np.all(np.abs(walkers.var(axis=0) - WIDTH**2) < 5 * WIDTH**2 * (2 / WALKERS) ** 0.5)
 
 
-def test_the_density_is_stationary(transitions: Callable[..., Any]) -> None:
+def test_the_density_is_stationary(transitions):
     result = transitions(exact_walkers(0), 1)
     assert 0.2 < float(result["acceptance"]) < 0.95
     assert_normal(result["walkers"])
 
 
-def test_walkers_converge_to_the_density(transitions: Callable[..., Any]) -> None:
+def test_walkers_converge_to_the_density(transitions):
     walkers = 0.3 * exact_walkers(2) + 0.5
     for seed in range(5):
         walkers = transitions(walkers, seed)["walkers"]
     assert_normal(walkers)
 
 
-def test_transitions_are_reversible(transitions: Callable[..., Any]) -> None:
+def test_transitions_are_reversible(transitions):
     """In equilibrium E[f(before) g(after)] = E[g(before) f(after)] for any f and g."""
     before = exact_walkers(3)
     x, y = (np.asarray(r, np.float64)[:, 0] for r in (before, transitions(before, 4)["walkers"]))
@@ -84,26 +80,21 @@ def test_transitions_are_reversible(transitions: Callable[..., Any]) -> None:
         assert flow.std() > 0
 
 
-def test_result_belongs_to_the_walkers(transitions: Callable[..., Any]) -> None:
+def test_result_belongs_to_the_walkers(transitions):
     result = transitions(exact_walkers(5), 6)
     expected = -np.sum(np.asarray(result["walkers"]) ** 2, axis=(1, 2)) / (4 * WIDTH**2)
     np.testing.assert_allclose(result["log_psi"], expected, rtol=1e-5, atol=1e-6)
     assert np.all(np.asarray(result["sign"]) == 1)
 
 
-def test_same_key_same_walkers(transitions: Callable[..., Any]) -> None:
+def test_same_key_same_walkers(transitions):
     first, again, other = (np.asarray(transitions(exact_walkers(7), seed)["walkers"]) for seed in (8, 8, 9))
     np.testing.assert_array_equal(first, again)
     assert np.mean(first == other) < 0.2
 
 
-QUICK = ("langevin", "metropolis-oneqmc")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
-)
-def test_step_settles_where_the_target_share_is_accepted(name: str) -> None:
+@pytest.mark.parametrize("name", in_tiers(SAMPLERS, ("langevin", "metropolis-oneqmc")))
+def test_step_settles_where_the_target_share_is_accepted(name):
     ansatz = gaussian(name)
     program, step = jax.jit(mcmc.build(ansatz)), mcmc.initial_step(ansatz, jnp.float32)
     assert float(step) == pytest.approx(SAMPLERS[name].step)
@@ -115,12 +106,12 @@ def test_step_settles_where_the_target_share_is_accepted(name: str) -> None:
     assert {leaf.dtype for leaf in jax.tree.leaves(result)} == {np.dtype("float32")}
 
 
-def test_unknown_sampler_names_the_known_ones() -> None:
+def test_unknown_sampler_names_the_known_ones():
     with pytest.raises(InputError, match="unknown sampler 'metropolis-oneqcm'; did you mean: metropolis-oneqmc"):
         mcmc.build(gaussian("metropolis-oneqcm"))
 
 
-def drift_of_one_electron(v: Any, r: Any, molecule: Molecule, step: float) -> np.ndarray:
+def drift_of_one_electron(v, r, molecule, step):
     """``limited_drift`` written out for one electron."""
     offsets = r - molecule.nuclei
     nearest = int(np.argmin(np.linalg.norm(offsets, axis=1)))
@@ -132,7 +123,7 @@ def drift_of_one_electron(v: Any, r: Any, molecule: Molecule, step: float) -> np
 
 
 @pytest.mark.usefixtures("x64")
-def test_drift_formula() -> None:
+def test_drift_formula():
     molecule = Molecule("LiH", (3, 1), ((0.0, 0.0, 0.0), (0.0, 0.0, 3.0)))
     random = np.random.default_rng(0)
     r, v = random.normal(size=(6, 3)), random.normal(size=(6, 3)) * np.array([[0.1], [1], [3], [10], [30], [100]])
@@ -141,12 +132,12 @@ def test_drift_formula() -> None:
     np.testing.assert_allclose(limited_drift(jnp.asarray(v), jnp.asarray(r), molecule, 0.4), expected, rtol=1e-10)
 
 
-def test_drift_is_finite_at_a_nucleus_and_without_gradient() -> None:
+def test_drift_is_finite_at_a_nucleus_and_without_gradient():
     assert np.all(np.isfinite(limited_drift(jnp.ones((1, 3)), jnp.zeros((1, 3)), HYDROGEN, 0.5)))
     assert not np.any(limited_drift(jnp.zeros((1, 3)), jnp.ones((1, 3)), HYDROGEN, 0.5))
 
 
-def test_pruning_replaces_lost_walkers_by_others() -> None:
+def test_pruning_replaces_lost_walkers_by_others():
     log_psi = np.array([0.0, 0.1, -0.1, np.nan, 0.2, -np.inf, -50.0, 0.05], np.float32)
     r = np.arange(8, dtype=np.float32)[:, None, None] * np.ones((8, 1, 3), np.float32)
     state = jax.jit(lambda s, k: prune(s, k, 4.0))(State(r, log_psi, np.ones(8, np.float32), ()), KEY)
@@ -157,7 +148,7 @@ def test_pruning_replaces_lost_walkers_by_others() -> None:
     np.testing.assert_array_equal(state.log_psi, log_psi[source])
 
 
-def test_pruning_draws_every_good_walker_equally_often() -> None:
+def test_pruning_draws_every_good_walker_equally_often():
     log_psi = np.where(np.arange(4000) < 3000, -np.inf, 0.0).astype(np.float32)
     r = np.arange(4000, dtype=np.float32)[:, None, None]
     state = prune(State(r, log_psi, np.ones(4000, np.float32), ()), KEY, 4.0)
@@ -166,11 +157,9 @@ def test_pruning_draws_every_good_walker_equally_often() -> None:
     assert abs(donors.mean() - 3499.5) < 5 * 1000 / (12 * 3000) ** 0.5
 
 
-def test_pruning_happens_only_before_the_first_transition() -> None:
+def test_pruning_happens_only_before_the_first_transition():
     """One wavefunction evaluation before the loop and one inside it."""
-    ansatz = gaussian()
-    sampler = replace(SAMPLERS["metropolis-oneqmc"])
-    program = mcmc.build(ansatz, sampler=sampler)
+    program = mcmc.build(gaussian(), sampler=SAMPLERS["metropolis-oneqmc"])
     jaxpr = jax.make_jaxpr(program)(np.float32(WIDTH), np.zeros((4, 1, 3), np.float32), KEY, np.float32(1))
     loops = [e for e in jaxpr.jaxpr.eqns if e.primitive.name == "scan"]
     assert [loop.params["length"] for loop in loops] == [mcmc.TRANSITIONS]

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -8,7 +6,7 @@ from workloads.molecule import BOHR_PER_ANGSTROM
 from workloads.molecules import MOLECULES, find_molecule
 
 
-def bonds(name: str, first: int, second: int) -> list[float]:
+def bonds(name, first, second):
     """Distances (angstrom) below 1.7 between nuclei of two charges, each pair once."""
     molecule = find_molecule(name)
     distances = [
@@ -20,7 +18,7 @@ def bonds(name: str, first: int, second: int) -> list[float]:
     return [d for d in distances if d < 1.7]
 
 
-def test_electrons_of_the_study() -> None:
+def test_electrons_of_the_study():
     electrons = {name: (m.electrons, m.n_up, m.n_down) for name, m in MOLECULES.items()}
     assert electrons == {"LiH": (4, 2, 2), "CH4": (10, 5, 5), "C2H6": (18, 9, 9), "C4H4": (28, 14, 14)}
 
@@ -36,18 +34,18 @@ def test_electrons_of_the_study() -> None:
         ("C4H4", (6, 1), 4, 1.078),
     ],
 )
-def test_bond_lengths(name: str, pair: tuple[int, int], count: int, length: float) -> None:
+def test_bond_lengths(name, pair, count, length):
     found = bonds(name, *pair)
     assert len(found) == count
     np.testing.assert_allclose(found, length, atol=5e-4)
 
 
-def test_every_molecule_is_named_and_sourced() -> None:
+def test_every_molecule_is_named_and_sourced():
     for name, molecule in MOLECULES.items():
         assert molecule.name == name
         assert molecule.source
 
 
-def test_an_unknown_molecule_names_the_nearest() -> None:
+def test_an_unknown_molecule_names_the_nearest():
     with pytest.raises(InputError, match=r"unknown molecule 'CH5'; did you mean: CH4"):
         find_molecule("CH5")

@@ -4,20 +4,15 @@ The numbers come from oneQMC at the revision of 2025-07, in float64 with its emb
 its sign, and the local energy by oneQMC's loop Laplacian. Ours agreed to 3e-13 (log) and 3e-11 hartree (energy).
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import jax
 import numpy as np
 import pytest
 
-from workloads.ansatz import Ansatz
-from workloads.ansatze import orbformer, psiformer
-from workloads.molecule import Molecule
+from tests.workloads.wavefunctions import OURS, abstract, in_tiers
 from workloads.molecules import find_molecule
 from workloads.programs import local_energy
+
+pytestmark = pytest.mark.usefixtures("x64")
 
 REFERENCE: dict[str, dict[str, list[float]]] = {
     "psiformer-LiH": {
@@ -48,45 +43,34 @@ REFERENCE: dict[str, dict[str, list[float]]] = {
 }
 
 
-def ansatz_of(case: str) -> Ansatz:
+BUILDERS = {**OURS, "orbformer_leaf": lambda molecule: OURS["orbformer"](molecule, mode="leaf")}
+
+
+def ansatz_of(case):
     name, molecule = case.split("-")
-    builders: dict[str, Callable[[Molecule], Ansatz]] = {
-        "psiformer": psiformer.build,
-        "orbformer": orbformer.build,
-        "orbformer_leaf": lambda m: orbformer.build(m, mode="leaf"),
-    }
-    return builders[name](find_molecule(molecule))
+    return BUILDERS[name](find_molecule(molecule))
 
 
-def reproducible_parameters(ansatz: Ansatz) -> Any:
+def reproducible_parameters(ansatz):
     """Matrices of variance 1/inputs, everything else near one, drawn by NumPy leaf by leaf."""
     random = np.random.default_rng(2024)
 
-    def draw(shape: tuple[int, ...]) -> np.ndarray:
+    def draw(shape):
         unit = random.normal(size=shape)
         return np.asarray(unit * shape[0] ** -0.5 if len(shape) == 2 else 1 + 0.1 * unit)
 
-    shapes = jax.eval_shape(lambda: ansatz.init(jax.random.PRNGKey(0), np.dtype("float64")))
-    return jax.tree.map(lambda leaf: draw(leaf.shape), shapes)
+    return jax.tree.map(lambda leaf: draw(leaf.shape), abstract(ansatz, 1, "float64")[0])
 
 
-def reproducible_walkers(molecule: Molecule) -> np.ndarray:
+def reproducible_walkers(molecule):
     random = np.random.default_rng(7)
     homes = np.repeat(np.arange(len(molecule.charges)), molecule.charges)
     shape = (molecule.electrons, 3)
     return np.stack([molecule.nuclei[random.permutation(homes)] + random.normal(size=shape) for _ in range(4)])
 
 
-@pytest.fixture(autouse=True)
-def float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
-
-
-@pytest.mark.parametrize(
-    "case", [name if name.endswith("LiH") else pytest.param(name, marks=pytest.mark.slow) for name in REFERENCE]
-)
-def test_wavefunction_is_that_of_oneqmc(case: str, quickly: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("case", in_tiers(REFERENCE, [name for name in REFERENCE if name.endswith("LiH")]))
+def test_wavefunction_is_that_of_oneqmc(case, quickly):
     ansatz, reference = ansatz_of(case), REFERENCE[case]
     arguments = reproducible_parameters(ansatz), reproducible_walkers(ansatz.molecule)
     sign, log_psi = quickly(jax.vmap(ansatz.log_psi, (None, 0)), *arguments)(*arguments)
@@ -94,11 +78,8 @@ def test_wavefunction_is_that_of_oneqmc(case: str, quickly: Callable[..., Any]) 
     np.testing.assert_allclose(log_psi, reference["log_psi"], atol=1e-11, rtol=0)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [name if name == "psiformer-LiH" else pytest.param(name, marks=pytest.mark.slow) for name in REFERENCE],
-)
-def test_local_energy_is_that_of_oneqmc(case: str, quickly: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("case", in_tiers(REFERENCE, ("psiformer-LiH",)))
+def test_local_energy_is_that_of_oneqmc(case, quickly):
     ansatz = ansatz_of(case)
     arguments = reproducible_parameters(ansatz), reproducible_walkers(ansatz.molecule)
     energies = quickly(local_energy.build(ansatz, "replay"), *arguments)(*arguments)["local_energy"]

@@ -1,7 +1,5 @@
 """The scopes of a training step survive into the launches that XLA makes of it for an A100."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -10,7 +8,7 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.lowering import lower
-from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals
+from fusionlab.ledger.launch_rows import launch_rows, totals
 from tests.optional_packages import needs_the_cuda_plugin
 from workloads.catalogue import build
 
@@ -20,7 +18,7 @@ SCOPES = {"mcmc", *(f"stage_{letter}" for letter in "abcde"), "optimiser"}
 SCOPE = re.compile(r"(?<!\w)(mcmc|stage_[a-e]|optimiser|potential)(?!\w)")
 
 
-def launched(rows: list[LaunchRow]) -> int:
+def launched(rows):
     return sum(row.dynamic_launches for row in rows)
 
 
@@ -32,9 +30,7 @@ def launched(rows: list[LaunchRow]) -> int:
         *(pytest.param(name, "CH4", 1024, "full", marks=pytest.mark.full) for name in ("paulinet", "psiformer")),
     ],
 )
-def test_at_least_95_percent_of_the_launches_name_their_scope(
-    name: str, molecule: str, walkers: int, size: str
-) -> None:
+def test_at_least_95_percent_of_the_launches_name_their_scope(name, molecule, walkers, size):
     program = lower(build(name, molecule, "train-step", walkers=walkers, size=size), "cuda")
     rows = list(launch_rows(compile_program(program, load_target("a100"), cache=default_cache())))
     scoped = [row for row in rows if SCOPE.search(row.op_name)]

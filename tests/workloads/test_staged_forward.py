@@ -1,10 +1,5 @@
 """The forward Laplacian by stages: folx's numbers and operations, with the scopes that folx drops."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,17 +9,13 @@ pytest.importorskip("folx", reason="the forward Laplacians need the optional fol
 
 import folx
 
-from workloads.ansatz import Ansatz
+from tests.workloads.wavefunctions import LIH, drawn
 from workloads.ansatze import orbformer, psiformer
-from workloads.molecules import find_molecule
 from workloads.programs.laplacians import LAPLACIANS
 from workloads.programs.staged_forward import _pieces, forward_laplacian
-from workloads.programs.walkers import initial_walkers
-
-LIH = find_molecule("LiH")
 
 
-def two_stages(x: Any) -> Any:
+def two_stages(x):
     """A function with work before, within, between and after two scopes."""
     scale = jnp.sum(x) + 2.0
     with jax.named_scope("stage_a"):
@@ -38,19 +29,17 @@ def two_stages(x: Any) -> Any:
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("threshold", [0, 0.6])
-def test_laplacian_and_gradient(threshold: float, quickly: Callable[..., Any]) -> None:
-    def by_both(x: Any) -> Any:
-        return forward_laplacian(two_stages, threshold)(x), (
-            jnp.trace(jax.hessian(two_stages)(x)),
-            jax.grad(two_stages)(x),
-        )
+def test_laplacian_and_gradient(threshold, quickly):
+    def by_both(x):
+        expected = jnp.trace(jax.hessian(two_stages)(x)), jax.grad(two_stages)(x)
+        return forward_laplacian(two_stages, threshold)(x), expected
 
     x = jnp.array([0.3, -0.2, 0.9])
     for ours, reference in zip(*quickly(by_both, x)(x), strict=True):
         np.testing.assert_allclose(ours, reference, rtol=1e-12)
 
 
-def test_pieces_follow_each_other_and_compose() -> None:
+def test_pieces_follow_each_other_and_compose():
     x = jnp.array([0.3, -0.2, 0.9])
     closed = jax.make_jaxpr(two_stages)(x)
     pieces = list(_pieces(closed.jaxpr))
@@ -67,18 +56,18 @@ def test_pieces_follow_each_other_and_compose() -> None:
         pytest.param(orbformer.build(LIH, "tiny", attention="flash"), id="orbformer-flash", marks=pytest.mark.full),
     ],
 )
-def test_folx_with_scopes(ansatz: Ansatz, quickly: Callable[..., Any]) -> None:
-    parameters = ansatz.init(jax.random.PRNGKey(0), jnp.dtype("float64"))
-    walkers = initial_walkers(jax.random.PRNGKey(1), LIH, 3, jnp.dtype("float64")).reshape(3, -1)
+def test_folx_with_scopes(ansatz, quickly):
+    parameters, walkers = drawn(ansatz, 3, "float64")
+    walkers = walkers.reshape(3, -1)
 
-    def batched(laplacian_of: Callable[..., Any]) -> Callable[..., Any]:
-        def of_one_walker(parameters: Any, x: Any) -> Any:
+    def batched(laplacian_of):
+        def of_one_walker(parameters, x):
             return laplacian_of(lambda x: ansatz.log_psi(parameters, x.reshape(-1, 3))[1])(x)
 
         return jax.vmap(of_one_walker, (None, 0))
 
-    def plain(f: Callable[..., Any]) -> Callable[..., Any]:
-        def laplacian(x: Any) -> Any:
+    def plain(f):
+        def laplacian(x):
             result = folx.forward_laplacian(f, 0, disable_jit=True)(x)
             return result.laplacian, result.jacobian.dense_array
 

@@ -1,19 +1,14 @@
 """The training step: clipping, the gradient estimator, AdamW, and an energy that goes down."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from workloads.ansatz import Ansatz
+from tests.workloads.wavefunctions import LIH, abstract, drawn, hydrogen, in_tiers
 from workloads.ansatze import orbformer, psiformer
-from workloads.molecule import Molecule
-from workloads.molecules import find_molecule
 from workloads.programs import mcmc, train_step
 from workloads.programs.adamw import adamw, init_adamw
 from workloads.programs.clipping import CLIPPINGS, log_squeeze, mean_clip, median_clip
@@ -21,24 +16,12 @@ from workloads.programs.laplacians import LAPLACIANS
 from workloads.programs.potential import POTENTIALS
 from workloads.programs.robust_statistics import median, quantile
 from workloads.programs.samplers import SAMPLERS, Sampler
-from workloads.programs.walkers import initial_walkers
 from workloads.upstream import UPSTREAM
 
-LIH = find_molecule("LiH")
-HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)
+KEPT = ("parameters", "optimiser", "walkers", "step")
 
 
-def exponential() -> Ansatz:
-    """psi = exp(-a |r|) on hydrogen: E(a) = a^2/2 - a hartree, and |psi|^2 makes |r| gamma distributed."""
-
-    def log_psi(a: Any, r: Any) -> tuple[Any, Any]:
-        return jnp.ones((), r.dtype), -a * jnp.sqrt(jnp.sum(r**2))
-
-    init = lambda key, dtype: jnp.full((), 0.6, dtype)  # noqa: E731 (the record wants a callable)
-    return Ansatz("exponential", HYDROGEN, init, log_psi, UPSTREAM["ferminet"])
-
-
-def test_gradient_estimator_is_the_derivative_of_the_energy() -> None:
+def test_gradient_estimator_is_the_derivative_of_the_energy():
     """dE/da = a - 1, from exact samples of |psi|^2 and exact local energies -a^2/2 + (a - 1)/r."""
     a, walkers = 0.6, 200_000
     random = np.random.default_rng(0)
@@ -46,31 +29,27 @@ def test_gradient_estimator_is_the_derivative_of_the_energy() -> None:
     directions = random.normal(size=(walkers, 3))
     r = (radii[:, None] * directions / np.linalg.norm(directions, axis=1, keepdims=True))[:, None, :]
     energies = -(a**2) / 2 + (a - 1) / radii
-    gradient = train_step.energy_gradient(exponential(), np.float32(a), r.astype("float32"), energies.astype("float32"))
+    gradient = train_step.energy_gradient(hydrogen(0.6), np.float32(a), r.astype("float32"), energies.astype("float32"))
     terms = 2 * (energies - energies.mean()) * (-radii)
     assert abs(float(gradient) - (a - 1)) < 5 * terms.std() / walkers**0.5
     assert float(gradient) == pytest.approx(terms.mean(), rel=1e-3)
 
 
-def test_training_finds_the_ground_state_of_hydrogen() -> None:
-    ansatz = exponential()
+def test_training_finds_the_ground_state_of_hydrogen():
+    ansatz = hydrogen(0.6)
     step = jax.jit(train_step.build(ansatz, "replay", learning_rate=0.02))
-    parameters, kept = ansatz.init(None, jnp.dtype("float32")), ("parameters", "optimiser", "walkers", "step")
-    state = {
-        "parameters": parameters,
-        "optimiser": train_step.initial_optimiser(parameters),
-        "walkers": initial_walkers(jax.random.PRNGKey(0), HYDROGEN, 500, jnp.float32),
-        "step": np.float32(1),
-    }
+    (parameters, walkers), tau = drawn(ansatz, 500), np.float32(1)
+    optimiser = train_step.initial_optimiser(parameters)
     for seed in range(60):
-        state = step(key=jax.random.PRNGKey(seed), **{name: state[name] for name in kept})
+        state = step(parameters, walkers, jax.random.PRNGKey(seed), tau, optimiser)
+        parameters, optimiser, walkers, tau = (state[name] for name in KEPT)
     assert float(state["parameters"]) == pytest.approx(1.0, abs=0.03)
     assert float(state["energy"]) == pytest.approx(-0.5, abs=2e-3)
     assert int(state["optimiser"][0].count) == 60
 
 
-def test_phases_are_marked() -> None:
-    ansatz = exponential()
+def test_phases_are_marked():
+    ansatz = hydrogen(0.6)
     a, walkers = jnp.float32(1), jnp.zeros((2, 1, 3))
     arguments = (a, walkers, jax.random.PRNGKey(0), jnp.float32(1), train_step.initial_optimiser(a))
     text = jax.jit(train_step.build(ansatz, "replay")).lower(*arguments).as_text(debug_info=True)
@@ -79,27 +58,26 @@ def test_phases_are_marked() -> None:
 
 
 @pytest.mark.full
-def test_training_lowers_the_energy_of_lih() -> None:
+def test_training_lowers_the_energy_of_lih():
     ansatz = psiformer.build(LIH, "tiny")
     step = jax.jit(train_step.build(ansatz, "replay", learning_rate=3e-3))
     sample = jax.jit(mcmc.build(ansatz))
-    parameters = ansatz.init(jax.random.PRNGKey(0), jnp.dtype("float32"))
+    parameters, walkers = drawn(ansatz, 128)
     optimiser = train_step.initial_optimiser(parameters)
-    walkers = initial_walkers(jax.random.PRNGKey(1), ansatz.molecule, 128, jnp.float32)
     tau, energies = mcmc.initial_step(ansatz, jnp.float32), []
     for seed in range(10):
         equilibrated = sample(parameters, walkers, jax.random.PRNGKey(seed), tau)
         walkers, tau = equilibrated["walkers"], equilibrated["step"]
     for seed in range(200):
         result = step(parameters, walkers, jax.random.PRNGKey(1000 + seed), tau, optimiser)
-        parameters, optimiser, walkers, tau = (result[n] for n in ("parameters", "optimiser", "walkers", "step"))
+        parameters, optimiser, walkers, tau = (result[name] for name in KEPT)
         energies.append(float(result["energy"]))
     assert np.mean(energies[:5]) > -4.5
     assert np.mean(energies[-20:]) < -7.0
     assert np.mean(energies[-20:]) > -8.2  # the exact energy is -8.07 hartree
 
 
-def test_one_adamw_step_by_hand() -> None:
+def test_one_adamw_step_by_hand():
     parameters = {"w": jnp.asarray([1.0, -2.0], "float32")}
     gradient = {"w": jnp.asarray([0.5, 0.0], "float32")}
     updated, _ = adamw(gradient, init_adamw(parameters), parameters, 1e-2)
@@ -110,7 +88,7 @@ def test_one_adamw_step_by_hand() -> None:
 ENERGIES = np.array([-8.0, -7.9, -8.1, -8.05, -7.95, -8.02, 300.0, -500.0], np.float32)
 
 
-def test_clips_move_only_the_outliers() -> None:
+def test_clips_move_only_the_outliers():
     for clip, centre in ((median_clip, np.median(ENERGIES)), (mean_clip, np.mean(ENERGIES))):
         allowed = 2 * np.mean(np.abs(ENERGIES - centre))
         clipped = np.asarray(clip(jnp.asarray(ENERGIES), 2.0))
@@ -118,7 +96,7 @@ def test_clips_move_only_the_outliers() -> None:
         np.testing.assert_allclose(clipped[6:], [centre + allowed, centre - allowed], rtol=1e-5)
 
 
-def test_log_squeeze_is_the_identity_near_the_median_and_logarithmic_far_away() -> None:
+def test_log_squeeze_is_the_identity_near_the_median_and_logarithmic_far_away():
     energies = np.concatenate([np.linspace(-1, 1, 99), [1e4, -1e4]]).astype("float32")
     squeezed = np.asarray(log_squeeze(jnp.asarray(energies)))
     small = np.abs(energies) < 0.1
@@ -128,12 +106,7 @@ def test_log_squeeze_is_the_identity_near_the_median_and_logarithmic_far_away() 
     np.testing.assert_allclose(squeezed[-2:], [width * np.log(1e4 / width), -width * np.log(1e4 / width)], rtol=0.05)
 
 
-def test_equal_energies_stay_as_they_are() -> None:
-    for clip in CLIPPINGS.values():
-        np.testing.assert_allclose(clip(jnp.full(7, -8.0)), -8.0)
-
-
-def test_every_name_of_an_upstream_setting_is_known() -> None:
+def test_every_name_of_an_upstream_setting_is_known():
     for settings in UPSTREAM.values():
         assert settings.laplacian in LAPLACIANS
         assert settings.sampler in SAMPLERS
@@ -142,51 +115,52 @@ def test_every_name_of_an_upstream_setting_is_known() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4, 7])
-def test_median_and_quantile(count: int) -> None:
+def test_median_and_quantile_leave_out_what_is_not_a_number(count):
     values = np.random.default_rng(count).normal(size=count).astype("float32")
-    assert float(median(values)) == pytest.approx(np.median(values))
-    assert float(median(jnp.concatenate([values, jnp.full(3, jnp.nan)]))) == pytest.approx(np.median(values))
-    assert float(quantile(values, 0.95)) == pytest.approx(np.quantile(values, 0.95))
-    assert float(quantile(jnp.concatenate([jnp.full(3, jnp.nan), values]), 0.95)) == pytest.approx(
-        np.quantile(values, 0.95)
-    )
+    for given in (
+        values,
+        jnp.concatenate([values, jnp.full(3, jnp.nan)]),
+        jnp.concatenate([jnp.full(3, jnp.nan), values]),
+    ):
+        assert float(median(given)) == pytest.approx(np.median(values))
+        assert float(quantile(given, 0.95)) == pytest.approx(np.quantile(values, 0.95))
 
 
 BROKEN = np.concatenate([ENERGIES, [np.nan, np.inf, -np.inf]]).astype("float32")
 
 
-@pytest.mark.parametrize("name", list(CLIPPINGS))
-def test_energies_that_are_not_finite_do_not_touch_the_others(name: str) -> None:
-    clipped = np.asarray(CLIPPINGS[name](jnp.asarray(BROKEN)))
-    np.testing.assert_allclose(clipped[:8], CLIPPINGS[name](jnp.asarray(ENERGIES)), rtol=1e-6)
+@pytest.mark.parametrize("clip", CLIPPINGS.values(), ids=list(CLIPPINGS))
+def test_clips_keep_equal_energies_and_those_that_are_not_finite_do_not_touch_the_others(clip):
+    np.testing.assert_allclose(clip(jnp.full(7, -8.0)), -8.0)
+    clipped = np.asarray(clip(jnp.asarray(BROKEN)))
+    np.testing.assert_allclose(clipped[:8], clip(jnp.asarray(ENERGIES)), rtol=1e-6)
     assert np.all(np.isnan(clipped[8:]))
 
 
-def test_walkers_without_an_energy_leave_the_gradient_as_if_they_were_not_there() -> None:
+def test_walkers_without_an_energy_leave_the_gradient_as_if_they_were_not_there():
     r = np.random.default_rng(1).normal(size=(11, 1, 3)).astype("float32")
     r[8:] = np.nan
     clipped = median_clip(jnp.asarray(BROKEN))
-    gradient = train_step.energy_gradient(exponential(), np.float32(1), r, clipped)
-    expected = train_step.energy_gradient(exponential(), np.float32(1), r[:8], clipped[:8])
+    gradient = train_step.energy_gradient(hydrogen(0.6), np.float32(1), r, clipped)
+    expected = train_step.energy_gradient(hydrogen(0.6), np.float32(1), r[:8], clipped[:8])
     assert float(gradient) == pytest.approx(float(expected), rel=1e-5)
     assert float(gradient) != 0
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["paulinet", "psiformer", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ferminet", "psiformer-deepqmc"))],
+    "name", in_tiers(("paulinet", "psiformer", "ferminet", "psiformer-deepqmc"), ("paulinet", "psiformer"))
 )
-def test_a_broken_walker_does_not_poison_a_training_step(name: str) -> None:
+def test_a_broken_walker_does_not_poison_a_training_step(name):
     """Its electron stands where there is no wavefunction, and proposals are nowhere better, so it stays broken."""
-    ansatz = replace(exponential(), upstream=UPSTREAM[name])
+    ansatz = replace(hydrogen(0.6), upstream=UPSTREAM[name])
 
-    def log_psi(a: Any, r: Any) -> tuple[Any, Any]:
-        sign, log = exponential().log_psi(a, r)
+    def log_psi(a, r):
+        sign, log = hydrogen(0.6).log_psi(a, r)
         return sign, log + 1e-20 * a * jnp.sqrt(1e6 - jnp.sum(r**2))
 
     ansatz = replace(ansatz, log_psi=log_psi)
     step = jax.jit(train_step.build(ansatz, "replay", sampler=Sampler(step=0.5, target_acceptance=None)))
-    a, walkers = np.float32(0.6), np.array(initial_walkers(jax.random.PRNGKey(0), HYDROGEN, 50, jnp.float32))
+    a, walkers = jax.tree.map(np.array, drawn(ansatz, 50))
     walkers[7] = 1e4
     result = step(a, walkers, jax.random.PRNGKey(1), np.float32(0.5), train_step.initial_optimiser(a))
     assert list(np.flatnonzero(~np.isfinite(result["local_energy"]))) == [7]
@@ -198,14 +172,13 @@ def test_a_broken_walker_does_not_poison_a_training_step(name: str) -> None:
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("dtype", "other"), [("float32", "f64"), ("float64", "f32")])
 @pytest.mark.parametrize("name", ["psiformer", pytest.param("orbformer", marks=pytest.mark.slow), "langevin"])
-def test_one_floating_point_dtype_throughout(name: str, dtype: str, other: str) -> None:
+def test_one_floating_point_dtype_throughout(name, dtype, other):
     """With 64-bit types enabled, every value of the whole training step has the dtype of its arguments."""
     ansatz = orbformer.build(LIH, "tiny") if name == "orbformer" else psiformer.build(LIH, "tiny")
     if name == "langevin":
         ansatz = replace(ansatz, upstream=UPSTREAM["paulinet"])
-    parameters = jax.eval_shape(lambda: ansatz.init(jax.random.PRNGKey(0), jnp.dtype(dtype)))
-    optimiser = jax.eval_shape(train_step.initial_optimiser, parameters)
-    walkers, step = jax.ShapeDtypeStruct((2, 4, 3), dtype), jax.ShapeDtypeStruct((), dtype)
+    parameters, walkers = abstract(ansatz, 2, dtype)
+    optimiser, step = jax.eval_shape(train_step.initial_optimiser, parameters), jax.ShapeDtypeStruct((), dtype)
     function = train_step.build(ansatz, "replay")
     traced = jax.make_jaxpr(function)(parameters, walkers, np.array([0, 1], np.uint32), step, optimiser)
     assert f":{other}[" not in str(traced)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest
@@ -9,18 +7,18 @@ from workloads.molecules import find_molecule
 from workloads.programs.walkers import WIDTH, electron_homes, initial_walkers
 
 
-def occupation(molecule: Molecule) -> list[tuple[int, int]]:
+def occupation(molecule):
     """(spin-up, spin-down) electrons of every nucleus."""
     homes = electron_homes(molecule)
     up, down = homes[: molecule.n_up], homes[molecule.n_up :]
     return [(int((up == i).sum()), int((down == i).sum())) for i in range(len(molecule.charges))]
 
 
-def atom(charge: int = 0, spin: int = 0) -> Molecule:
+def atom(charge=0, spin=0):
     return Molecule("O", (8,), ((0.0, 0.0, 0.0),), charge=charge, spin=spin)
 
 
-def test_each_nucleus_gets_its_charge_in_paired_electrons() -> None:
+def test_each_nucleus_gets_its_charge_in_paired_electrons():
     assert occupation(find_molecule("CH4")) == [(3, 3), (1, 0), (0, 1), (1, 0), (0, 1)]
     assert occupation(find_molecule("LiH")) == [(2, 1), (0, 1)]
 
@@ -36,11 +34,11 @@ def test_each_nucleus_gets_its_charge_in_paired_electrons() -> None:
         (Molecule("H2", (1, 1), ((0.0, 0.0, 0.0), (1.4, 0.0, 0.0)), spin=2), [(1, 0), (1, 0)]),
     ],
 )
-def test_ions_and_open_shells(molecule: Molecule, expected: list[tuple[int, int]]) -> None:
+def test_ions_and_open_shells(molecule, expected):
     assert occupation(molecule) == expected
 
 
-def test_positions_are_gaussian_about_the_nuclei() -> None:
+def test_positions_are_gaussian_about_the_nuclei():
     molecule = find_molecule("C2H6")
     walkers = np.asarray(initial_walkers(jax.random.PRNGKey(1), molecule, 4000, "float32"), np.float64)
     offsets = walkers - molecule.nuclei[electron_homes(molecule)]
@@ -49,10 +47,10 @@ def test_positions_are_gaussian_about_the_nuclei() -> None:
     assert offsets.std() == pytest.approx(WIDTH, rel=0.01)
 
 
-def test_seeded_traceable_and_of_the_dtype_asked_for(x64: None) -> None:
+def test_seeded_traceable_and_of_the_dtype_asked_for(x64):
     molecule = find_molecule("LiH")
 
-    def make(seed: int, dtype: str) -> jax.Array:
+    def make(seed, dtype):
         return initial_walkers(jax.random.PRNGKey(seed), molecule, 3, dtype)
 
     for dtype in ("float32", "float64"):

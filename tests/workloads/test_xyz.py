@@ -1,9 +1,5 @@
 """XYZ files: what is read, and the line that a bad one gets."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from fusionlab.errors import InputError
@@ -13,19 +9,19 @@ from workloads.xyz import read_xyz
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nh 0 -0.7572 -0.4692\n"
 
 
-def write(folder: Path, text: str) -> str:
+def write(folder, text):
     path = folder / "mine.xyz"
     path.write_text(text)
     return str(path)
 
 
-def test_reads_elements_and_converts_angstrom_to_bohr(tmp_path: Path) -> None:
+def test_reads_elements_and_converts_angstrom_to_bohr(tmp_path):
     water = find_molecule(write(tmp_path, WATER))
     assert (water.name, water.charges, water.electrons, water.n_up) == ("mine", (8, 1, 1), 10, 5)
     assert water.positions[1][1] == pytest.approx(0.7572 / 0.529177210903, rel=1e-12)
 
 
-def test_charge_and_spin(tmp_path: Path) -> None:
+def test_charge_and_spin(tmp_path):
     path = write(tmp_path, WATER)
     assert read_xyz(path, charge=1).spin == 1
     assert read_xyz(path, spin=2).n_up == 6
@@ -51,7 +47,7 @@ def test_charge_and_spin(tmp_path: Path) -> None:
         ("3\n\nO 0 0 0\nH 0 0 1\nH 0 1e-11 1\n", "lines 4 and 5 place two nuclei 1e-11 angstrom apart"),
     ],
 )
-def test_bad_files_get_one_clear_line(tmp_path: Path, text: str, complaint: str) -> None:
+def test_bad_files_get_one_clear_line(tmp_path, text, complaint):
     with pytest.raises(InputError, match=complaint) as caught:
         read_xyz(write(tmp_path, text))
     assert "mine.xyz" in str(caught.value)
@@ -59,7 +55,7 @@ def test_bad_files_get_one_clear_line(tmp_path: Path, text: str, complaint: str)
     assert len(str(caught.value).removeprefix(str(tmp_path))) < 130
 
 
-def test_impossible_spin_and_charge(tmp_path: Path) -> None:
+def test_impossible_spin_and_charge(tmp_path):
     path = write(tmp_path, WATER)
     with pytest.raises(InputError, match="spin 1 is impossible with 10 electrons"):
         read_xyz(path, spin=1)
@@ -69,6 +65,6 @@ def test_impossible_spin_and_charge(tmp_path: Path) -> None:
         read_xyz(path, charge=10)
 
 
-def test_missing_file(tmp_path: Path) -> None:
+def test_missing_file(tmp_path):
     with pytest.raises(InputError, match=r"none\.xyz: cannot be read"):
         find_molecule(str(tmp_path / "none.xyz"))

@@ -1,0 +1,265 @@
+"""An optimised function is called, transformed and lowered like a jitted one, and gives its numbers."""
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import checkify
+from jax.experimental.jet import jet
+
+import fusionlab
+from tests.optimizing.functions import arguments, energy, hoisting, kinetic, log_psi, repeated
+
+ROOT = Path(__file__).parents[2]
+
+
+def close(found, expected, rtol=1e-6, atol=0.0):
+    """The same tree of arrays."""
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), found, expected)
+
+
+def hoisted(function):
+    assert function.fusionlab.reason == ""
+    return function.fusionlab.state == "rewritten"
+
+
+@pytest.fixture(scope="module")
+def optimized():
+    return fusionlab.optimize(energy, cache=False)
+
+
+@pytest.fixture(scope="module")
+def energies():
+    return jax.jit(energy)(*arguments())
+
+
+def test_the_energy_is_the_same_from_another_program(optimized, energies):
+    close(optimized(*arguments()), energies, rtol=1e-5)
+    (decision,) = optimized.fusionlab.decisions
+    assert decision.verdict.passed
+    assert decision.compared_on == "the given arguments and variants of them"
+    assert decision.rewritten.digest != decision.original.digest
+    assert optimized.fusionlab.reason == ""
+    assert repr(optimized) == "<fusionlab.optimize of energy: rewritten>"
+
+
+def test_an_argument_that_is_not_used_is_not_passed_and_the_value_is_found():
+    """The replay does not need the value whose Laplacian it is, which must be in the program to be found."""
+    options = {"pipeline": "sparsify-directions", "cache": False, "check": "never"}
+    function = fusionlab.optimize(lambda p, x, unused: kinetic(p, x), **options)
+    parameters, walkers = arguments()
+    close(function(parameters, walkers[0], {"unused": walkers}), kinetic(parameters, walkers[0]), rtol=1e-5)
+    (decision,) = function.fusionlab.decisions
+    assert decision.rewritten is not None, decision.reason
+    assert len(decision.original.inputs) == 5
+
+
+def test_every_shape_is_a_program_of_its_own():
+    function = hoisting(repeated)
+    assert function.fusionlab.state == "not called yet"
+    for shape in ((), (3,), (3,), (2, 2)):
+        x = jnp.full(shape, 0.5)
+        close(function(x, 1.0), repeated(x, 1.0))
+    assert len(function.fusionlab.decisions) == 3
+
+
+def test_it_is_a_decorator_with_the_function_s_name_and_documentation():
+    @fusionlab.optimize(pipeline="licm", check="never", cache=False)
+    def named(x: jax.Array) -> jax.Array:
+        """Some words."""
+        return repeated(x, x)
+
+    assert (named.__name__, named.__doc__) == ("named", "Some words.")
+    assert named(1.0) == jax.jit(repeated)(1.0, 1.0)
+    assert named.eval_shape(1.0).shape == ()
+    again = hoisting(named.__wrapped__)
+    assert "sine" in named.lower(1.0).as_text() == again.lower(1.0).as_text()  # found in JAX's own cache elsewhere
+
+
+def test_a_method():
+    class Model:
+        scale = 2.0
+
+        @functools.partial(hoisting, static_argnums=0)
+        def double(self, x):
+            return self.scale * repeated(x, x)
+
+    close(Model().double(1.0), 2 * repeated(1.0, 1.0))
+    assert hoisted(Model.double)
+
+
+def test_pytrees_keywords_and_static_arguments():
+    def function(tree, times, *, mode, shift=None):
+        x = repeated(tree["x"], tree["w"][0])
+        return {"sum": x * times if mode == "plain" else -x, "none": None, "shift": (shift,)}
+
+    optimized = hoisting(function, static_argnames=("times", "mode"))
+    tree = {"x": jnp.arange(3.0), "w": (jnp.ones(3), None)}
+    for mode, times in (("plain", 2), ("plain", 3), ("minus", 3)):
+        close(*(f(tree, times, mode=mode, shift=tree["x"]) for f in (optimized, function)))
+    assert hoisted(optimized)
+
+
+def test_random_keys_and_integers_are_arguments():
+    def function(key, count, x):
+        return repeated(x + jax.random.normal(key, x.shape), x), count + 1
+
+    given = jax.random.key(3), jnp.int32(4), jnp.ones(5)
+    optimized = hoisting(function, check="once")
+    close(optimized(*given), function(*given))
+    assert hoisted(optimized)
+
+
+@pytest.mark.parametrize("implementation", ["threefry2x32", "rbg"])
+def test_a_random_key_that_is_not_used(implementation):
+    function = hoisting(lambda key, x: repeated(x, x))
+    close(function(jax.random.key(0, impl=implementation), 0.5), repeated(0.5, 0.5))
+    assert hoisted(function)
+
+
+def test_donated_arguments_are_gone_and_were_compared_before():
+    function = hoisting(repeated, check="always", donate_argnums=0)
+    w = jnp.full(64, 0.5)
+    for _ in range(2):
+        x = jnp.ones(64)
+        close(function(x, w), repeated(np.ones(64), w))
+        assert x.is_deleted()
+    assert function.fusionlab.decisions[0].verdict.passed
+
+
+def test_under_vmap_the_batched_function_is_rewritten(energies):
+    function = fusionlab.optimize(kinetic, cache=False, check="never")
+    close(jax.vmap(function, (None, 0))(*arguments()), energies, rtol=1e-5)
+    (decision,) = function.fusionlab.decisions
+    assert "4x2x3xf32" in map(str, decision.original.inputs)
+
+
+def test_inside_a_jit_the_numbers_are_drawn(energies):
+    function = fusionlab.optimize(energy, cache=False)
+    mean = jax.jit(lambda *given: 2 * function(*given).mean())(*arguments())
+    close(mean, 2 * energies.mean(), rtol=1e-5)
+    (decision,) = function.fusionlab.decisions
+    assert (decision.compared_on, decision.verdict.passed) == ("drawn arguments", True)
+
+
+def test_what_it_closes_over_may_be_traced():
+    def outer(w, x):
+        return hoisting(lambda x: repeated(x, w))(x)
+
+    w, x = jnp.arange(3.0), jnp.ones(3)
+    close(jax.jit(outer)(w, x), repeated(x, w))
+    close(*(jax.grad(lambda w, f=f: f(w, x).sum())(w) for f in (outer, lambda w, x: repeated(x, w))))
+
+
+def test_derivatives_are_the_original_s_and_nothing_is_rewritten_for_them():
+    function = fusionlab.optimize(kinetic, cache=False)
+    parameters, walkers = arguments()
+    close(*(jax.jit(jax.grad(f))(parameters, walkers[0]) for f in (function, kinetic)), rtol=1e-5, atol=1e-5)
+    assert function.fusionlab.decisions == ()
+
+
+def test_derivative_rules_of_the_original_are_kept():
+    @jax.custom_jvp
+    def clipped(x):
+        return x
+
+    clipped.defjvp(lambda primals, tangents: (primals[0], 7.0 * tangents[0]))
+    function = hoisting(lambda x, w: clipped(repeated(x, w)))
+    expected = 7.0 * jax.grad(repeated)(1.0, 0.5)
+    close(jax.grad(function)(1.0, 0.5), expected)
+    close(jax.jvp(function, (1.0, 0.5), (1.0, 0.0))[1], expected)
+    close(jax.hessian(function)(1.0, 0.5), 7.0 * jax.hessian(repeated)(1.0, 0.5), atol=1e-6)
+
+
+def test_a_training_step_differentiates_log_psi_and_runs_the_rewritten_energy(optimized):
+    """The form of every variational Monte Carlo code: the energy is a weight, and log|psi| is differentiated."""
+    given = arguments()
+
+    def step(energy_of):
+        @jax.custom_jvp
+        def loss(parameters, walkers):
+            return energy_of(parameters, walkers).mean()
+
+        @loss.defjvp
+        def _(primals, tangents):
+            local = energy_of(*primals)
+            psi = jax.vmap(lambda p, r: log_psi(p, r.reshape(-1)), (None, 0))
+            _, moved = jax.jvp(psi, primals, tangents)
+            return local.mean(), (2 * (local - local.mean()) * moved).mean()
+
+        return jax.jit(jax.value_and_grad(loss))
+
+    (value, gradient), (expected, of_original) = step(optimized)(*given), step(energy)(*given)
+    close(value, expected, rtol=1e-5)
+    close(gradient, of_original, rtol=1e-3, atol=1e-4)
+    assert optimized.fusionlab.state == "rewritten"
+
+
+def test_a_linear_function_is_transposed():
+    def half(x):
+        return repeated(x, 0.5)
+
+    function = hoisting(half)
+    for around in (lambda f: f, jax.jit, jax.vmap):
+        close(*(jax.linear_transpose(around(f), jnp.ones(3))(jnp.arange(3.0)) for f in (function, half)))
+
+
+def test_a_whole_step_can_be_optimised_and_calls_may_be_nested():
+    inner = hoisting(repeated)
+    outer = hoisting(lambda x, w: inner(x, w) + repeated(x, w))
+    close(outer(1.0, 0.5), 2 * repeated(1.0, 0.5))
+    assert hoisted(outer)
+
+
+def test_disabled_jit_runs_the_function():
+    with jax.disable_jit():
+        close(hoisting(repeated)(1.0, 0.5), repeated(1.0, 0.5))
+
+
+def logarithm(x, w):
+    return jnp.log(repeated(x, w))
+
+
+def test_checkify_s_checks_are_made_inside():
+    function = hoisting(logarithm)
+    for around in (lambda f: f, jax.jit):
+        checked = around(checkify.checkify(function, errors=checkify.float_checks))
+        error, _ = checked(-1.0, 0.5)
+        assert "nan generated by primitive: log" in error.get()
+        error, value = checked(1.0, 0.5)
+        assert error.get() is None
+        close(value, logarithm(1.0, 0.5))
+
+
+def test_under_a_checkify_that_asks_for_nothing_in_it_the_rewritten_program_runs():
+    function = hoisting(repeated)
+    error, value = jax.jit(checkify.checkify(function))(1.0, 0.5)
+    assert error.get() is None
+    close(value, repeated(1.0, 0.5))
+    assert hoisted(function)
+
+
+def test_taylor_mode_goes_through_the_original():
+    def original(x, w):
+        return jnp.sin(x) * jnp.tanh(w), x
+
+    function = hoisting(original)
+    given = (0.3, 0.5), ((1.0, 0.5, 0.1), (0.0, 2.0, 0.0))
+    expected = jax.tree.leaves(jet(original, *given))
+    for found in (jet(function, *given), jax.jit(lambda *given: jet(function, *given))(*given)):
+        close(jax.tree.leaves(found), expected, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_several_devices():
+    script = ROOT / "tests" / "optimizing" / "several_devices.py"
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

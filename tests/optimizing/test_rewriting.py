@@ -1,0 +1,382 @@
+"""What is decided on an optimised function, when it is checked, and what its author is told."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fusionlab
+from fusionlab.equivalence import isolated
+from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.optimizing import rewriting
+from fusionlab.optimizing.checking import Runners
+from fusionlab.optimizing.optimize import Optimized
+from fusionlab.optimizing.rewriting import Policy
+from fusionlab.passes.interface import faults
+from fusionlab.subprocesses import ProcessFailed
+from tests.optimizing.functions import (
+    HOIST,
+    Broken,
+    OtherConstant,
+    SineToCosine,
+    hoisting,
+    laplacians,
+    made_by,
+    repeated,
+    wrong,
+)  # fmt: skip
+
+ON_GIVEN, ON_VARIED = "the given arguments", "the given arguments and variants of them"
+NO_VALUE = "not-checked on the given .*: no input gave a finite value"
+
+
+def no_finite(x, w):
+    return repeated(x, w), jnp.log(0.0 * w)
+
+
+def times(x, n):
+    """sin and cos of anything, no times, are the same; an integer that is an index is not varied."""
+    return jnp.array([0.0, 1.0])[n] * jnp.sin(x)
+
+
+def of_integers(x, w):
+    """Finite at integers x alone; at 0, sin(w) is hidden."""
+    return jnp.where(x == jnp.round(x), x, jnp.nan) * jnp.sin(w)
+
+
+def beyond_a_thousand(x, w):
+    """Where drawn numbers do not come, the loop's."""
+    return jnp.where(x > 1e3, repeated(x, w), x)
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "on"),
+    [
+        (repeated, (1.0, 0.5), ON_GIVEN),
+        (repeated, (0.0, 0.1), f"{ON_VARIED}: variant"),
+        (no_finite, (0.0, 0.5), ON_VARIED),
+        (lambda w: jnp.where(w > 0, w, jnp.sin(w)), (0.5,), f"{ON_VARIED}: variant"),
+        (lambda n, x: n * jnp.sin(x), (0, 0.5), f"{ON_VARIED}: variant"),
+        (lambda flag, x: jnp.where(flag, jnp.sin(x), x), (False, 0.5), f"{ON_VARIED}: variant"),
+        (lambda mask, x: jnp.sum(jnp.where(mask, jnp.sin(x), x)), (np.zeros(3, bool), np.ones(3, np.float32)),
+         f"{ON_VARIED}: variant"),
+    ],
+    ids=["plain", "a zero", "an output without a number", "a sign", "an integer", "a boolean", "a mask"],
+)  # fmt: skip
+@pytest.mark.parametrize("check", ["once", "always"])
+def test_a_wrong_rewrite_is_found_whatever_hides_it_and_the_original_runs(function, given, on, check):
+    optimized = wrong(function, check=check)
+    message = f"{function.__name__.strip('<>')}_? runs as it was: the rewritten program is different on {on}"
+    with pytest.warns(NotOptimizedWarning, match=message) as said:
+        found = optimized(*given)
+    assert [warning.filename for warning in said] == [__file__]
+    assert "different on the given arguments" in optimized.fusionlab.reason
+    jax.tree.map(np.testing.assert_array_equal, found, jax.jit(function)(*given))
+    if function is repeated:
+        assert optimized(1.0, 0.6) == jax.jit(repeated)(1.0, 0.6)
+
+
+def test_inside_a_jit_it_is_found_on_drawn_numbers():
+    with pytest.warns(NotOptimizedWarning, match="different on drawn arguments"):
+        assert jax.jit(wrong())(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+
+
+@pytest.mark.parametrize("check", ["once", "always"])
+@pytest.mark.parametrize("look", ["lower", "trace", "eval_shape"])
+def test_a_function_that_was_lowered_first_is_checked_on_the_arguments_of_its_call(check, look):
+    function = wrong(beyond_a_thousand, check=check)
+    shown = getattr(function, look)(0.0, 0.1)
+    if look == "trace":
+        shown.lower()
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
+        assert function(2000.0, 0.1) == jax.jit(beyond_a_thousand)(2000.0, 0.1)
+
+
+@pytest.mark.parametrize("check", ["once", "always"])
+def test_a_difference_can_be_an_error(check):
+    function = wrong(check=check, on_difference="raise")
+    for _ in range(2):
+        with pytest.raises(NotEquivalentError, match=r"repeated: .* different on the given arguments and .* error"):
+            function(1.0, 0.5)
+
+
+def test_always_looks_at_the_arguments_of_every_call():
+    function = wrong(times, check="always")
+    assert function(0.5, 0) == 0.0
+    assert function.fusionlab.decisions[0].verdict.passed
+    for _ in range(2):
+        with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
+            assert function(0.5, 1) == jnp.sin(0.5)
+    assert function(0.5, 0) == 0.0
+    strict = wrong(times, check="always", on_difference="raise")
+    assert strict(0.5, 0) == 0.0
+    with pytest.raises(NotEquivalentError):
+        strict(0.5, 1)
+    assert strict(0.5, 0) == 0.0
+
+
+def finite_at_zero(x, w):
+    return repeated(jnp.where(x == 0, w, jnp.nan), w)
+
+
+def endless_beyond_one(x, w):
+    return jax.lax.while_loop(lambda c: c[0] > 1e-3, lambda c: (c[0] * x, c[1] + jnp.sin(w)), (x, 0.0))[1]
+
+
+@pytest.mark.parametrize(("function", "x"), [(finite_at_zero, 0.0), (endless_beyond_one, 0.9)])
+def test_a_variant_without_a_finite_result_says_nothing_and_one_that_may_not_end_is_not_tried(function, x):
+    optimized = hoisting(function, check="once")
+    np.testing.assert_allclose(optimized(x, 0.5), jax.jit(function)(x, 0.5), rtol=1e-6)
+    (decision,) = optimized.fusionlab.decisions
+    assert decision.rewritten is not None
+    assert decision.verdict.passed
+    assert decision.compared_on == ON_GIVEN
+
+
+def test_what_was_compared_without_variants_is_compared_again():
+    function, strict = wrong(of_integers), wrong(of_integers, on_difference="raise")
+    for one in (function, strict):
+        assert one(0.0, 0.5) == 0.0
+        assert one.fusionlab.state == "rewritten"
+    with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
+        assert function(1.0, 0.5) == jnp.sin(0.5)
+    with pytest.raises(NotEquivalentError, match="different on the given arguments"):
+        strict(1.0, 0.5)
+    for one in (function, strict):
+        assert one(2.0, 0.5) == 2 * jnp.sin(0.5)
+        assert one.fusionlab.state == "unchanged"
+
+
+@pytest.mark.parametrize("check", ["once", "always"])
+def test_what_had_no_finite_output_is_checked_at_the_next_call(check):
+    """JAX keeps what it compiled at the first call, which is the original."""
+    function, other = hoisting(repeated, check=check), wrong(on_difference="raise", check=check)
+    for one in (function, other):
+        with pytest.warns(NotOptimizedWarning, match=NO_VALUE):
+            assert np.isnan(one(np.nan, 0.5))
+        assert one.fusionlab.state != "rewritten"
+    assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    (decision,) = function.fusionlab.decisions
+    assert decision.verdict.passed
+    assert decision.rewritten is not None
+    with pytest.raises(NotEquivalentError, match="different"):
+        other(1.0, 0.5)
+
+
+def test_what_is_never_finite_is_checked_a_few_times(monkeypatch):
+    compared, checks = Runners.compared, []
+    monkeypatch.setattr(Runners, "compared", lambda *args, **named: checks.append(1) or compared(*args, **named))
+    function = hoisting(lambda x, w: repeated(x * jnp.nan, w), check="once")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for w in (0.5, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0):
+            assert np.isnan(function(1.0, w))
+    assert len(checks) == 4
+    assert len(said) == 2
+    assert "so at 4 calls, and not checked again" in str(said[-1].message)
+
+
+def test_never_compares_nothing_and_decisions_outlive_the_cache():
+    function = wrong(check="never")
+    for _ in range(2):
+        np.testing.assert_allclose(function(1.0, 0.1), np.cos(0.1) ** 5, rtol=1e-5)
+        assert function(1.0, 0.1) == function.lower(1.0, 0.1).compile()(1.0, 0.1)
+        function.clear_cache()
+    (decision,) = function.fusionlab.decisions
+    assert decision.verdict is None
+    assert "nothing was compared" in str(function.fusionlab.report())
+
+
+def test_a_call_of_itself_is_not_checked_on_the_outer_call_s_arguments():
+    def function(x, w):
+        return repeated(x, w) if x.ndim == 0 else recursive(x.sum(), w) + recursive(x.max(), w)
+
+    recursive = hoisting(function, check="once")
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(recursive(x, 0.5), 4 * repeated(1.25, 0.5), rtol=1e-6)
+    of_itself = [decision for decision in recursive.fusionlab.decisions if not decision.original.inputs[0].shape]
+    assert [(decision.compared_on, decision.alone) for decision in of_itself] == [("drawn arguments", False)]
+
+
+def test_options_of_the_compiler_reach_the_check(monkeypatch):
+    seen, compared = [], Runners.compared
+    monkeypatch.setattr(Runners, "compared", lambda self, *a, **k: seen.append(self.options) or compared(self, *a, **k))
+    function = Optimized(repeated, Policy((SineToCosine(),)), {"compiler_options": {"xla_cpu_enable_fast_math": True}})
+    with pytest.warns(NotOptimizedWarning, match="different"):
+        function(1.0, 0.5)
+    assert [options["xla_cpu_enable_fast_math"] for options in seen] == [True]
+
+
+def broken(*_, **__):
+    raise TypeError("a bug")
+
+
+def test_a_pass_that_fails_leaves_the_function_as_it_was(caplog):
+    function = made_by(Broken())
+    with pytest.warns(NotOptimizedWarning, match="ZeroDivisionError: a bug"):
+        assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    assert function.fusionlab.reason == "broken: ZeroDivisionError: a bug"
+    [event] = function.fusionlab.decisions[0].events
+    assert event.kind == "fault"
+    [record] = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.exc_info[0] is ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("place", "calls_before"),
+    [
+        ("fusionlab.optimizing.optimize.trace", []),
+        ("fusionlab.optimizing.rewriting.lower_jaxpr", []),
+        ("fusionlab.optimizing.rewriting.Runners.compared", [(0.0, 0.1)]),
+    ],
+    ids=["tracing", "lowering", "a later check"],
+)
+def test_a_failure_of_ours_leaves_the_function_as_it_was(place, calls_before, monkeypatch):
+    function = hoisting(repeated, check="always")
+    for given in calls_before:
+        assert function(*given) == jax.jit(repeated)(*given)
+    monkeypatch.setattr(place, broken)
+    with pytest.warns(NotOptimizedWarning, match="TypeError: a bug"):
+        assert function(1.0, 0.1) == jax.jit(repeated)(1.0, 0.1)
+
+
+def printing(x, w):
+    jax.debug.print("seen {}", x)
+    return repeated(x, w)
+
+
+def calling_back(x, w):
+    """A pure callback is no effect in the jaxpr."""
+    type_ = jax.ShapeDtypeStruct((), jnp.float32)
+    called = jax.lax.cond(x > 0, lambda x: jax.pure_callback(lambda x: x + np.float32(1), type_, x), lambda x: x, x)
+    return repeated(called, w)
+
+
+@pytest.mark.parametrize("check", ["once", "never"])
+@pytest.mark.parametrize(
+    ("function", "expected", "message"),
+    [
+        (printing, (1.0, 0.5), "it has effects"),
+        (calling_back, (2.0, 0.5), r"calls back into Python \(pure_callback\)"),
+    ],
+)
+def test_a_function_with_effects_or_callbacks_runs_as_it_is(function, expected, message, check, capfd):
+    optimized = hoisting(function, check=check)
+    with pytest.warns(NotOptimizedWarning, match=message):
+        np.testing.assert_allclose(optimized(1.0, 0.5), repeated(*expected), rtol=1e-6)
+    np.testing.assert_allclose(optimized(1.0, 0.5), repeated(*expected), rtol=1e-6)
+    jax.effects_barrier()
+    assert ("seen 1.0" in capfd.readouterr().out) == (function is printing)
+
+
+def test_an_opaque_call_is_named_with_what_can_be_done():
+    """The check needs every operation in float64, and of a library call that is not known it has none."""
+
+    def function(x, w):
+        return repeated(x, w) + jnp.linalg.eigvalsh(jnp.outer(x, x))[0]
+
+    optimized = hoisting(function, check="once")
+    with pytest.warns(NotOptimizedWarning, match=r"custom call @\w*syevd\w* is opaque at .*check='never' runs"):
+        optimized(jnp.ones(2), 0.5)
+    unseen = hoisting(function)
+    np.testing.assert_allclose(unseen(jnp.ones(2), 0.5), function(jnp.ones(2), 0.5), rtol=1e-5)
+    assert unseen.fusionlab.state == "rewritten"
+
+
+def test_what_nothing_applies_to_or_is_right_runs_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert hoisting(repeated, check="once")(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+        sine = fusionlab.optimize(jnp.sin, cache=False)
+        empty = fusionlab.optimize(laplacians, "collapse-replay", cache=False)
+        assert sine(0.5) == jnp.sin(0.5)
+        assert empty(jnp.ones((3, 5)), jnp.zeros((0, 3))).shape == (0,)
+    assert sine.fusionlab.reason == "there is no replay in it: its program has no loop"
+    assert sine.fusionlab.state == "unchanged"
+    assert "the original runs" in str(sine.fusionlab.report())
+    assert "no walkers" in empty.fusionlab.reason
+    assert not faults(empty.fusionlab.decisions[0].events)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pipeline": "fuse-jvp-replai"}, "did you mean: fuse-jvp-replay"),
+        ({"pipeline": None}, "pipeline is the names of passes, .* and not None"),
+        ({"check": "often"}, "unknown check 'often'"),
+        ({"check": None}, "unknown check 'None'"),
+        ({"on_difference": "ignore"}, "unknown on_difference 'ignore'"),
+        ({"cache": 3}, "cache is True, False or a folder, and not 3"),
+        ({"exact_s": -1}, "exact_s is a number of seconds"),
+        ({"chek": "never"}, "unknown option of optimize 'chek'; did you mean: check"),
+    ],
+)
+def test_words_that_are_not_known(options, message):
+    for function in ((), (jnp.sin,)):
+        with pytest.raises(InputError, match=message):
+            fusionlab.optimize(*function, **options)
+    with pytest.raises(InputError, match="takes a function, not 'licm'"):
+        fusionlab.optimize(HOIST)
+
+
+@pytest.mark.usefixtures("exact_checks", "no_processes")
+class TestExactVerdicts:
+    """They are told and kept, under a budget, and never decisive."""
+
+    def test_identical_is_told_first_and_remembered(self, tmp_path):
+        for remembered in (False, True):
+            function = hoisting(repeated, check="once", cache=tmp_path)
+            function(1.0, 0.5)
+            (decision,) = function.fusionlab.decisions
+            assert decision.remembered == remembered
+            assert decision.verdict.exact.result == "identical"
+        report = function.fusionlab.report()
+        assert "check: identical: all outputs equal in" in str(report)
+        (program,) = report.to_json()["programs"]
+        assert program["equivalence"]["exact"]["result"] == "identical"
+
+    def test_a_verdict_under_another_budget_is_not_taken(self, tmp_path, monkeypatch):
+        """What was not covered within a second may be within twenty."""
+        monkeypatch.setattr(rewriting, "compare_files", lambda *_: isolated.Identity("not-covered", 0, 0, 1.0, "late"))
+        for exact_s, remembered in ((1, False), (1, True), (2, False)):
+            function = hoisting(repeated, check="once", cache=tmp_path, exact_s=exact_s)
+            function(1.0, 0.5)
+            assert function.fusionlab.decisions[0].remembered == remembered
+
+    def test_what_is_not_identical_is_accepted_by_the_float_verdict_only(self):
+        function = made_by(OtherConstant(), lambda x: jnp.sin(x) + 1e-30)
+        assert function(0.5) == jnp.sin(0.5)
+        assert function.fusionlab.state == "rewritten"
+        assert "check: accepted by the float verdict only: not-identical: output 0" in str(function.fusionlab.report())
+
+    def test_identical_is_not_accepted_where_the_float_verdict_is_another(self, monkeypatch):
+        identity = isolated.Identity("identical", 12, 2, 1e-36)
+        monkeypatch.setattr(rewriting, "compare_files", lambda *_: identity)
+        function = wrong()
+        with pytest.warns(NotOptimizedWarning, match="the rewritten program is different"):
+            function(1.0, 0.5)
+        assert function.fusionlab.decisions[0].verdict.exact == identity
+
+    def test_a_budget_that_is_exceeded_is_told_once_for_a_program(self, monkeypatch):
+        limits = []
+
+        def late(function, *arguments, limit_s, memory_limited):
+            limits.append(limit_s)
+            raise ProcessFailed("it did not finish", None)
+
+        monkeypatch.setattr(isolated, "call", late)
+        function = hoisting(repeated, check="always", exact_s=3)
+        function(1.0, 0.5)
+        function(1.0, 0.6)
+        assert limits == [3]
+        (decision,) = function.fusionlab.decisions
+        assert decision.rewritten is not None
+        assert decision.verdict.line.startswith("accepted by the float verdict only: not-covered: time limit")
+
+    def test_no_seconds_are_no_exact_check(self, monkeypatch):
+        monkeypatch.setattr(rewriting, "compare_files", None)
+        function = hoisting(repeated, check="once", exact_s=0)
+        function(1.0, 0.5)
+        assert function.fusionlab.decisions[0].verdict.exact is None
