@@ -18,11 +18,11 @@ from fusionlab.output import require_writable, write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fusionlab.paper.claims import JudgedClaim
-    from fusionlab.paper.figures import MatrixFigures
-    from fusionlab.paper.matrix import Cell
-    from fusionlab.paper.record import Record
-    from fusionlab.paper.tables import PaperTable
+    from studies.characterisation.claims import JudgedClaim
+    from studies.characterisation.figures import MatrixFigures
+    from studies.characterisation.matrix import Cell
+    from studies.characterisation.page import PaperTable
+    from studies.characterisation.run import Record
 
 _BENCH_RECORDS = "studies/bench"
 
@@ -70,14 +70,13 @@ def command(
 
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
-    from fusionlab.paper.claims import CLAIMS, judge_all
-    from fusionlab.paper.figures import MatrixFigures
-    from fusionlab.paper.jobs import CellJob, RunPlan, run_missing, workers_for
-    from fusionlab.paper.matrix import MatrixSetup, select
-    from fusionlab.paper.record import Record
-    from fusionlab.paper.tables import claims_table
     from fusionlab.report.matrix_progress import MatrixProgress
     from fusionlab.report.tables import print_rows
+    from studies.characterisation.claims import CLAIMS, judge_all
+    from studies.characterisation.figures import MatrixFigures
+    from studies.characterisation.matrix import MatrixSetup, select
+    from studies.characterisation.page import claims_table
+    from studies.characterisation.run import CellJob, Record, RunPlan, run_missing, workers_for
 
     if not 0 < time_limit <= options.MOST_SECONDS:
         raise InputError(f"--time-limit must be above 0 seconds and at most {options.MOST_SECONDS}, not {time_limit}")
@@ -114,7 +113,7 @@ def command(
 
 
 def _tables(figures: MatrixFigures) -> list[PaperTable]:
-    from fusionlab.paper.tables import intensity_table, matrix_tables, ratio_tables, share_tables
+    from studies.characterisation.page import intensity_table, matrix_tables, ratio_tables, share_tables
 
     return [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]
 
@@ -122,7 +121,7 @@ def _tables(figures: MatrixFigures) -> list[PaperTable]:
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
     """Measured times by cell; InputError when records that were ``named`` do not exist, or are invalid."""
     from fusionlab.measure.records import read_records
-    from fusionlab.paper.figures import measured_times
+    from studies.characterisation.figures import measured_times
 
     path = named or _BENCH_RECORDS
     if named is None and not Path(path).is_dir():
@@ -142,7 +141,7 @@ def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
 def _say_out_of_date(record: Record) -> None:
     """Report on stderr the number of rows of other versions or sources than the present ones."""
     from fusionlab.codegen.compile import versions
-    from fusionlab.paper.matrix import sources_digest
+    from studies.characterisation.matrix import sources_digest
 
     old = len(record.out_of_date(versions(), sources_digest()))
     if old:
@@ -158,7 +157,7 @@ def _versions(record: Record) -> list[str]:
 
 
 def _missing(record: Record) -> list[Cell]:
-    from fusionlab.paper.matrix import EVERY
+    from studies.characterisation.matrix import EVERY
 
     return [cell for cell in EVERY if cell not in record.rows]
 
@@ -166,7 +165,7 @@ def _missing(record: Record) -> list[Cell]:
 def _write_page(
     path: str, record: Record, figures: MatrixFigures, tables: Sequence[PaperTable], judged: Sequence[JudgedClaim]
 ) -> None:
-    from fusionlab.paper.page import page
+    from studies.characterisation.page import page
 
     measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
     given, missing = record.circumstances, len(_missing(record))
@@ -175,9 +174,9 @@ def _write_page(
 
 
 def _print_end(record: Record, judged: Sequence[JudgedClaim], failures: dict[str, str], console: Console) -> None:
-    from fusionlab.paper.claims import PAPER_JAX
-    from fusionlab.paper.matrix import EVERY
-    from fusionlab.paper.page import counts
+    from studies.characterisation.claims import PAPER_JAX
+    from studies.characterisation.matrix import EVERY
+    from studies.characterisation.page import counts
 
     console.print(counts(judged))
     note(
@@ -192,7 +191,7 @@ def _print_end(record: Record, judged: Sequence[JudgedClaim], failures: dict[str
 def _document(
     record: Record, figures: MatrixFigures, judged: Sequence[JudgedClaim], failures: dict[str, str]
 ) -> dict[str, Any]:
-    from fusionlab.paper.claims import PAPER_JAX
+    from studies.characterisation.claims import PAPER_JAX
 
     cells = [
         {
