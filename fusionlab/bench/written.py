@@ -12,7 +12,7 @@ from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.cost import program_cost
 from fusionlab.ledger.footprint import peak_bytes
-from fusionlab.ledger.ledger import bytes_accessed, count_launches
+from fusionlab.ledger.ledger import count_launches
 from fusionlab.measure.device_time import condensed, kernel_table, measured_share
 from fusionlab.measure.intervals import median, ratio_of_medians
 
@@ -25,7 +25,7 @@ _VERDICT = (
 def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, Any]:
     """The record of ``one``; ratios are to ``first``. Unknown figures are None."""
     counts = count_launches(one.compiled)
-    flops, moved = program_cost(one.variant.program).flops, bytes_accessed(one.compiled)
+    flops, moved = program_cost(one.variant.program).flops, counts.bytes_accessed
     wall = statistics.median(one.wall_us)
     device_us = one.device.mean_us
     peaks = target.peaks
