@@ -10,7 +10,8 @@ import pytest
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.launch_rows import launch_rows
-from fusionlab.measure.device_time import condensed, device_time, join, kernel_table, kernels_of_table, union_us
+from fusionlab.measure.comparison import kernels_of
+from fusionlab.measure.device_time import condensed, device_time, join, kernel_table, union_us
 from fusionlab.measure.profiler import Event, device_events, run_windows, split_runs, trace_runs
 
 
@@ -138,7 +139,7 @@ def test_measured_kernels_add_up_and_carry_the_ledger(traced):
     gemm = [one for one in found.kernels if one.family == "gemm"]
     assert gemm
     assert all(one.measured_us > 0 and one.measured_launches == one.dynamic_launches == 4 for one in gemm)
-    assert kernels_of_table(kernel_table(found.kernels))[0].name == found.kernels[0].name
+    assert kernels_of({"kernels": kernel_table(found.kernels)})[0].name == found.kernels[0].name
 
 
 def test_condensed_kernels_keep_the_sums_of_every_family(traced):
