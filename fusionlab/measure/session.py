@@ -95,7 +95,7 @@ class Child:
     ) -> None:
         command, own = module_command("fusionlab", arguments)
         self._limit_s = limit_s
-        self._running = Running(command, own | (environment or {}), limit_s, log=log, grace_s=_GRACE_S)
+        self._running = Running(command, {**own, **(environment or {})}, limit_s, log=log, grace_s=_GRACE_S)
 
     def wait(self) -> Finished:
         """The result, once the process has ended or timed out."""
