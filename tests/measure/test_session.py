@@ -204,20 +204,8 @@ def test_a_child_says_why_it_failed(tmp_path):
 
 @pytest.mark.slow  # two processes that lower, check, compile and run
 def test_a_tiny_session(tmp_path):
-    words = [
-        "--out",
-        tmp_path,
-        "--device",
-        "cpu",
-        "--tiny",
-        "--walkers",
-        2,
-        "--models",
-        "ferminet",
-        "--molecules",
-        "LiH",
-    ]
-    words += ["--stages", "energies", "--against", "jet", "--runs", 2, "--repeats", 2]
+    words = ["--out", tmp_path, "--device", "cpu", "--tiny", "--walkers", 2, "--models", "ferminet"]
+    words += ["--molecules", "LiH", "--stages", "energies", "--against", "jet", "--runs", 2, "--repeats", 2]
     command = [sys.executable, "-m", "fusionlab.measure.session", *map(str, words)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
