@@ -7,6 +7,7 @@ cannot be written to is never an error: the work is done again later.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import hashlib
@@ -14,6 +15,7 @@ import json
 import logging
 import zlib
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -71,6 +73,15 @@ class Store:
 def digest_of(*parts: Any) -> str:
     """SHA-256, hexadecimal, of values that JSON can hold."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def package_versions(*packages: str) -> dict[str, str]:
+    """The versions of those ``packages`` that are installed."""
+    found = {}
+    for package in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 @functools.cache

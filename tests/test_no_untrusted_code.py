@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted([*(ROOT / "fusionlab").rglob("*.py"), *(ROOT / "workloads").rglob("*.py")])
+SOURCES = sorted(path for top in ("fusionlab", "workloads", "studies") for path in (ROOT / top).rglob("*.py"))
 NAMES = {"eval", "exec", "compile", "__import__"}
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "joblib"}
 

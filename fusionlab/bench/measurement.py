@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,9 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.bench.failures import Failure, attempt
-from fusionlab.bench.once import WITHOUT_GRAPHS, counters_of
-from fusionlab.bench.variants import Variant
+from fusionlab.bench.variants import Failure, Variant, attempt
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.executable import Executable
@@ -33,7 +31,7 @@ from fusionlab.ledger.footprint import peak_bytes
 from fusionlab.measure.device_time import RUNS, DeviceTime, device_time
 from fusionlab.measure.environment import allocator_bytes
 from fusionlab.measure.intervals import interleaved
-from fusionlab.measure.ncu import KernelCounters
+from fusionlab.measure.ncu import WITHOUT_GRAPHS, KernelCounters, counters_of
 from fusionlab.measure.nvml import DeviceState, Nvml
 from fusionlab.measure.profiler import trace_runs
 from fusionlab.study import Progress
@@ -130,8 +128,7 @@ def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Me
         if before is not None and after is not None and after[1] > before[1]:
             one.allocator_peak_bytes = after[1] - before[0] + one.compiled.memory.argument_bytes
         ready.append(one)
-    order = {id(one): at for at, one in enumerate(measured)}
-    return sorted(ready, key=lambda each: order[id(each)])
+    return [one for one in measured if any(one is each for each in ready)]
 
 
 def check_on_device(
@@ -145,31 +142,25 @@ def check_on_device(
     Where the program samples, one rounding can turn a walker's acceptance and everything after it, so among a thousand
     walkers some differ between two correct programs: there the verdict is recorded and reported, and excludes nothing.
     """
-    with jax.default_device(measured[0].executable.device):
-        return _checked_on_device(source, measured, sample, failures)
-
-
-def _checked_on_device(
-    source: Workload | Program, measured: Sequence[Measured], sample: Sample, failures: list[Failure]
-) -> list[Measured]:
     reference = measured[0]
-    truth = _truth(source, reference)
-    if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
-        return list(measured)  # out of memory, say: the check at few walkers has to suffice, and the record says so
-    original = remembered(_runner(reference))
     decides = isinstance(source, Program) or source.program in _WITHOUT_SAMPLING
     kept = []
-    for one in measured:
-        compared = partial(_compared, one, sample, truth, original)
-        verdict = attempt(one.variant.name, "check on the device", compared, failures)
-        if verdict is None:
-            continue
-        one.device_check = verdict
-        if verdict.passed or not decides:
-            kept.append(one)
-        if not verdict.passed:
-            words = f"{verdict.verdict}: {verdict.worst or verdict.reason}"
-            failures.append(Failure(one.variant.name, "check on the device", words))
+    with jax.default_device(reference.executable.device):
+        truth = _truth(source, reference)
+        if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
+            return list(measured)  # out of memory, say: the check at few walkers has to suffice, and the record says so
+        original = remembered(_runner(reference))
+        for one in measured:
+            compared = partial(_compared, one, sample, truth, original)
+            verdict = attempt(one.variant.name, "check on the device", compared, failures)
+            if verdict is None:
+                continue
+            one.device_check = verdict
+            if verdict.passed or not decides:
+                kept.append(one)
+            if not verdict.passed:
+                words = f"{verdict.verdict}: {verdict.worst or verdict.reason}"
+                failures.append(Failure(one.variant.name, "check on the device", words))
     return kept
 
 
@@ -227,16 +218,11 @@ def _without_graphs(
     progress("wall time without CUDA graphs")
     runs: dict[str, Callable[[], None]] = {}
     for one in measured:
-        name = one.variant.name
-        compiled = attempt(
-            name,
-            "compile without CUDA graphs",
-            partial(compile_program, one.variant.program, target, options=WITHOUT_GRAPHS),
-            failures,
-        )
+        compiles = partial(compile_program, one.variant.program, target, options=WITHOUT_GRAPHS)
+        compiled = attempt(one.variant.name, "compile without CUDA graphs", compiles, failures)
         if compiled is not None and compiled.executable is not None:
-            runs[name] = dataclasses.replace(one, compiled=compiled).run
-    samples: Mapping[str, list[float]] = interleaved(runs, plan.repeats) if runs else {}
+            runs[one.variant.name] = dataclasses.replace(one, compiled=compiled).run
+    samples = interleaved(runs, plan.repeats) if runs else {}
     for one in measured:
         one.wall_without_graphs_us = samples.get(one.variant.name)
 

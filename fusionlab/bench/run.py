@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import jax
+
 from fusionlab.bench import measurement
-from fusionlab.bench.failures import Failure
 from fusionlab.bench.measurement import Measured, MeasurementPlan
-from fusionlab.bench.variants import Variant, make_variants
-from fusionlab.bench.written import variant_record
+from fusionlab.bench.variants import Failure, Variant, make_variants
+from fusionlab.codegen.targets import Target
+from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import VerdictStore
 from fusionlab.errors import InputError
+from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.measure.device_time import DROPPED
-from fusionlab.measure.environment import environment, jax_device
+from fusionlab.ledger.footprint import peak_bytes
+from fusionlab.ledger.ledger import count_launches
+from fusionlab.measure.device_time import DROPPED, condensed, kernel_table, measured_share
+from fusionlab.measure.environment import environment
+from fusionlab.measure.intervals import median, ratio_of_medians
 from fusionlab.measure.nvml import open_nvml
 from fusionlab.measure.peers import Peer
 from fusionlab.measure.records import FORMAT
@@ -28,6 +35,11 @@ from fusionlab.passes.interface import Pass
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.study import Circumstances
 from fusionlab.workload import Workload
+
+_MOST_COUNTERS = 50
+_VERDICT = (
+    "verdict", "max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64", "walkers", "reason"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,23 +59,21 @@ def bench(source: Workload | Program, request: Request, given: Circumstances) ->
     if not given.target.attached:
         raise InputError(f"target {given.target.name} is not attached: nothing can be timed there; --device cpu or gpu")
     started = datetime.datetime.now(datetime.UTC)
-    made = make_variants(source, request.passes, request.peers, given, request.store)
-    failures = list(made.failures)
-    _require_reference(made.variants, failures)
+    variants, failures = make_variants(source, request.passes, request.peers, given, request.store)
+    _require_reference(variants, failures)
     measured: list[Measured] = []
     if not request.check_only:
-        measured = _measured(source, made.variants, request, given, failures)
-    device = jax_device(given.target)
+        measured = _measured(source, variants, request, given, failures)
     return {
         "format": FORMAT,
         "started_utc": started.isoformat(timespec="seconds"),
         "workload": _workload(source),
         "pipeline": print_pipeline(request.passes) if request.passes else "",
-        **environment(given.target, device),
+        **environment(given.target, jax.devices(given.target.kind)[0]),
         "protocol": {**dataclasses.asdict(request.plan), "dropped": DROPPED},
         "check_walkers": given.check_walkers,
         "variants": [variant_record(one, measured[0], given.target) for one in measured],
-        "checked": [_checked(one) for one in made.variants],
+        "checked": [_checked(one) for one in variants],
         "failures": [asdict(failure) for failure in failures],
     }
 
@@ -107,3 +117,101 @@ def _workload(source: Workload | Program) -> dict[str, Any]:
         return {"title": source.name, "name": source.name, "file": source.provenance, "digest": source.digest}
     fields = ("title", "name", "molecule", "electrons", "program", "laplacian", "walkers", "dtype", "variant")
     return {name: getattr(source, name) for name in fields}
+
+
+def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, Any]:
+    """The record of ``one``; ratios are to ``first``. Unknown figures are None."""
+    counts = count_launches(one.compiled)
+    flops, moved = program_cost(one.variant.program).flops, counts.bytes_accessed
+    wall = statistics.median(one.wall_us)
+    device_us = one.device.mean_us
+    peaks = target.peaks
+    rates = _rates(flops, moved, device_us)
+    return {
+        "name": one.variant.name,
+        "what": one.variant.what,
+        "pipeline": one.variant.pipeline,
+        "verdict": one.variant.verdict.verdict,
+        "equivalence": _verdict(one.variant.verdict),
+        "device_check": _verdict(one.device_check) if one.device_check else None,
+        "samples_us": _rounded(one.wall_us),
+        "mean_us": statistics.fmean(one.wall_us),
+        "median_us": wall,
+        "median_interval_us": asdict(median(one.wall_us)),
+        "ratio_to_first": wall / statistics.median(first.wall_us),
+        "ratio_interval": asdict(ratio_of_medians(one.wall_us, first.wall_us, paired=True)),
+        "samples_without_graphs_us": _rounded(one.wall_without_graphs_us),
+        "device_time": _device_time(one, first),
+        "overhead_ratio": overhead_ratio(one),
+        "kernels": kernel_table(condensed(one.device.kernels)),
+        "kernels_joined": measured_share(one.device.kernels),
+        "static_launches": counts.static_launches,
+        "dynamic_launches": counts.dynamic_launches,
+        "dynamic_copies": counts.dynamic_copies,
+        "flops": flops,
+        "bytes_accessed": moved,
+        **rates,
+        "flops_of_peak": _share(rates["flops_per_s"], peaks.fp32_flops_per_s if peaks else None),
+        "bandwidth_of_peak": _share(rates["bytes_per_s"], peaks.memory_bytes_per_s if peaks else None),
+        "peak_bytes": one.allocator_peak_bytes,
+        "assigned_bytes": peak_bytes(one.compiled.memory),
+        "temp_bytes": one.compiled.memory.temp_bytes,
+        "compile_s": one.compiled.compile_s,
+        "lower_s": one.variant.lower_s,
+        "rewrite_s": one.variant.rewrite_s,
+        "stablehlo_ops": one.variant.program.ops,
+        "compile_options": dict(one.compiled.options),
+        "counters": None if one.counters is None else [asdict(found) for found in one.counters[:_MOST_COUNTERS]],
+        "energy_j": one.energy_j,
+        "energy_delay_js": None if one.energy_j is None else one.energy_j * wall * 1e-6,
+        "state_before": asdict(one.before) if one.before else None,
+        "state_after": asdict(one.after) if one.after else None,
+    }
+
+
+def overhead_ratio(one: Measured) -> float | None:
+    """1 - kernel time / total time, as in the paper: the share of the host, copies and waiting.
+
+    Both without CUDA graphs where the two can be told apart, because a trace has none; kernel time is the union. None
+    without a trace, and where traced kernels took longer than an untraced run (the CPU, where tracing a thunk costs as
+    much as a small one).
+    """
+    if not one.device.union_us:
+        return None
+    total = one.wall_without_graphs_us or one.wall_us
+    ratio = 1 - statistics.median(one.device.union_us) / statistics.median(total)
+    return ratio if ratio >= 0 else None
+
+
+def _device_time(one: Measured, first: Measured) -> dict[str, Any]:
+    found, other = one.device, first.device
+    document = found.to_json()
+    for name in ("sum_us", "union_us", "copies_us"):
+        document[name] = _rounded(document[name])
+    ratio = None
+    if found.mean_us is not None and other.mean_us is not None:
+        ratio = found.mean_us / other.mean_us
+    interval = None
+    if found.sum_us and other.sum_us:
+        interval = asdict(ratio_of_medians(found.sum_us, other.sum_us, paired=False))
+    return {**document, "ratio_to_first": ratio, "ratio_interval": interval}
+
+
+def _rates(flops: float, moved: int, device_us: float | None) -> dict[str, float | None]:
+    """Achieved rates over the device's time; FLOPs and bytes are fusionlab's rules."""
+    if not device_us:
+        return {"flops_per_s": None, "bytes_per_s": None}
+    return {"flops_per_s": flops / device_us * 1e6, "bytes_per_s": moved / device_us * 1e6}
+
+
+def _share(value: float | None, peak: float | None) -> float | None:
+    return value / peak if value is not None and peak else None
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    document = verdict.to_json()
+    return {name: document[name] for name in _VERDICT}
+
+
+def _rounded(samples: Sequence[float] | None) -> list[float] | None:
+    return None if samples is None else [round(one, 3) for one in samples]

@@ -5,20 +5,21 @@ A failure removes its variant and does not end the run: it is a ``Failure`` with
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
-from fusionlab.bench.failures import Failure, attempt
 from fusionlab.equivalence.check import check_workload, compare
 from fusionlab.equivalence.oracle import References, xla_runner
 from fusionlab.equivalence.samples import workload_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import VerdictStore
+from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.measure.peers import PEERS, Peer
@@ -28,6 +29,34 @@ from fusionlab.study import Circumstances, check, lower, rewrite, rewrite_small
 from fusionlab.workload import Workload
 
 FUSED = "fused"
+_MOST_WORDS = 400
+_Result = TypeVar("_Result")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """``step`` is lower, rewrite, check, compile, run, or trace; ``reason`` is one line."""
+
+    name: str
+    step: str
+    reason: str
+
+
+def attempt(name: str, step: str, do: Callable[[], _Result], failures: list[Failure]) -> _Result | None:
+    """The result of ``do``; None, with an entry appended to ``failures``, when it raises."""
+    try:
+        return do()
+    except (InputError, CompileError) as error:
+        failures.append(Failure(name, step, _line(str(error))))
+    except Exception as error:  # anything else that third-party code raises, a failed allocation included
+        _log.info("%s failed in step %s", name, step, exc_info=True)
+        failures.append(Failure(name, step, _line(f"{type(error).__name__}: {error}")))
+    return None
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_MOST_WORDS]
 
 
 @dataclass(frozen=True)
@@ -44,14 +73,6 @@ class Variant:
     pipeline: str = ""
     lower_s: float = 0.0
     rewrite_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class EqualVariants:
-    """The variants that were shown equal to the first, which is the reference, and the failures."""
-
-    variants: tuple[Variant, ...]
-    failures: tuple[Failure, ...]
 
 
 @dataclass
@@ -72,7 +93,8 @@ class _Maker:
         return Variant(name, what, program, verdict, lower_s=time.perf_counter() - started)
 
     def fused(self, reference: Variant, passes: Sequence[Pass]) -> Variant | None:
-        made = attempt(FUSED, "rewrite", lambda: self._rewritten(reference, passes), self.failures)
+        with on_the_cpu():
+            made = attempt(FUSED, "rewrite", lambda: rewrite(reference.program, passes, self.given), self.failures)
         if made is None:
             return None
         result, seconds = made
@@ -80,8 +102,8 @@ class _Maker:
             reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in result.events))
             self.failures.append(Failure(FUSED, "rewrite", f"no pass applied: {reasons or 'nothing to do'}"))
             return None
-        verdict = attempt(FUSED, "check", lambda: self._fused_verdict(reference.program, result), self.failures)
-        if verdict is None or not self._shown(FUSED, verdict):
+        verdict = self._shown(FUSED, lambda: self._fused_verdict(reference.program, result))
+        if verdict is None:
             return None
         pipeline = resolved_pipeline(result.events)
         what = print_pipeline(passes)
@@ -104,15 +126,10 @@ class _Maker:
             own, wide = (peer.program(small.rebuild(dtype=dtype), at) for dtype in (small.dtype, "float64"))
             return own, wide
 
-        judge = partial(self._judged, small, f"peer {name}", pair, raised=peer.rewrite is None)
-        verdict = attempt(name, "check", judge, self.failures)
-        if verdict is None or not self._shown(name, verdict):
+        verdict = self._shown(name, partial(self._judged, small, f"peer {name}", pair, raised=peer.rewrite is None))
+        if verdict is None:
             return None
         return Variant(name, peer.what, program, verdict, lower_s=seconds)
-
-    def _rewritten(self, reference: Variant, passes: Sequence[Pass]) -> tuple[Result, float]:
-        with on_the_cpu():
-            return rewrite(reference.program, passes, self.given)
 
     def _fused_verdict(self, original: Program, result: Result) -> Verdict:
         if isinstance(self.source, Program):
@@ -148,18 +165,18 @@ class _Maker:
                 self.store.store(keys[0], known)
                 return known
         self.given.progress(f"check: {small.walkers} walkers in {small.dtype} and float64")
-        references = self._references(small)
+        if self.references is None:  # one pair of runners for all variants: their results are computed once
+            self.references = References.of(small, remember=True)
         with on_the_cpu():
             if raised:
-                verdict = check_workload(small, *pair, references=references)
+                verdict = check_workload(small, *pair, references=self.references)
             else:
-                runners = xla_runner(pair[0]), xla_runner(pair[1], "float64")
                 verdict = compare(
                     workload_samples(small),
-                    truth=references.truth,
-                    original=references.original,
-                    rewritten=runners[0],
-                    rewritten_float64=runners[1],
+                    truth=self.references.truth,
+                    original=self.references.original,
+                    rewritten=xla_runner(pair[0]),
+                    rewritten_float64=xla_runner(pair[1], "float64"),
                     walkers=small.walkers,
                 )
         for key in keys:
@@ -167,17 +184,12 @@ class _Maker:
             self.store.store(key, verdict)
         return verdict
 
-    def _references(self, small: Workload) -> References:
-        """One pair of runners for all variants: their results on the samples are computed once."""
-        if self.references is None:
-            self.references = References.of(small, remember=True)
-        return self.references
-
-    def _shown(self, name: str, verdict: Verdict) -> bool:
-        if not verdict.passed:
-            words = verdict.worst or verdict.reason
-            self.failures.append(Failure(name, "check", f"{verdict.verdict}: {words}"))
-        return verdict.passed
+    def _shown(self, name: str, judge: Callable[[], Verdict]) -> Verdict | None:
+        """The verdict that the variant is equal; None, with a failure, when it is not, or cannot be checked."""
+        verdict = attempt(name, "check", judge, self.failures)
+        if verdict is not None and not verdict.passed:
+            self.failures.append(Failure(name, "check", f"{verdict.verdict}: {verdict.worst or verdict.reason}"))
+        return verdict if verdict is not None and verdict.passed else None
 
 
 def make_variants(
@@ -186,8 +198,9 @@ def make_variants(
     peers: Mapping[str, Peer],
     given: Circumstances,
     store: VerdictStore | None = None,
-) -> EqualVariants:
-    """Make and check the reference, the rewritten program (with ``passes``) and the peers, in this order.
+) -> tuple[list[Variant], list[Failure]]:
+    """The reference, the rewritten program (with ``passes``) and the peers, in this order, shown equal to the first;
+    and the failures.
 
     The reference has the name of the peer that it is, or ``original``; that peer is not made twice.
     """
@@ -195,7 +208,7 @@ def make_variants(
     name = reference_name(source)
     reference = maker.reference(name)
     if reference is None:
-        return EqualVariants((), tuple(maker.failures))
+        return [], maker.failures
     variants: list[Variant | None] = [reference]
     if passes:
         variants.append(maker.fused(reference, passes))
@@ -206,7 +219,7 @@ def make_variants(
             maker.failures.append(Failure(other, "lower", "a FILE has no other Laplacian"))
         else:
             variants.append(maker.peer(other, peer))
-    return EqualVariants(tuple(one for one in variants if one is not None), tuple(maker.failures))
+    return [one for one in variants if one is not None], maker.failures
 
 
 def on_the_cpu() -> Any:

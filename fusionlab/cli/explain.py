@@ -198,7 +198,7 @@ def xla_times(one: FusionRefusal) -> str:
 def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[str, str]]:
     """The instructions in the launch ``name``; empty if the launch is no instruction of the module."""
     from fusionlab.hlo.stages import attribute
-    from fusionlab.ledger.origins import members
+    from fusionlab.ledger.dataflow import members
 
     every = (one for part in module.computations.values() for one in part.instructions if one.name == name)
     instruction = next(every, None)

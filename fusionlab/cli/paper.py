@@ -17,9 +17,9 @@ from fusionlab.files import require_writable, write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fusionlab.paper.figures import MatrixFigures
-    from fusionlab.paper.matrix import Cell
-    from fusionlab.paper.record import Record
+    from studies.characterisation.figures import MatrixFigures
+    from studies.characterisation.matrix import Cell
+    from studies.characterisation.run import Record
 
 _BENCH_RECORDS = "studies/bench"
 
@@ -67,11 +67,10 @@ def command(
 
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
-    from fusionlab.paper.figures import MatrixFigures
-    from fusionlab.paper.jobs import CellJob, RunPlan, run_missing, workers_for
-    from fusionlab.paper.matrix import MatrixSetup, select
-    from fusionlab.paper.record import Record
     from fusionlab.report.matrix_progress import MatrixProgress
+    from studies.characterisation.figures import MatrixFigures
+    from studies.characterisation.matrix import MatrixSetup, select
+    from studies.characterisation.run import CellJob, Record, RunPlan, run_missing, workers_for
 
     if not 0 < time_limit <= options.MOST_SECONDS:
         raise InputError(f"--time-limit must be above 0 seconds and at most {options.MOST_SECONDS}, not {time_limit}")
@@ -102,7 +101,7 @@ def command(
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
     """Measured times by cell; InputError when records that were ``named`` do not exist, or are invalid."""
     from fusionlab.measure.records import read_records
-    from fusionlab.paper.figures import measured_times
+    from studies.characterisation.figures import measured_times
 
     path = named or _BENCH_RECORDS
     if named is None and not Path(path).is_dir():
@@ -122,7 +121,7 @@ def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
 def _say_out_of_date(record: Record) -> None:
     """Report on stderr the number of rows of other versions or sources than the present ones."""
     from fusionlab.codegen.compile import versions
-    from fusionlab.paper.matrix import sources_digest
+    from studies.characterisation.matrix import sources_digest
 
     old = len(record.out_of_date(versions(), sources_digest()))
     if old:
@@ -137,12 +136,18 @@ def _show(
     record: Record, figures: MatrixFigures, failures: dict[str, str], page: str | None, console: Console
 ) -> dict[str, Any]:
     """Print the tables and the judged claims, write them to the file ``page``, and return the document."""
-    from fusionlab.paper.claims import CLAIMS, PAPER_JAX, judge_all
-    from fusionlab.paper.matrix import EVERY
-    from fusionlab.paper.page import counts
-    from fusionlab.paper.page import page as page_of
-    from fusionlab.paper.tables import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
     from fusionlab.report.tables import note, print_rows
+    from studies.characterisation.claims import CLAIMS, PAPER_JAX, judge_all
+    from studies.characterisation.matrix import EVERY
+    from studies.characterisation.page import (
+        claims_table,
+        counts,
+        intensity_table,
+        matrix_tables,
+        ratio_tables,
+        share_tables,
+    )
+    from studies.characterisation.page import page as page_of
 
     judged = judge_all(CLAIMS, figures)
     tables = [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]

@@ -81,7 +81,7 @@ def _one(
     from fusionlab.report.pictures.roofline import roofline_svg
 
     name, target = made.compiled.name, made.compiled.target.name
-    ceilings = measured or ceilings_of(made.compiled)
+    ceilings = measured or ceilings_of(made.compiled.target)
     rows = launch_rows(made.compiled, measured)
     families = family_points(rows, ceilings)
     kernels = kernel_points(rows, ceilings)

@@ -20,6 +20,7 @@ from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
 from fusionlab.hlo.program import Program
+from fusionlab.store import package_versions
 
 if TYPE_CHECKING:
     from fusionlab.codegen.cache import CompileCache
@@ -134,15 +135,8 @@ def compile_program(
 
 def versions() -> str:
     """The versions that a compile depends on, e.g. ``jax 0.10.2, jaxlib 0.10.2, jax-cuda12-plugin 0.10.2``."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = []
-    for package in ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin"):
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
+    found = package_versions("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")
+    return ", ".join(f"{package} {version}" for package, version in found.items())
 
 
 def _options_of(target: Target) -> dict[str, str | int | bool]:

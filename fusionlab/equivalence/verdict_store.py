@@ -10,15 +10,13 @@ before they are lowered and changes with every source of this project.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
-from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
+from fusionlab.store import PACKAGE, Store, digest_of, package_versions, sources_digest
 from fusionlab.workload import Workload
 
 CHECKING = (
@@ -52,7 +50,7 @@ class VerdictStore:
             name: str(value) for name, value in vars(workload).items() if name not in ("function", "inputs", "rebuild")
         }
         sources = sources_digest(PACKAGE, _EVERYTHING)
-        return digest_of(sorted(fields.items()), what, platform, versions(), _other_versions(), sources)
+        return digest_of(sorted(fields.items()), what, platform, versions(), package_versions(*_PACKAGES), sources)
 
     def load(self, key: str) -> Verdict | None:
         """The verdict stored under ``key``; None if there is none that can be read."""
@@ -63,11 +61,3 @@ class VerdictStore:
         """Store ``verdict`` if the programs were shown equal; a failed write costs a check later."""
         if verdict.passed:
             self._entries.store(key, verdict.to_json())
-
-
-def _other_versions() -> list[str]:
-    found = []
-    for package in _PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found.append(f"{package} {version(package)}")
-    return found

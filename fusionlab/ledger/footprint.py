@@ -1,16 +1,14 @@
-"""Footprint: the static costs of one compiled program, the record of ``dump`` and of each side of ``apply``; and XLA's
-buffer assignment, in total and by buffer."""
+"""Footprint: the static costs of one compiled program, the record of ``dump`` and of each side of ``apply``."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled, Memory
 from fusionlab.hlo.program import Program
-from fusionlab.ledger.ledger import bytes_accessed, count_launches
+from fusionlab.ledger.ledger import count_launches
 
 
 @dataclass(frozen=True)
@@ -41,17 +39,6 @@ class Footprint:
         """The fields by name, ready for ``json.dumps``."""
         return dataclasses.asdict(self)
 
-    @staticmethod
-    def from_json(record: dict[str, Any]) -> Footprint:
-        """The inverse of ``to_json``; fields that this version does not know are ignored. KeyError: one is missing."""
-        fields = dataclasses.fields(Footprint)
-        return Footprint(
-            **{
-                one.name: record[one.name] if one.default is dataclasses.MISSING else record.get(one.name, one.default)
-                for one in fields
-            }
-        )
-
 
 def footprint(
     program: Program, compiled: Compiled, flops: float | None = None, walkers: int | None = None
@@ -68,7 +55,7 @@ def footprint(
         temp_bytes=compiled.memory.temp_bytes,
         argument_bytes=compiled.memory.argument_bytes,
         flops=flops,
-        bytes_accessed=bytes_accessed(compiled),
+        bytes_accessed=counts.bytes_accessed,
         compile_s=compiled.compile_s,
         stablehlo_ops=program.ops,
         unknown_trip_loops=counts.unknown_trip_loops,
@@ -76,43 +63,6 @@ def footprint(
     )
 
 
-_ALLOCATION = re.compile(r"allocation (\d+): size (\d+), (.*)")
-_VALUE = re.compile(r"\s*value: <\d+ (\S+?)(\{[\d,]*\})?(?: \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\): (.*)")
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """The place of one HLO value: ``index`` is its position in a tuple (``{0}``; "" for an array)."""
-
-    hlo_name: str
-    index: str
-    shape: str
-    size_bytes: int
-    offset_bytes: int
-    allocation: int
-    is_temp: bool
-
-
 def peak_bytes(memory: Memory) -> int:
     """Bytes that must fit on the device at once: arguments, results that alias none of them, and temporaries."""
     return memory.argument_bytes + memory.output_bytes - memory.alias_bytes + memory.temp_bytes
-
-
-def buffers(compiled: Compiled) -> tuple[Buffer, ...]:
-    """Every value of XLA's buffer assignment, largest first.
-
-    Values may share bytes: they then have the same allocation and overlapping offsets, at different times. ValueError
-    when the program was not compiled with ``dump=True``.
-    """
-    ending = next((name for name in compiled.artifacts if name.endswith("buffer-assignment.txt")), None)
-    if ending is None:
-        raise ValueError(f"{compiled.name} was compiled without dump=True: XLA's buffer assignment was not kept")
-    found: list[Buffer] = []
-    allocation, is_temp = -1, False
-    for line in compiled.artifacts[ending].splitlines():
-        if head := _ALLOCATION.match(line):
-            allocation, is_temp = int(head[1]), "preallocated-temp" in head[3] or head[3].startswith("temp")
-        elif value := _VALUE.match(line):
-            name, index, size, offset, shape = value.groups()
-            found.append(Buffer(name, index or "", shape, int(size), int(offset), allocation, is_temp))
-    return tuple(sorted(found, key=lambda one: -one.size_bytes))

@@ -8,12 +8,11 @@ from collections.abc import Hashable, Mapping
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.ledger.dataflow import VIEWS, behind_views, members
 from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
-from fusionlab.ledger.origins import members
 from fusionlab.ledger.traffic import reads_of, traffic_of
 
-_VIEWS = ("bitcast", "get-tuple-element", "reshape")
 _CONVERSIONS = frozenset(("transpose", "copy", "concatenate", "pad", "slice", "reverse", "gather"))
 
 
@@ -33,16 +32,16 @@ def _of_computation(module: HloModule, computation: Computation, rows: Mapping[s
     sizes: dict[Hashable, int] = {}
     escaping: set[Hashable] = set()
     for one in computation.instructions:
-        if one.opcode in (*_VIEWS, "parameter", "constant"):
+        if one.opcode in (*VIEWS, "parameter", "constant"):
             continue
         if one.name in rows:
             unit = _unit(module, computation, one, rows[one.name])
             units.append(unit)
             for operand in one.operands:
-                value = _value(computation, operand)
+                value = behind_views(computation, operand)
                 sizes[value] = _size(computation, value)
         else:
-            values = [_value(computation, operand) for operand in one.operands if operand in computation.by_name]
+            values = [behind_views(computation, operand) for operand in one.operands if operand in computation.by_name]
             escaping.update(values)
             if one.opcode != "tuple":
                 units.append(_barrier(computation, one, values))
@@ -53,7 +52,7 @@ def _unit(module: HloModule, computation: Computation, one: Instruction, row: La
     moved = traffic_of(module, computation, one)
     reads: dict[Hashable, int] = {}
     for operand, amount in reads_of(module, computation, one).items():
-        value = _value(computation, operand)
+        value = behind_views(computation, operand)
         reads[value] = reads.get(value, 0) + amount
     runs = row.dynamic_launches
     return Unit(
@@ -83,18 +82,6 @@ def _results(one: Instruction, whole: int | None) -> dict[Hashable, int]:
     return {(one.name, index): part.byte_size for index, part in enumerate(one.shape.elements)}
 
 
-def _value(computation: Computation, name: str) -> tuple[str, int]:
-    """The (instruction, tuple index) that ``name`` is a view of."""
-    index = 0
-    while True:
-        one = computation.by_name.get(name)
-        if one is None or one.opcode not in _VIEWS or not one.operands:
-            return (name, index)
-        if one.opcode == "get-tuple-element":
-            index = int(one.attributes.get("index", "0"))
-        name = one.operands[0]
-
-
 def _size(computation: Computation, value: tuple[str, int]) -> int:
     name, index = value
     one = computation.by_name.get(name)
@@ -104,7 +91,7 @@ def _size(computation: Computation, value: tuple[str, int]) -> int:
 
 
 def _with_gain(found: Cluster, compiled: Compiled) -> Cluster:
-    ceilings = ceilings_of(compiled)
+    ceilings = ceilings_of(compiled.target)
     if ceilings is None or found.us is None:
         return found
     one_kernel = LAUNCH_US + ceilings.least_us(found.flops / found.runs, found.least_bytes / found.runs)

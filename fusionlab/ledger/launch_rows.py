@@ -7,6 +7,7 @@ multiplied). Launches are XLA's; FLOPs and bytes are fusionlab's rules; time is 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +15,11 @@ from typing import Any
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import unknown
 from fusionlab.hlo.optimised.kernel_cost import Work, family_of_kernel, work_of
-from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import HloModule, Instruction
+from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.ledger import LaunchSite, launches
-from fusionlab.ledger.model_time import Ceilings, ModelTime, time_model
-from fusionlab.ledger.origins import Origin, members, origin_of, origin_of_readers
+from fusionlab.ledger.model_time import Ceilings, TimeModel, time_model
+from fusionlab.ledger.origins import Origin, origin_of, origin_of_readers
 from fusionlab.ledger.thunks import captured_thunks
 
 COLUMNS = (
@@ -116,16 +118,13 @@ def launch_rows(compiled: Compiled, measured: Ceilings | None = None) -> tuple[L
     With ``measured`` ceilings, times are their roofline.
     """
     graphs = captured_thunks(compiled)
-    places = _Places(compiled.module)
+    facts = functools.cache(functools.partial(_facts, compiled.module))
     model = time_model(compiled, measured)
-    rows = []
-    for site in launches(compiled):
-        if site.is_copy:
-            continue
-        found = places.facts_of(site)
-        time = model.time(found.instruction, found.work.flops, _moved(site)) if found.instruction else None
-        rows.append(_row(site, found, time, graphs.get(site.thunk_id)))
-    return tuple(rows)
+    return tuple(
+        _row(site, facts(site.computation, site.hlo_name), model, graphs.get(site.thunk_id))
+        for site in launches(compiled)
+        if not site.is_copy
+    )
 
 
 def totals(rows: Iterable[LaunchRow]) -> Totals:
@@ -173,43 +172,33 @@ class _Facts:
     family: str = "unknown"
 
 
-class _Places:
-    """Facts of the instructions of a module, each computed once."""
-
-    def __init__(self, module: HloModule) -> None:
-        self._module = module
-        self._known: dict[tuple[str, str], _Facts] = {}
-
-    def facts_of(self, site: LaunchSite) -> _Facts:
-        key = (site.computation, site.hlo_name)
-        if key not in self._known:
-            computation = self._module.computations.get(site.computation)
-            one = computation.by_name.get(site.hlo_name) if computation else None
-            self._known[key] = self._facts(computation, one) if computation and one else _Facts()
-        return self._known[key]
-
-    def _facts(self, computation: Computation, one: Instruction) -> _Facts:
-        work = work_of(self._module, computation, one)
-        family = self._family(one, work)
-        origin = origin_of(self._module, one)
-        if not origin.is_known:
-            origin = origin_of_readers(self._module, computation, one)
-        return _Facts(one, work, origin, family)
-
-    def _family(self, one: Instruction, work: Work) -> str:
-        """The family by name; a fusion that XLA named after data movement but that computes is elementwise."""
-        family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
-        if one.opcode == "fusion" and family in ("layout", "constant", "unknown"):
-            inside = {family_of_kernel(member.name, member.opcode) for member in members(self._module, one)}
-            if work.flops:
-                return "elementwise"
-            if family == "unknown":
-                return next((name for name in ("elementwise", "gather-scatter", "layout") if name in inside), "layout")
-        return family
+def _facts(module: HloModule, computation_name: str, name: str) -> _Facts:
+    computation = module.computations.get(computation_name)
+    one = computation.by_name.get(name) if computation else None
+    if computation is None or one is None:
+        return _Facts(work=Work(0, ("no HLO instruction",)))
+    work = work_of(module, computation, one)
+    origin = origin_of(module, one)
+    if not origin.is_known:
+        origin = origin_of_readers(module, computation, one)
+    return _Facts(one, work, origin, _family(module, one, work))
 
 
-def _row(site: LaunchSite, found: _Facts, time: ModelTime | None, in_graph: bool | None) -> LaunchRow:
-    origin = found.origin
+def _family(module: HloModule, one: Instruction, work: Work) -> str:
+    """The family by name; a fusion that XLA named after data movement but that computes is elementwise."""
+    family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
+    if one.opcode == "fusion" and family in ("layout", "constant", "unknown"):
+        inside = {family_of_kernel(member.name, member.opcode) for member in members(module, one)}
+        if work.flops:
+            return "elementwise"
+        if family == "unknown":
+            return next((name for name in ("elementwise", "gather-scatter", "layout") if name in inside), "layout")
+    return family
+
+
+def _row(site: LaunchSite, found: _Facts, model: TimeModel, in_graph: bool | None) -> LaunchRow:
+    origin, moved = found.origin, site.operand_bytes + site.result_bytes
+    us, source = model.time(found.instruction, found.work.flops, moved) if found.instruction else (None, "")
     return LaunchRow(
         phase=origin.phase,
         stage=origin.stage,
@@ -223,19 +212,15 @@ def _row(site: LaunchSite, found: _Facts, time: ModelTime | None, in_graph: bool
         dynamic_launches=site.dynamic,
         in_cuda_graph=in_graph,
         flops=found.work.flops * site.dynamic,
-        bytes=_moved(site) * site.dynamic,
-        model_us=time.us * site.dynamic if time else None,
-        model_source=time.source if time else "",
+        bytes=moved * site.dynamic,
+        model_us=None if us is None else us * site.dynamic,
+        model_source=source,
         stage_share=origin.share,
         op_name=origin.op_name,
         source=origin.source,
         attributed_by=origin.by,
-        unmodelled=found.work.unmodelled if found.instruction else ("no HLO instruction",),
+        unmodelled=found.work.unmodelled,
     )
-
-
-def _moved(site: LaunchSite) -> int:
-    return site.operand_bytes + site.result_bytes
 
 
 def _totals_of(row: LaunchRow) -> Totals:

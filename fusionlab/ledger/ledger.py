@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import HloModule
+from fusionlab.ledger.dataflow import instructions
 from fusionlab.ledger.thunks import Section, Thunk, parse_thunks, scheduled_thunks
 from fusionlab.ledger.traffic import Traffic, traffic_of
 
@@ -22,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 THUNK_SEQUENCE, SCHEDULED_HLO = "xla thunk sequence", "scheduled hlo"
 
+_TO_HOST = "condition to host"
 _COPY = re.compile(r"Copy|Memset|Memzero|copy")
 _CONTAINERS = frozenset({"kSequential", "kWhile", "kConditional", "kCommandBuffer"})
 # Bookkeeping between streams: nothing runs on the device.
@@ -53,7 +55,8 @@ class LaunchSite:
 
 @dataclass(frozen=True)
 class LaunchCounts:
-    """Totals of a ledger. ``unknown_trip_loops`` were taken as one trip, ``conditionals`` as their longest branch."""
+    """Totals of a ledger. ``unknown_trip_loops`` were taken as one trip, ``conditionals`` as their longest branch;
+    ``bytes_accessed`` are operand and result bytes of every launch, trips multiplied, without copies (model)."""
 
     static_launches: int
     dynamic_launches: int
@@ -62,6 +65,7 @@ class LaunchCounts:
     unknown_trip_loops: int
     conditionals: int
     launch_source: str
+    bytes_accessed: int
 
 
 def launches(compiled: Compiled) -> tuple[LaunchSite, ...]:
@@ -73,32 +77,21 @@ def count_launches(compiled: Compiled) -> LaunchCounts:
     """The totals of ``launches``."""
     source, thunks = _thunks(compiled)
     sites = tuple(_Ledger(compiled.module).sites(thunks, 1, ()))
-    every = [thunk for top in thunks for thunk in top.walk()]
-    loops = _loops(compiled.module)
+    launched, copied = ([site for site in sites if site.is_copy == is_copy] for is_copy in (False, True))
     return LaunchCounts(
-        static_launches=sum(site.static for site in sites if not site.is_copy),
-        dynamic_launches=sum(site.dynamic for site in sites if not site.is_copy),
-        static_copies=sum(site.static for site in sites if site.is_copy),
-        dynamic_copies=sum(site.dynamic for site in sites if site.is_copy),
-        unknown_trip_loops=sum(one.kind == "kWhile" and loops.get(one.hlo_name) is None for one in every),
-        conditionals=sum(one.kind == "kConditional" for one in every),
+        static_launches=sum(site.static for site in launched),
+        dynamic_launches=sum(site.dynamic for site in launched),
+        static_copies=sum(site.static for site in copied),
+        dynamic_copies=sum(site.dynamic for site in copied),
+        unknown_trip_loops=sum(site.kind == _TO_HOST for site in copied),
+        conditionals=sum(one.kind == "kConditional" for top in thunks for one in top.walk()),
         launch_source=source,
+        bytes_accessed=sum(site.dynamic * (site.operand_bytes + site.result_bytes) for site in launched),
     )
-
-
-def bytes_accessed(compiled: Compiled) -> int:
-    """Operand plus result bytes of every launch, trips multiplied; copies are not launches. Label it ``model``."""
-    return sum(
-        site.dynamic * (site.operand_bytes + site.result_bytes) for site in launches(compiled) if not site.is_copy
-    )
-
-
-def launch_source(compiled: Compiled) -> str:
-    """The source of the launches: XLA's thunk list, or its scheduled HLO if there is none that can be read."""
-    return _thunks(compiled)[0]
 
 
 def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
+    """The source of the launches and its tree: XLA's thunk list, or its scheduled HLO if there is none to be read."""
     if compiled.thunk_sequence.strip():
         try:
             return THUNK_SEQUENCE, parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
@@ -107,21 +100,10 @@ def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
     return SCHEDULED_HLO, scheduled_thunks(compiled.module)
 
 
-def _loops(module: HloModule) -> dict[str, int | None]:
-    """While instruction to its known trip count."""
-    every = (one for computation in module.computations.values() for one in computation.instructions)
-    return {one.name: one.known_trip_count for one in every if one.opcode == "while"}
-
-
 class _Ledger:
     def __init__(self, module: HloModule) -> None:
         self._module = module
-        self._loops = _loops(module)
-        self._places: dict[str, tuple[Computation, Instruction]] = {
-            one.name: (computation, one)
-            for computation in module.computations.values()
-            for one in computation.instructions
-        }
+        self._places = {one.name: (computation, one) for computation, one in instructions(module)}
 
     def sites(self, thunks: tuple[Thunk, ...], runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
         for thunk in thunks:
@@ -136,14 +118,15 @@ class _Ledger:
                 yield self._site(thunk, runs, path)
 
     def _loop(self, loop: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
-        trips = self._loops.get(loop.hlo_name)
+        place = self._places.get(loop.hlo_name)
+        trips = place[1].known_trip_count if place and place[1].opcode == "while" else None
         inside = (*path, loop.hlo_name or f"thunk {loop.id}")
         for section in loop.sections:
             known = 0 if section.name == "condition" else trips
             yield from self.sites(section.thunks, runs * (1 if trips is None else known or 0), inside)
         if trips is None:
-            computation = self._places[loop.hlo_name][0].name if loop.hlo_name in self._places else ""
-            yield LaunchSite(loop.hlo_name, "condition to host", runs, 0, runs, True, computation, inside, 1, 1)
+            computation = place[0].name if place else ""
+            yield LaunchSite(loop.hlo_name, _TO_HOST, runs, 0, runs, True, computation, inside, 1, 1)
 
     def _branches(self, conditional: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
         inside = (*path, conditional.hlo_name or f"thunk {conditional.id}")

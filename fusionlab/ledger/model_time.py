@@ -49,30 +49,22 @@ class Ceilings:
 
 
 @dataclass(frozen=True)
-class ModelTime:
-    """Microseconds of one run with its launch; ``source`` is ``xla``, ``roofline`` or ``measured``."""
-
-    us: float
-    source: str
-
-
-@dataclass(frozen=True)
 class TimeModel:
     """The choice of model: ``ceilings`` (None for a target without a spec); ``trust_xla`` if XLA's estimates count."""
 
     ceilings: Ceilings | None
     trust_xla: bool
 
-    def time(self, instruction: Instruction, flops: int, moved_bytes: int) -> ModelTime | None:
-        """The time of one run of ``instruction``; None without an estimate of XLA's or ceilings."""
-        if self.trust_xla:
-            us = _estimate_us(instruction)
-            if us is not None:
-                return ModelTime(us + LAUNCH_US, XLA)
+    def time(self, instruction: Instruction, flops: int, moved_bytes: int) -> tuple[float | None, str]:
+        """Microseconds of one run of ``instruction`` with its launch, and their source (``xla``, ``roofline`` or
+        ``measured``); (None, "") without an estimate of XLA's or ceilings."""
+        us = _estimate_us(instruction) if self.trust_xla else None
+        if us is not None:
+            return us + LAUNCH_US, XLA
         if self.ceilings is None:
-            return None
+            return None, ""
         source = MEASURED if self.ceilings.measured else ROOFLINE
-        return ModelTime(self.ceilings.least_us(flops, moved_bytes) + LAUNCH_US, source)
+        return self.ceilings.least_us(flops, moved_bytes) + LAUNCH_US, source
 
 
 def _estimate_us(instruction: Instruction) -> float | None:
@@ -81,17 +73,17 @@ def _estimate_us(instruction: Instruction) -> float | None:
     return next((one.us for one in (*decided, *found)), None)
 
 
-def ceilings_of(compiled: Compiled) -> Ceilings | None:
+def ceilings_of(target: Target) -> Ceilings | None:
     """The ceilings of the target's spec; None when it has no spec."""
-    peaks, name = compiled.target.peaks, compiled.target.name
-    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {name}") if peaks else None
+    peaks = target.peaks
+    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {target.name}") if peaks else None
 
 
 def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeModel:
     """XLA's estimates if they are for this target, else its spec; or ``measured`` ceilings for everything."""
     if measured is not None:
         return TimeModel(measured, trust_xla=False)
-    return TimeModel(ceilings_of(compiled), trust_xla=compiled.estimates_are_of_target)
+    return TimeModel(ceilings_of(compiled.target), trust_xla=compiled.estimates_are_of_target)
 
 
 def roofline_us(target: Target, flops: float, bytes_accessed: int, launches: int) -> float | None:
@@ -99,8 +91,5 @@ def roofline_us(target: Target, flops: float, bytes_accessed: int, launches: int
 
     The longer of arithmetic at fp32 peak and traffic at memory bandwidth, and ``LAUNCH_US`` per launch.
     """
-    peaks = target.peaks
-    if peaks is None:
-        return None
-    work_s = max(flops / peaks.fp32_flops_per_s, bytes_accessed / peaks.memory_bytes_per_s)
-    return float(work_s * 1e6 + launches * LAUNCH_US)
+    ceilings = ceilings_of(target)
+    return None if ceilings is None else ceilings.least_us(flops, bytes_accessed) + launches * LAUNCH_US

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fusionlab.hlo.optimised.kernel_cost import family_of_kernel
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import Attribution, attribute
+from fusionlab.ledger.dataflow import members, readers
 
 _NOT_A_VOTER = ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "iota")
 _MOVES_DATA = ("layout", "constant", "control")
+_PASSED_ON = ("bitcast", "get-tuple-element", "copy")
+_NOT_A_READER = ("tuple", "while", "conditional")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ def origin_of(module: HloModule, instruction: Instruction) -> Origin:
     known = Counter({found: weight for found, weight in votes.items() if found.phase or found.stage})
     if not known:
         return Origin()
-    (winner, weight), one = known.most_common(1)[0], weightiest[known.most_common(1)[0][0]]
+    winner, weight = known.most_common(1)[0]
+    one = weightiest[winner]
     place = module.source_of(one)
     return Origin(
         winner.phase,
@@ -75,41 +78,14 @@ def origin_of(module: HloModule, instruction: Instruction) -> Origin:
 
 def origin_of_readers(module: HloModule, computation: Computation, instruction: Instruction) -> Origin:
     """The origin that most readers of ``instruction`` in its computation have; unknown when none has one."""
-    found = [origin_of(module, reader) for reader in _readers(computation, instruction)]
+    reading = readers(computation, instruction.name, _PASSED_ON)
+    found = [origin_of(module, one) for one in reading if one.opcode not in (*_PASSED_ON, *_NOT_A_READER)]
     votes = Counter((one.phase, one.stage, one.role) for one in found if one.is_known)
     if not votes:
         return Origin()
     winner, count = votes.most_common(1)[0]
     like = next(one for one in found if (one.phase, one.stage, one.role) == winner)
     return dataclasses.replace(like, share=count / len(found), by="readers")
-
-
-def _readers(computation: Computation, instruction: Instruction) -> Iterator[Instruction]:
-    """The instructions that compute with ``instruction``'s result, through views and copies; not loops or the root."""
-    pending, seen = list(computation.users[instruction.name]), set[str]()
-    while pending:
-        user = pending.pop(0)
-        if user.name in seen or user.opcode in ("tuple", "while", "conditional"):
-            continue
-        seen.add(user.name)
-        if user.opcode in ("bitcast", "get-tuple-element", "copy"):
-            pending += computation.users[user.name]
-        else:
-            yield user
-
-
-def members(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:
-    """The instructions run by a launch of ``instruction``: itself, or the members of the fusion or call."""
-    if instruction.opcode in ("fusion", "call", "async-start") and instruction.called:
-        for name in instruction.called:
-            for member in module.computations[name].instructions:
-                yield from members(module, member)
-        if instruction.opcode == "fusion" and not any(
-            one.op_name for name in instruction.called for one in module.computations[name].instructions
-        ):
-            yield instruction
-    else:
-        yield instruction
 
 
 def _is_of_jax(op_name: str) -> bool:

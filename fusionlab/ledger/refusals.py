@@ -11,7 +11,6 @@ a producer that remains at the end is the refusal.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, parse_optimized
+from fusionlab.hlo.optimised.parser import HloModule, Instruction, parse_optimized
+from fusionlab.ledger.dataflow import behind_views, instructions, members, readers
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
-from fusionlab.ledger.origins import members, origin_of
+from fusionlab.ledger.origins import origin_of
 from fusionlab.ledger.traffic import data_bytes
 
 
@@ -86,22 +86,19 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
     """
     if not compiled.priority_fusion or not compiled.fused_hlo:
         return None
-    join = _Join(compiled, launch_rows(compiled) if rows is None else rows)
-    became: Counter[str] = Counter()
-    found = []
-    for step in read_steps(compiled.priority_fusion):
-        if step.producer not in join.names.places:
-            continue  # it was fused into another producer, which has a decision of its own
-        outcome = join.refusal(step)
-        became["joined" if isinstance(outcome, FusionRefusal) else outcome] += 1
-        if isinstance(outcome, FusionRefusal):
-            found.append(outcome)
+    by_name = {row.name: row for row in (launch_rows(compiled) if rows is None else rows)}
+    names = KernelNames(parse_optimized(compiled.fused_hlo), compiled.module, frozenset(by_name))
+    # A producer that is in no module was fused into another one, which has a decision of its own.
+    steps = [step for step in read_steps(compiled.priority_fusion) if step.producer in names.places]
+    outcomes = [_refusal(step, names, by_name) for step in steps]
+    found = [one for one in outcomes if isinstance(one, FusionRefusal)]
+    became = Counter(one for one in outcomes if isinstance(one, str))
     producers = Counter(one.kernel for one in found)
     found = [_with_cost(one, compiled, producers) for one in found]
-    runs = {row.name for row in join.rows.values() if row.dynamic_launches}
+    runs = {row.name for row in by_name.values() if row.dynamic_launches}
     coverage = Coverage(
-        producers=became.total(),
-        joined=became["joined"],
+        producers=len(outcomes),
+        joined=len(found),
         merged=became["merged"],
         idle=became["idle"],
         not_joined=became["not_joined"],
@@ -112,59 +109,55 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
 
 
 def _with_cost(one: FusionRefusal, compiled: Compiled, producers: Mapping[str, int]) -> FusionRefusal:
-    ceilings = ceilings_of(compiled)
+    ceilings = ceilings_of(compiled.target)
     if ceilings is None:
         return one
     moved_us = ceilings.least_us(0, 2 * one.result_bytes)
     return replace(one, boundary_us=one.dynamic_launches * (LAUNCH_US / producers[one.kernel] + moved_us))
 
 
-class _Join:
-    def __init__(self, compiled: Compiled, rows: tuple[LaunchRow, ...]) -> None:
-        self.rows: Mapping[str, LaunchRow] = {row.name: row for row in rows}
-        self.names = KernelNames(parse_optimized(compiled.fused_hlo), compiled.module, frozenset(self.rows))
+def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]) -> FusionRefusal | str:
+    """The refusal, without its cost; or the reason for none: a field of Coverage."""
+    kernel = names.kernel(step.producer)
+    row = rows.get(kernel)
+    if row is None:
+        return "not_joined"
+    if row.dynamic_launches == 0:
+        return "idle"
+    reading = names.readers(step.producer)
+    kernels = [names.kernel(one.name) or f"{one.opcode} {one.name}" for one in reading]
+    consumers = tuple(dict.fromkeys(name for name in kernels if name != kernel))
+    if reading and not consumers:
+        return "merged"
+    one = names.places[step.producer][1]
+    own = origin_of(names.fused, one)
+    origin = own if own.is_known else row
+    return FusionRefusal(
+        producer=step.producer,
+        kernel=kernel,
+        consumers=consumers,
+        cause=_cause(step, one, reading),
+        stage=origin.stage,
+        role=origin.role,
+        op_name=origin.op_name,
+        source=origin.source,
+        dynamic_launches=row.dynamic_launches,
+        result_bytes=data_bytes(one),
+        boundary_us=None,
+        us_unfused=step.us_unfused,
+        us_fused=step.us_fused,
+        merged_readers=kernels.count(kernel),
+    )
 
-    def refusal(self, step: FusionStep) -> FusionRefusal | str:
-        """The refusal, without its cost; or the reason for none: a field of Coverage."""
-        kernel = self.names.kernel(step.producer)
-        row = self.rows.get(kernel)
-        if row is None:
-            return "not_joined"
-        if row.dynamic_launches == 0:
-            return "idle"
-        readers = self.names.readers(step.producer)
-        reading = [self.names.kernel(one.name) or f"{one.opcode} {one.name}" for one in readers]
-        consumers = tuple(dict.fromkeys(name for name in reading if name != kernel))
-        if readers and not consumers:
-            return "merged"
-        one = self.names.places[step.producer][1]
-        own = origin_of(self.names.fused, one)
-        origin = own if own.is_known else row
-        return FusionRefusal(
-            producer=step.producer,
-            kernel=kernel,
-            consumers=consumers,
-            cause=self._cause(step, readers),
-            stage=origin.stage,
-            role=origin.role,
-            op_name=origin.op_name,
-            source=origin.source,
-            dynamic_launches=row.dynamic_launches,
-            result_bytes=data_bytes(one),
-            boundary_us=None,
-            us_unfused=step.us_unfused,
-            us_fused=step.us_fused,
-            merged_readers=reading.count(kernel),
-        )
 
-    def _cause(self, step: FusionStep, readers: list[Instruction]) -> str:
-        """XLA's reason; where it calls the consumer or producer not fusible, with the kind of that one."""
-        if step.reason == "the producer is not fusible":
-            return f"the producer is not fusible: {_what(self.names.places[step.producer][1])}"
-        if step.reason in ("the consumer is not fusible", "not fusing because there are only bitcast users"):
-            kinds = sorted({_what(reader) for reader in readers})
-            return f"{step.reason}: {', '.join(kinds[:3])}" if kinds else step.reason
-        return step.reason
+def _cause(step: FusionStep, producer: Instruction, reading: Sequence[Instruction]) -> str:
+    """XLA's reason; where it calls the consumer or producer not fusible, with the kind of that one."""
+    kinds: list[str] = []
+    if step.reason == "the producer is not fusible":
+        kinds = [_what(producer)]
+    elif step.reason in ("the consumer is not fusible", "not fusing because there are only bitcast users"):
+        kinds = sorted({_what(reader) for reader in reading})[:3]
+    return f"{step.reason}: {', '.join(kinds)}" if kinds else step.reason
 
 
 def _what(one: Instruction) -> str:
@@ -203,7 +196,7 @@ def read_steps(dump: str) -> tuple[FusionStep, ...]:
         if match[1] == "fusion":
             fused, consumer = fields.get("fusion_name", ""), fields.get("consumer_name", "")
             if fused and fused != consumer and consumer in last:
-                last[fused] = dataclasses.replace(last.pop(consumer), producer=fused)
+                last[fused] = replace(last.pop(consumer), producer=fused)
         elif match[1] == "producer_ineligible":
             last[producer] = FusionStep(producer, fields.get("reason", "no reason given"))
         elif match[1] == "update_priority":
@@ -216,9 +209,9 @@ def read_steps(dump: str) -> tuple[FusionStep, ...]:
 
 def xla_estimates(found: Sequence[FusionRefusal]) -> dict[str, Any]:
     """XLA's own times over all trips, for the refusals that it weighed; ``us_lost`` is the time fusing would save."""
-    weighed = [one for one in found if one.us_unfused is not None and one.us_fused is not None]
-    unfused = sum((one.us_unfused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
-    fused = sum((one.us_fused or 0.0) * one.dynamic_launches for one in weighed) if weighed else None
+    times = [(one.us_unfused, one.us_fused, one.dynamic_launches) for one in found]
+    weighed = [(old * runs, new * runs) for old, new, runs in times if old is not None and new is not None]
+    unfused, fused = (sum(each) for each in zip(*weighed, strict=True)) if weighed else (None, None)
     return {
         "refusals_with": len(weighed),
         "refusals_without": len(found) - len(weighed),
@@ -256,7 +249,6 @@ def by_cause(found: Sequence[FusionRefusal]) -> list[dict[str, Any]]:
     return sorted(groups, key=lambda group: -(group["boundary_us"] or 0.0))
 
 
-_VIEWS = ("bitcast", "get-tuple-element", "reshape")
 _NOT_NAMED = ("parameter", "constant")
 _Result = tuple[str, str, int]
 
@@ -268,20 +260,17 @@ class KernelNames:
     producer and its reader, become one kernel with several results). So an instruction is found by the names of the ops
     fused into it, and then by opcode, op_name and size of its results.
 
-    ``fused`` is the module after fusion, ``final`` the compiled one, ``launches`` the names of its launches.
-
-    It keeps ``fused``, and ``places`` has every instruction of ``fused`` by name, with its computation.
+    ``fused`` is the module after fusion, ``final`` the compiled one, ``launches`` the names of its launches. ``places``
+    has every instruction of ``fused`` by name, with its computation.
     """
 
     def __init__(self, fused: HloModule, final: HloModule, launches: frozenset[str]) -> None:
         self.fused = fused
-        self.places: dict[str, tuple[Computation, Instruction]] = {
-            one.name: (computation, one) for computation, one in _all(fused)
-        }
+        self.places = {one.name: (computation, one) for computation, one in instructions(fused)}
         self._of_member: dict[str, str] = {}
         self._of_stem: dict[str, set[str]] = {}
         self._of_result: dict[_Result, set[str]] = {}
-        for _, launch in _all(final):
+        for _, launch in instructions(final):
             if launch.name in launches:
                 for member in (launch, *members(final, launch)):
                     self._of_member[member.name] = launch.name
@@ -295,20 +284,8 @@ class KernelNames:
         return self._kernels.get(name, "")
 
     def readers(self, name: str) -> list[Instruction]:
-        """The instructions that read ``name``, through views; a view that is a result counts itself."""
-        computation, one = self.places[name]
-        pending, found = list(computation.users[one.name]), dict[str, Instruction]()
-        seen = set[str]()
-        while pending:
-            user = pending.pop(0)
-            if user.name in seen:
-                continue
-            seen.add(user.name)
-            if user.opcode in _VIEWS and not user.is_root:
-                pending += computation.users[user.name]
-            else:
-                found[user.name] = user
-        return list(found.values())
+        """The instructions that read ``name``, through views."""
+        return readers(self.places[name][0], name)
 
     def _settled(self) -> dict[str, str]:
         """Each instruction's launch: by name; then by results, ties broken by its neighbours' launches."""
@@ -341,14 +318,9 @@ class KernelNames:
         return ""
 
     def _neighbours(self, name: str) -> Iterator[str]:
+        computation, one = self.places[name]
         yield from (reader.name for reader in self.readers(name))
-        yield from self._producers(*self.places[name])
-
-    def _producers(self, computation: Computation, one: Instruction) -> Iterator[str]:
-        for operand in one.operands:
-            while operand in computation.by_name and computation.by_name[operand].opcode in _VIEWS:
-                operand = computation.by_name[operand].operands[0]
-            yield operand
+        yield from (behind_views(computation, operand)[0] for operand in one.operands)
 
 
 def _results(module: HloModule, one: Instruction) -> Iterator[_Result]:
@@ -358,18 +330,10 @@ def _results(module: HloModule, one: Instruction) -> Iterator[_Result]:
     computation = module.computations[one.called[0]]
     root = computation.root
     for name in root.operands if root.opcode == "tuple" else (root.name,):
-        found = computation.by_name[name]
-        while found.opcode in _VIEWS and found.operands:
-            found = computation.by_name[found.operands[0]]
+        found = computation.by_name[behind_views(computation, name)[0]]
         if found.op_name and not found.shape.is_tuple:
             yield found.opcode, found.op_name, found.shape.size
 
 
 def _stem(name: str) -> str:
     return re.sub(r"\.\d+$", "", name)
-
-
-def _all(module: HloModule) -> Iterator[tuple[Computation, Instruction]]:
-    for computation in module.computations.values():
-        for one in computation.instructions:
-            yield computation, one

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
 
 _READ_A_PART = ("slice", "dynamic-slice", "gather")
-_UPDATE_A_PART = {"dynamic-update-slice": 1, "scatter": 2}  # opcode -> operand that holds the update, of one operand
+_UPDATE_A_PART = ("dynamic-update-slice", "scatter")
 _VIEWS = ("bitcast", "reshape")
 
 
@@ -29,54 +29,36 @@ class Traffic:
 
 def traffic_of(module: HloModule, computation: Computation, instruction: Instruction) -> Traffic:
     """Bytes of one run of ``instruction``, which stands in ``computation``."""
+    read = sum(reads_of(module, computation, instruction).values())
     if instruction.opcode == "fusion":
-        return _of_fusion(module, computation, instruction)
-    operands = [computation.by_name[name] for name in instruction.operands if name in computation.by_name]
-    result = data_bytes(instruction)
-    if instruction.opcode in _READ_A_PART and operands:
-        indices = sum(one.shape.byte_size for one in operands[1:])
-        return Traffic(result + indices, result)
-    if instruction.opcode in _UPDATE_A_PART and operands:
-        touched = _update_bytes(computation, instruction)
-        return Traffic(sum(one.shape.byte_size for one in operands[_updated_operands(instruction) :]), touched)
-    distinct = {one.name: one.shape.byte_size for one in operands}
-    return Traffic(sum(distinct.values()), result)
+        inside = module.computations[instruction.called[0]]
+        root = inside.root
+        results = [inside.by_name[name] for name in root.operands] if root.opcode == "tuple" else [root]
+        return Traffic(read, sum(_written_by_root(inside, result) for result in results))
+    if instruction.opcode in _UPDATE_A_PART and any(name in computation.by_name for name in instruction.operands):
+        return Traffic(read, _update_bytes(computation, instruction))
+    return Traffic(read, data_bytes(instruction))
 
 
 def reads_of(module: HloModule, computation: Computation, instruction: Instruction) -> dict[str, int]:
-    """Operand name to the bytes of it that one run of ``instruction`` reads; sums to ``traffic_of``'s operand bytes."""
-    operands = {name: computation.by_name[name] for name in instruction.operands if name in computation.by_name}
-    if instruction.opcode == "fusion":
-        return _reads_of_fusion(module, instruction)
-    if instruction.opcode in _READ_A_PART and operands:
-        whole = instruction.operands[0]
-        return {
-            name: data_bytes(instruction) if name == whole else one.shape.byte_size for name, one in operands.items()
-        }
-    if instruction.opcode in _UPDATE_A_PART and operands:
-        kept = instruction.operands[_updated_operands(instruction) :]
-        return {name: one.shape.byte_size for name, one in operands.items() if name in kept}
-    return {name: one.shape.byte_size for name, one in operands.items()}
-
-
-def _reads_of_fusion(module: HloModule, fusion: Instruction) -> dict[str, int]:
-    inside = module.computations[fusion.called[0]]
+    """Operand name to the bytes of it that one run of ``instruction`` reads."""
     read: dict[str, int] = {}
-    for parameter, operand in zip(inside.parameters, fusion.operands, strict=True):
-        read[operand] = max(read.get(operand, 0), _read_of_parameter(inside, parameter))
+    if instruction.opcode == "fusion":
+        inside = module.computations[instruction.called[0]]
+        for parameter, operand in zip(inside.parameters, instruction.operands, strict=True):
+            read[operand] = max(read.get(operand, 0), _read_of_parameter(inside, parameter))
+        return read
+    names = instruction.operands
+    if instruction.opcode in _UPDATE_A_PART:
+        names = names[_updated_operands(instruction) :]
+    read = {name: computation.by_name[name].shape.byte_size for name in names if name in computation.by_name}
+    if instruction.opcode in _READ_A_PART and names[0] in read:
+        read[names[0]] = data_bytes(instruction)
     return read
 
 
-def _of_fusion(module: HloModule, computation: Computation, fusion: Instruction) -> Traffic:
-    inside = module.computations[fusion.called[0]]
-    read = _reads_of_fusion(module, fusion)
-    roots = [inside.by_name[name] for name in inside.root.operands] if inside.root.opcode == "tuple" else [inside.root]
-    return Traffic(sum(read.values()), sum(_written_by_root(inside, root) for root in roots))
-
-
 def _read_of_parameter(inside: Computation, parameter: Instruction) -> int:
-    whole = parameter.shape.byte_size
-    parts = 0
+    whole, parts = parameter.shape.byte_size, 0
     pending = [parameter]
     while pending:
         value = pending.pop()

@@ -18,6 +18,7 @@ stated beside it, which is an error on the measured hardware.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ import numpy as np
 
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import InputError
-from fusionlab.ledger.model_time import Ceilings
+from fusionlab.ledger.model_time import Ceilings, ceilings_of
 from fusionlab.measure.comparison import kernels_of
 from fusionlab.measure.device_time import MeasuredKernel
 from fusionlab.measure.records import Record
@@ -72,13 +73,7 @@ class Calibration:
     def time_us(self, kernels: Iterable[MeasuredKernel], ceilings: Ceilings | None = None) -> float:
         """The modelled time of a program under ``ceilings`` (its own device's unless given). A family without a fit
         counts by its roofline."""
-        roofs = ceilings or self.ceilings
-        total = 0.0
-        for one in kernels:
-            roof = roofs.least_us(one.flops, one.bytes)
-            fit = self.fits.get(one.family)
-            total += fit.time_us(one.dynamic_launches, roof) if fit else roof
-        return total
+        return _time_us(self.fits, kernels, ceilings or self.ceilings)
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
@@ -101,22 +96,21 @@ class WhatIf:
 def calibrate(records: Sequence[Record]) -> Calibration:
     """The fit to all variants of ``records``, which are of one device. InputError: no kernels were measured."""
     named = [(record["workload"]["name"], kernels_of(one)) for record in records for one in record["variants"]]
-    programs = [(name, _usable(kernels)) for name, kernels in named if kernels]
-    if not any(kernels for _, kernels in programs):
+    programs = [(name, usable) for name, kernels in named if (usable := _usable(kernels))]
+    if not programs:
         raise InputError("no kernels were measured: there is nothing to calibrate the model with")
     device = records[0]["device"]
     ceilings = _ceilings(device, [kernels for _, kernels in programs])
-    whole = Calibration(
-        device["name"], device["platform"], ceilings, _fits(programs, ceilings), len(programs), 0.0, False
-    )
-    errors = []
     held_out = len({name for name, _ in programs}) > 1
+    errors = []
     for name, kernels in programs:
-        others = [(other, each) for other, each in programs if other != name] if held_out else programs
-        fitted = dataclasses.replace(whole, fits=_fits(others, ceilings)).time_us(kernels)
-        measured = sum(one.measured_us for one in kernels)
+        fits = _fits([each for other, each in programs if other != name or not held_out], ceilings)
+        fitted, measured = _time_us(fits, kernels, ceilings), sum(one.measured_us for one in kernels)
         errors.append(abs(fitted - measured) / measured)
-    return dataclasses.replace(whole, error=float(np.mean(errors)), held_out=held_out)
+    fits = _fits([kernels for _, kernels in programs], ceilings)
+    return Calibration(
+        device["name"], device["platform"], ceilings, fits, len(programs), float(np.mean(errors)), held_out
+    )
 
 
 def predicted_us(
@@ -140,9 +134,8 @@ def predicted_us(
 def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
     """``ceilings`` with the figures of ``what_if``. SM count and clock scale the peak; InputError without a spec that
     has both."""
-    if what_if.target is not None and what_if.target.peaks is not None:
-        peaks = what_if.target.peaks
-        ceilings = Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {what_if.target.name}")
+    if what_if.target is not None:
+        ceilings = ceilings_of(what_if.target) or ceilings
     flops, moved = ceilings.flops_per_s, ceilings.bytes_per_s
     if what_if.sms is not None or what_if.clock_ghz is not None:
         name = ceilings.source.removeprefix("spec of ")
@@ -182,15 +175,22 @@ def parse_what_if(text: str) -> WhatIf:
     return WhatIf(text, **values)
 
 
+def _time_us(fits: Mapping[str, FamilyFit], kernels: Iterable[MeasuredKernel], roofs: Ceilings) -> float:
+    total = 0.0
+    for one in kernels:
+        roof_us, fit = roofs.least_us(one.flops, one.bytes), fits.get(one.family)
+        total += fit.time_us(one.dynamic_launches, roof_us) if fit else roof_us
+    return total
+
+
 def _usable(kernels: Iterable[MeasuredKernel]) -> list[MeasuredKernel]:
     """The kernels that are in the ledger and ran."""
     return [one for one in kernels if one.dynamic_launches and one.measured_us > 0]
 
 
 def _ceilings(device: Mapping[str, Any], programs: Sequence[Sequence[MeasuredKernel]]) -> Ceilings:
-    peaks = load_target(device["spec"]).peaks if device.get("spec") else None
-    if peaks is not None:
-        return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {device['spec']}")
+    if device.get("spec") and (spec := ceilings_of(load_target(device["spec"]))):
+        return spec
     weighty = [
         one
         for kernels in programs
@@ -204,11 +204,11 @@ def _ceilings(device: Mapping[str, Any], programs: Sequence[Sequence[MeasuredKer
     return Ceilings(1e6 * flops, 1e6 * moved, "best rates that any kernel achieved", measured=True)
 
 
-def _fits(programs: Sequence[tuple[str, Sequence[MeasuredKernel]]], ceilings: Ceilings) -> dict[str, FamilyFit]:
+def _fits(programs: Iterable[Sequence[MeasuredKernel]], ceilings: Ceilings) -> dict[str, FamilyFit]:
+    """Family to its fit, those with most time first."""
     families: dict[str, list[MeasuredKernel]] = defaultdict(list)
-    for _, kernels in programs:
-        for one in kernels:
-            families[one.family].append(one)
+    for one in itertools.chain.from_iterable(programs):
+        families[one.family].append(one)
     fits = [_fit(family, kernels, ceilings) for family, kernels in families.items()]
     return {fit.family: fit for fit in sorted(fits, key=lambda fit: -fit.measured_us)}
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fusionlab.errors import InputError, unknown
-from fusionlab.measure.device_time import MeasuredKernel, kernels_of_table
+from fusionlab.measure.device_time import KERNEL_COLUMNS, MeasuredKernel
 from fusionlab.measure.intervals import Interval, median, ratio_of_medians
 from fusionlab.measure.records import Record
 
@@ -84,15 +84,11 @@ def latest(records: Iterable[Record]) -> tuple[list[Record], int]:
     In input order. Records without a measured variant count as neither.
     """
     newest: dict[tuple[str, str, str], Record] = {}
-    total = 0
-    for record in records:
-        if not record["variants"]:
-            continue
-        total += 1
+    measured = [record for record in records if record["variants"]]
+    for record in measured:
         key = (record["workload"]["title"], record["device"]["name"], record["versions"]["jax"])
-        if key not in newest or newest[key]["started_utc"] <= record["started_utc"]:
-            newest[key] = record
-    return list(newest.values()), total - len(newest)
+        newest[key] = max(record, newest.get(key, record), key=lambda one: one["started_utc"])
+    return list(newest.values()), len(measured) - len(newest)
 
 
 def compare_record(record: Record, clock: str | None = None, of: str = "fused") -> Comparison:
@@ -118,8 +114,10 @@ def compare_record(record: Record, clock: str | None = None, of: str = "fused") 
 
 
 def kernels_of(variant: Mapping[str, Any]) -> tuple[MeasuredKernel, ...]:
-    """The measured kernels of a variant of a record."""
-    return kernels_of_table(variant["kernels"])
+    """The measured kernels of a variant of a record, without unknown columns; the inverse of ``kernel_table``."""
+    table = variant["kernels"]
+    places = [table["columns"].index(name) for name in KERNEL_COLUMNS]
+    return tuple(MeasuredKernel(*(row[at] for at in places)) for row in table["rows"])
 
 
 def measured_by(kernels: Iterable[MeasuredKernel], columns: Sequence[str]) -> dict[tuple[str, ...], float]:

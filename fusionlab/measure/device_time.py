@@ -48,6 +48,10 @@ class MeasuredKernel:
     measured_us: float
 
 
+KERNEL_COLUMNS = tuple(one.name for one in dataclasses.fields(MeasuredKernel))
+_FIGURES = [name for name in KERNEL_COLUMNS if name not in ("name", "phase", "stage", "role", "family")]
+
+
 @dataclass(frozen=True)
 class DeviceTime:
     """Times of the traced runs, the first dropped; one sample per kept run, in microseconds.
@@ -120,7 +124,9 @@ def join(rows: Sequence[LaunchRow], runs: Sequence[Sequence[Event]]) -> list[Mea
     for row in rows:
         if row.dynamic_launches or row.name in spent:
             share = row.dynamic_launches / of_name[row.name] if of_name[row.name] else 1.0
-            found.append(_joined(row, share * counted[row.name] / len(runs), share * spent[row.name]))
+            facts = {name: getattr(row, name) for name in KERNEL_COLUMNS if not name.startswith("measured")}
+            number, us = share * counted[row.name] / len(runs), share * spent[row.name]
+            found.append(MeasuredKernel(**facts, measured_launches=number, measured_us=us))
     for label in sorted(spent.keys() - of_name.keys()):
         family = CONTROL if label in containers else "unknown"
         number = counted[label] / len(runs)
@@ -128,13 +134,10 @@ def join(rows: Sequence[LaunchRow], runs: Sequence[Sequence[Event]]) -> list[Mea
     return sorted(found, key=lambda one: -one.measured_us)
 
 
-def measured_share(kernels: Iterable[MeasuredKernel]) -> float | None:
+def measured_share(kernels: Sequence[MeasuredKernel]) -> float | None:
     """The share of the measured time that belongs to launches of the ledger; None when nothing was measured."""
-    known = total = 0.0
-    for one in kernels:
-        total += one.measured_us
-        known += one.measured_us if one.dynamic_launches else 0.0
-    return known / total if total else None
+    total = sum(one.measured_us for one in kernels)
+    return sum(one.measured_us for one in kernels if one.dynamic_launches) / total if total else None
 
 
 def condensed(kernels: Sequence[MeasuredKernel], least_share: float = LEAST_SHARE) -> tuple[MeasuredKernel, ...]:
@@ -148,44 +151,24 @@ def condensed(kernels: Sequence[MeasuredKernel], least_share: float = LEAST_SHAR
     for one in kernels[len(kept) :]:
         groups[one.phase, one.stage, one.role, one.family].append(one)
     for key, found in groups.items():
-        times = [one.model_us for one in found]
-        kept.append(
-            MeasuredKernel(
-                f"{len(found)} others" if len(found) > 1 else found[0].name,
-                *key,
-                dynamic_launches=sum(one.dynamic_launches for one in found),
-                measured_launches=sum(one.measured_launches for one in found),
-                flops=sum(one.flops for one in found),
-                bytes=sum(one.bytes for one in found),
-                model_us=None if None in times else sum(time for time in times if time is not None),
-                measured_us=sum(one.measured_us for one in found),
-            )
-        )
+        name = f"{len(found)} others" if len(found) > 1 else found[0].name
+        kept.append(MeasuredKernel(name, *key, **{figure: _sum_of(found, figure) for figure in _FIGURES}))
     return tuple(sorted(kept, key=lambda one: -one.measured_us))
 
 
-def _joined(row: LaunchRow, number: float, us: float) -> MeasuredKernel:
-    shared = {name: getattr(row, name) for name in KERNEL_COLUMNS if not name.startswith("measured")}
-    return MeasuredKernel(**shared, measured_launches=number, measured_us=us)
+def _sum_of(kernels: Sequence[MeasuredKernel], figure: str) -> Any:
+    values = [getattr(one, figure) for one in kernels]
+    return None if None in values else sum(values)
 
 
 def _is_copy(event: Event, copies: frozenset[str]) -> bool:
     return event.is_copy or event.hlo_op in copies
 
 
-KERNEL_COLUMNS = tuple(one.name for one in dataclasses.fields(MeasuredKernel))
-
-
 def kernel_table(kernels: Iterable[MeasuredKernel]) -> dict[str, Any]:
     """The kernels as ``{"columns": [...], "rows": [[...], ...]}``, times rounded to a nanosecond."""
     rows = [[_rounded(getattr(one, name)) for name in KERNEL_COLUMNS] for one in kernels]
     return {"columns": list(KERNEL_COLUMNS), "rows": rows}
-
-
-def kernels_of_table(table: dict[str, Any]) -> tuple[MeasuredKernel, ...]:
-    """The inverse of ``kernel_table``; unknown columns are left out. KeyError: one is missing."""
-    places = {name: at for at, name in enumerate(table["columns"])}
-    return tuple(MeasuredKernel(*(row[places[name]] for name in KERNEL_COLUMNS)) for row in table["rows"])
 
 
 def _rounded(value: Any) -> Any:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
-import jax
 
 from fusionlab.codegen.compile import versions
 from fusionlab.codegen.targets import Target, target_of_device
 from fusionlab.measure.nvml import open_nvml
+from fusionlab.store import package_versions
 
 _FLAGS = (
     "XLA_FLAGS", "NVIDIA_TF32_OVERRIDE", "NPROC", "JAX_PLATFORMS", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64",
@@ -30,7 +28,7 @@ def environment(target: Target, device: Any) -> dict[str, Any]:
 def software() -> dict[str, Any]:
     """The fields ``versions``, ``flags``, ``commit``, which determine a compile, with or without a device."""
     return {
-        "versions": {"jax": versions(), "python": platform.python_version(), **_package_versions()},
+        "versions": {"jax": versions(), "python": platform.python_version(), **package_versions(*_PACKAGES)},
         "flags": {name: os.environ[name] for name in _FLAGS if name in os.environ},
         "commit": commit(),
     }
@@ -70,21 +68,6 @@ def allocator_bytes(device: Any) -> tuple[int, int] | None:
     if "bytes_in_use" not in stats or "peak_bytes_in_use" not in stats:
         return None
     return int(stats["bytes_in_use"]), int(stats["peak_bytes_in_use"])
-
-
-def jax_device(target: Target) -> Any:
-    """The JAX device of an attached target."""
-    return jax.devices(target.kind)[0]
-
-
-def _package_versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _processor() -> str:

@@ -1,20 +1,33 @@
 """Hardware counters of kernels through NVIDIA Nsight Compute (``ncu``), where it is on the PATH (the paper's Fig. 6).
 
-``ncu`` replays every kernel many times, so it gets a run of its own, never a timed one. The input is its CSV (``--csv
---page raw``: one line per kernel, one column per metric, a second header line with units), with the metric names of the
-Nsight Compute documentation ("Metrics Decoder" and "Metrics Reference").
+    python -m fusionlab.measure.ncu PROGRAM.mlirbc INPUTS.npz gpu|cpu
+
+is the process that is profiled: it compiles the program, runs it once, and once more between ``cuProfilerStart`` and
+``cuProfilerStop``. Kernels are launched one by one (no CUDA graphs). ``ncu`` replays every kernel many times, so it
+gets a run of its own, never a timed one. Its CSV is read (``--csv --page raw``: one line per kernel, one column per
+metric, a second header line with units), with the metric names of the Nsight Compute documentation ("Metrics Decoder"
+and "Metrics Reference").
 """
 
 from __future__ import annotations
 
 import csv
+import ctypes
 import shutil
+import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.program import Program
 from fusionlab.subprocesses import Running, module_command
 
+WITHOUT_GRAPHS: dict[str, str | int | bool] = {"xla_gpu_enable_command_buffer": ""}
+"""Compile options under which every kernel is launched by itself."""
 METRICS = {
     "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "sm_throughput": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -24,16 +37,7 @@ METRICS = {
 }
 """Field of ``KernelCounters`` to the metric that ``ncu`` knows it by, in percent."""
 DURATION = "gpu__time_duration.sum"
-_NANOSECONDS = {
-    "nsecond": 1.0,
-    "ns": 1.0,
-    "usecond": 1e3,
-    "us": 1e3,
-    "msecond": 1e6,
-    "ms": 1e6,
-    "second": 1e9,
-    "s": 1e9,
-}
+_NANOSECONDS = {"n": 1.0, "u": 1e3, "m": 1e6, "s": 1e9}  # by the first letter of ncu's word: "ns" or "nsecond"
 
 
 @dataclass(frozen=True)
@@ -50,21 +54,25 @@ class KernelCounters:
     tensor_pipe: float | None
 
 
-def profile(module: str, arguments: Sequence[str], time_limit_s: float) -> list[KernelCounters]:
-    """The counters of the kernels between ``cuProfilerStart`` and ``cuProfilerStop`` of ``python -m module arguments``,
-    slowest first.
+def counters_of(
+    program: Program, arrays: Sequence[np.ndarray], target: str, limit_s: float = 600.0
+) -> list[KernelCounters]:
+    """The counters of every kernel of one run, slowest first.
 
     InputError: there is no ``ncu``, it may not read the counters (that needs a permission), or it fails.
     """
     if (ncu := shutil.which("ncu")) is None:
         raise InputError("ncu (NVIDIA Nsight Compute) is not on the PATH: no hardware counters")
-    metrics = ",".join([*METRICS.values(), DURATION])
-    command, environment = module_command(module, arguments)
-    options = ["--csv", "--page", "raw", "--metrics", metrics, "--profile-from-start", "off"]
-    ended = Running([ncu, *options, *command], environment, time_limit_s).wait()
+    options = ["--csv", "--page", "raw", "--metrics", ",".join([*METRICS.values(), DURATION])]
+    with tempfile.TemporaryDirectory(prefix="fusionlab-counters-") as folder:
+        path, inputs = Path(folder) / "program.mlirbc", Path(folder) / "inputs.npz"
+        path.write_bytes(program.bytecode)
+        np.savez(inputs, *arrays)
+        command, environment = module_command(__name__, [str(path), str(inputs), target])
+        ended = Running([ncu, *options, "--profile-from-start", "off", *command], environment, limit_s).wait()
     output = ended.output.decode("utf-8", "replace")
     if ended.exit_code is None:
-        raise InputError(f"ncu did not finish within {time_limit_s:.0f} s")
+        raise InputError(f"ncu did not finish within {limit_s:.0f} s")
     if "ERR_NVGPUCTRPERM" in output + ended.errors:
         raise InputError("ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run it as root")
     if ended.exit_code:
@@ -86,7 +94,7 @@ def read_counters(lines: Iterable[str]) -> list[KernelCounters]:
     for row in rows:
         fields = dict(zip(header, row, strict=False))
         kernels.setdefault(fields["Kernel Name"], []).append(fields)
-    scale = _NANOSECONDS.get(unit[DURATION], 1.0) / 1e3
+    scale = _NANOSECONDS.get(unit[DURATION][:1], 1.0) / 1e3
     found = [_counters(name, launches, scale) for name, launches in kernels.items()]
     return sorted(found, key=lambda one: -one.us)
 
@@ -108,3 +116,32 @@ def _number(text: str | None) -> float | None:
         return float((text or "").replace(",", ""))
     except ValueError:
         return None
+
+
+def main(arguments: list[str]) -> None:
+    """Compile, run once, and run once more between the marks."""
+    from fusionlab import quiet_start
+
+    quiet_start.load_jax()
+    import jax
+
+    from fusionlab.codegen.compile import compile_program
+    from fusionlab.codegen.targets import load_target
+
+    target = load_target(arguments[2])
+    options = WITHOUT_GRAPHS if target.kind == "cuda" else {}
+    executable = compile_program(Program.from_file(arguments[0]), target, options=options).executable
+    assert executable is not None
+    with np.load(arguments[1], allow_pickle=False) as stored:
+        placed = executable.place([stored[f"arr_{at}"] for at in range(len(stored.files))])
+    jax.block_until_ready(executable(placed))
+    driver = ctypes.CDLL("libcuda.so.1") if target.kind == "cuda" else None
+    if driver is not None:
+        driver.cuProfilerStart()
+    jax.block_until_ready(executable(placed))
+    if driver is not None:
+        driver.cuProfilerStop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -147,7 +147,7 @@ _VARIANT: Mapping[str, Kind] = {
     "kernels": _is_kernel_table,
     "dynamic_launches": _is_number_or_unknown,
     "peak_bytes": _is_number_or_unknown,
-    "assigned_bytes": _is_number_or_unknown,
+    "assigned_bytes": _is_number,
     "energy_j": _is_number_or_unknown,
 }
 _FAILURE: Mapping[str, Kind] = {"name": _is_text, "step": _is_text, "reason": _is_text}

@@ -13,6 +13,7 @@ DIR gets ``records/`` (one file per measurement), ``verdicts/``, ``logs/`` and `
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -60,21 +61,20 @@ def jobs(
     models: Sequence[str], molecules: Sequence[str], walkers: int, stages: Sequence[str] = STAGES
 ) -> list[BenchCall]:
     """The jobs of the chosen stages, the most valuable first; the first molecule is the one of most stages."""
-    found = list[BenchCall]()
     first, *others = molecules
-    for stage in STAGES:
-        if stage not in stages:
-            continue
-        if stage == "energies":
-            found += [BenchCall(stage, model, first, "local-energy", walkers) for model in models]
-        elif stage == "inference":
-            found += [BenchCall(stage, model, first, "inference-step", walkers) for model in models]
-        elif stage == "molecules":
-            found += [BenchCall(stage, model, other, "local-energy", walkers) for other in others for model in models]
-        else:
-            counts = [count for factor in SWEEP if (count := round(walkers * factor)) >= 1]
-            found += [BenchCall(stage, model, first, "local-energy", count) for count in counts for model in models]
-    return found
+    of_stage = {
+        "energies": [(first, "local-energy", walkers)],
+        "inference": [(first, "inference-step", walkers)],
+        "molecules": [(other, "local-energy", walkers) for other in others],
+        "walkers": [(first, "local-energy", count) for factor in SWEEP if (count := round(walkers * factor)) >= 1],
+    }
+    return [
+        BenchCall(stage, model, *what)
+        for stage in STAGES
+        if stage in stages
+        for what in of_stage[stage]
+        for model in models
+    ]
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,6 @@ class Session:
     def __init__(self, out: Path, options: argparse.Namespace) -> None:
         self._out, self._options = out, options
         self._until: float = time.monotonic() + 60 * options.time_limit
-        self._failed_now = set[str]()
         for folder in ("records", "verdicts", "logs"):
             require_writable(out / folder)
         self._path = out / "session.json"
@@ -129,11 +128,13 @@ class Session:
         """Run the open jobs, stage by stage; False when time ran out first."""
         for stage in dict.fromkeys(job.stage for job in every):
             pending = [job for job in every if job.stage == stage and not self._is_done(job)]
+            failed = set[str]()
             for job, checked in self._check_all(pending):
                 if not _gave(checked, "checked"):
+                    failed.add(job.name)
                     self._fail(job, f"check: {checked.problem or 'nothing was shown equal'}", checked)
             for job in pending:
-                if self._is_done(job) or job.name in self._failed_now:
+                if self._is_done(job) or job.name in failed:
                     continue
                 if self.left_s() < _LEAST_S:
                     return False
@@ -149,26 +150,20 @@ class Session:
         running: list[tuple[BenchCall, Child]] = []
         for job in pending:
             if len(running) >= self._options.jobs:
-                yield self._checked(*running.pop(0))
+                first, child = running.pop(0)
+                yield first, child.wait()
             if self.left_s() < _LEAST_S:
                 break
-            self._say(f"check: {job.name}")
+            _say(f"check: {job.name}")
             arguments = [*self._arguments(job), "--check-only"]
             log = self._out / "logs" / f"{job.name}.check.log"
             # Several processes may share the GPU here: none may preallocate its memory.
-            environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-            running.append((job, Child(arguments, log, self._limit_s(), environment)))
+            running.append((job, Child(arguments, log, self._limit_s(), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})))
         for job, child in running:
-            yield self._checked(job, child)
-
-    def _checked(self, job: BenchCall, child: Child) -> tuple[BenchCall, Finished]:
-        finished = child.wait()
-        if not _gave(finished, "checked"):
-            self._failed_now.add(job.name)
-        return job, finished
+            yield job, child.wait()
 
     def _measure(self, job: BenchCall) -> None:
-        self._say(f"measure: {job.name} ({self.left_s() / 60:.0f} min left)")
+        _say(f"measure: {job.name} ({self.left_s() / 60:.0f} min left)")
         log = self._out / "logs" / f"{job.name}.log"
         finished = Child(self._arguments(job), log, self._limit_s()).wait()
         if _gave(finished, "variants"):
@@ -179,28 +174,30 @@ class Session:
     def _fail(self, job: BenchCall, reason: str, finished: Finished) -> None:
         """Record a failure; a job cut short by the session's limit has not failed and stays open."""
         if finished.timed_out and self.left_s() < _LEAST_S:
-            self._say(f"stopped: {job.name}, the time limit is reached")
+            _say(f"stopped: {job.name}, the time limit is reached")
         else:
             self._note(job, "failed", reason, finished)
 
     def _arguments(self, job: BenchCall) -> list[str]:
         given = self._options
-        words = ["bench", "--model", job.model, "--molecule", job.molecule, "--program", job.program]
-        words += ["--walkers", str(job.walkers), "--check-walkers", str(min(given.check_walkers, job.walkers))]
-        words += [
-            "--size",
-            "tiny" if given.tiny else "full",
-            "--runs",
-            str(given.runs),
-            "--repeats",
-            str(given.repeats),
-        ]
-        words += ["--records", str(self._out / "records"), "--verdicts", str(self._out / "verdicts"), "--json"]
-        words += ["--device", given.device] if given.device else []
         against = given.against or ("" if job.stage == "energies" else LATER_PEERS)
-        words += ["--against", against] if against else []
-        words += ["--pipeline", given.pipeline] if given.pipeline else []
-        return words
+        options = {
+            "model": job.model,
+            "molecule": job.molecule,
+            "program": job.program,
+            "walkers": job.walkers,
+            "check-walkers": min(given.check_walkers, job.walkers),
+            "size": "tiny" if given.tiny else "full",
+            "runs": given.runs,
+            "repeats": given.repeats,
+            "records": self._out / "records",
+            "verdicts": self._out / "verdicts",
+            "device": given.device,
+            "against": against,
+            "pipeline": given.pipeline,
+        }
+        chosen = {f"--{name}": str(value) for name, value in options.items() if value}
+        return ["bench", "--json", *itertools.chain.from_iterable(chosen.items())]
 
     def _limit_s(self) -> float:
         limit_s: float = 60 * self._options.job_limit
@@ -212,8 +209,6 @@ class Session:
 
     def _note(self, job: BenchCall, state: str, reason: str, finished: Finished) -> None:
         document = finished.document or {}
-        variants = [one["name"] for one in document.get("variants", [])]
-        left_out = [f"{one['name']}, {one['step']}: {one['reason']}" for one in document.get("failures", [])]
         path = document.get("path")
         self.done[job.name] = {
             "stage": job.stage,
@@ -221,15 +216,15 @@ class Session:
             "reason": reason,
             "seconds": round(finished.seconds, 1),
             "record": Path(path).name if path else None,
-            "variants": variants,
-            "not_measured": left_out,
+            "variants": [one["name"] for one in document.get("variants", [])],
+            "not_measured": [f"{one['name']}, {one['step']}: {one['reason']}" for one in document.get("failures", [])],
         }
         write_whole(self._path, json.dumps({"jobs": self.done}, indent=1) + "\n")
-        self._say(f"{state}: {job.name}, {finished.seconds:.0f} s{', ' + reason if reason else ''}")
+        _say(f"{state}: {job.name}, {finished.seconds:.0f} s{', ' + reason if reason else ''}")
 
-    @staticmethod
-    def _say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _gave(finished: Finished, what: str) -> bool:

@@ -22,11 +22,11 @@ from fusionlab.hlo.diff.numbering import Digests
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, OpLine
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, source_of
+from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.ledger.launch_clusters import launch_clusters
 from fusionlab.ledger.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
 from fusionlab.ledger.model_time import ceilings_of
-from fusionlab.ledger.origins import members
 from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.ledger.roofline import family_points, kernel_points
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
@@ -271,7 +271,7 @@ def _side(found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[in
     their name.
     """
     rows = launch_rows(compiled)
-    ceilings = ceilings_of(compiled)
+    ceilings = ceilings_of(compiled.target)
     roofs = ("flops_per_s", "bytes_per_s", "ridge_flop_per_byte", "source")
     return {
         "footprint": found.to_json(),

@@ -9,8 +9,8 @@ import pytest
 
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import MeasurementPlan, check_on_device, compile_all, first_runs, sample_for, time_all
+from fusionlab.bench.run import variant_record
 from fusionlab.bench.variants import Variant
-from fusionlab.bench.written import variant_record
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.measure.nvml import DeviceState

@@ -74,10 +74,10 @@ NOT_RUN = {
     "fusionlab completion fish > ~/.config/fish/completions/fusionlab.fish": (
         "writes into the home directory; tests/cli/test_terminal.py"
     ),
-    "fusionlab paper": "hours at paper size; tests/paper",
+    "fusionlab paper": "hours at paper size; tests/characterisation",
     "fusionlab study --paper": "hours at paper size; tests/cli/test_study.py hands it over",
-    "fusionlab paper --targets a5000 --molecules CH4 --jobs 4": "compiles at paper size; tests/paper",
-    "fusionlab paper --scheduler tcp://HOST:8786": "needs a scheduler; tests/paper/test_jobs.py has one",
+    "fusionlab paper --targets a5000 --molecules CH4 --jobs 4": "compiles at paper size; tests/characterisation",
+    "fusionlab paper --scheduler tcp://HOST:8786": "needs a scheduler; tests/characterisation/test_jobs.py has one",
 }
 """Commands that no test runs as such, and why."""
 

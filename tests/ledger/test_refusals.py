@@ -1,54 +1,29 @@
 """XLA's fusion dump as records, and joined to the kernels of the final program."""
 
 import dataclasses
+import json
 
 import pytest
 
-from fusionlab.codegen.compile import Compiled, Memory
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.refusals import SLOWER, FusionStep, read_steps, refusals
+from tests.ledger.by_hand import compiled_of
 
-DUMP = """fusion_steps {
-  update_priority {
-    producer_name: "a"
-    consumer_names: "b"
-    us_fused: 1.5
-    us_unfused: 2.5
-  }
-}
-fusion_steps {
-  fusion {
-    fusion_name: "b"
-    producer_name: "a"
-    consumer_name: "b"
-  }
-}
-fusion_steps {
-  update_priority {
-    producer_name: "big"
-    consumer_names: "last"
-    consumer_names: "other"
-    us_fused: 9
-    us_unfused: 4.25
-  }
-}
-fusion_steps {
-  producer_ineligible {
-    producer_name: "dot"
-    reason: "the producer is not fusible"
-  }
-}
-fusion_steps {
-  producer_ineligible {
-    producer_name: "gone"
-    reason: "not fusing because there are only bitcast users"
-  }
-}
-gpu_device_info {
-  threads_per_block_limit: 1024
-}
-"""
 
+def step(kind, **fields):
+    """One step of the dump in text form."""
+    lines = "".join(f"    {name}: {json.dumps(value)}\n" for name, value in fields.items())
+    return f"fusion_steps {{\n  {kind} {{\n{lines}  }}\n}}\n"
+
+
+DUMP = (
+    step("update_priority", producer_name="a", consumer_names="b", us_fused=1.5, us_unfused=2.5)
+    + step("fusion", fusion_name="b", producer_name="a", consumer_name="b")
+    + step("update_priority", producer_name="big", consumer_names="last", us_fused=9, us_unfused=4.25)
+    + step("producer_ineligible", producer_name="dot", reason="the producer is not fusible")
+    + step("producer_ineligible", producer_name="gone", reason="not fusing because there are only bitcast users")
+    + "gpu_device_info {\n  threads_per_block_limit: 1024\n}\n"
+)
 BODY = """
 %fc.{n} (p.{n}: f32[1024]) -> f32[1024] {{
   %p.{n} = f32[1024]{{0}} parameter(0)
@@ -74,10 +49,7 @@ def hlo(big, last):
 @pytest.fixture(scope="module")
 def compiled():
     final = hlo("loop_tanh_fusion", "loop_tanh_fusion.1")
-    return Compiled(
-        "hand", load_target("a100"), final, "", "", Memory(0, 0, 0, 0), 0.0, {}, "",
-        priority_fusion=DUMP, fused_hlo=hlo("big", "last"),
-    )  # fmt: skip
+    return compiled_of(final, priority_fusion=DUMP, fused_hlo=hlo("big", "last"))
 
 
 def test_the_last_step_of_a_producer_that_is_still_there_counts():
@@ -106,54 +78,29 @@ def test_refusals_are_found_again_in_the_final_program(compiled):
 
 
 def test_no_dump_no_refusals():
-    made = Compiled("hand", load_target("a100"), hlo("a", "b"), "", "", Memory(0, 0, 0, 0), 0.0, {}, "")
-    assert refusals(made) is None
-
-
-RENAMED = """fusion_steps {
-  producer_ineligible {
-    producer_name: "add"
-    reason: "the consumer is not fusible"
-  }
-}
-fusion_steps {
-  fusion {
-    fusion_name: "fusion.7"
-    producer_name: "mul"
-    consumer_name: "add"
-  }
-}
-"""
-AGAIN = """fusion_steps {
-  update_priority {
-    producer_name: "fusion.7"
-    consumer_names: "x"
-    us_fused: 3
-  }
-}
-"""
+    assert refusals(compiled_of(hlo("a", "b"))) is None
 
 
 def test_a_renamed_producer_keeps_its_refusal_until_xla_decides_again():
-    assert read_steps(RENAMED) == (FusionStep("fusion.7", "the consumer is not fusible"),)
-    assert read_steps(RENAMED + AGAIN) == (FusionStep("fusion.7", SLOWER, 0.0, 3.0),)  # a zero is left out in text form
+    renamed = step("producer_ineligible", producer_name="add", reason="the consumer is not fusible")
+    renamed += step("fusion", fusion_name="fusion.7", producer_name="mul", consumer_name="add")
+    assert read_steps(renamed) == (FusionStep("fusion.7", "the consumer is not fusible"),)
+    again = step("update_priority", producer_name="fusion.7", consumer_names="x", us_fused=3)
+    assert read_steps(renamed + again) == (FusionStep("fusion.7", SLOWER, 0.0, 3.0),)  # a zero is left out in text form
 
 
-MERGED_BODIES = """HloModule m, is_scheduled=true
+BEFORE_MERGING = """HloModule m, is_scheduled=true
 
-%left (p: f32[1024]) -> f32[1024] {{
-  %p = f32[1024]{{0}} parameter(0)
-  ROOT %sin{n} = f32[1024]{{0}} sine(%p), metadata={{op_name="jit(f)/stage_e/jvp(jvp(stage_a))/sin"}}
-}}
+%left (p: f32[1024]) -> f32[1024] {
+  %p = f32[1024]{0} parameter(0)
+  ROOT %sin = f32[1024]{0} sine(%p), metadata={op_name="jit(f)/stage_e/jvp(jvp(stage_a))/sin"}
+}
 
-%right (q: f32[1024]) -> f32[1024] {{
-  %q = f32[1024]{{0}} parameter(0)
-  ROOT %cos{n} = f32[1024]{{0}} cosine(%q), metadata={{op_name="jit(f)/stage_e/jvp(jvp(stage_b))/cos"}}
-}}
-"""
-BEFORE_MERGING = (
-    MERGED_BODIES.format(n="")
-    + """
+%right (q: f32[1024]) -> f32[1024] {
+  %q = f32[1024]{0} parameter(0)
+  ROOT %cos = f32[1024]{0} cosine(%q), metadata={op_name="jit(f)/stage_e/jvp(jvp(stage_b))/cos"}
+}
+
 ENTRY %main (x: f32[1024]) -> (f32[1024], f32[1024]) {
   %x = f32[1024]{0} parameter(0)
   %one = f32[1024]{0} fusion(%x), kind=kLoop, calls=%left
@@ -161,7 +108,6 @@ ENTRY %main (x: f32[1024]) -> (f32[1024], f32[1024]) {
   ROOT %out = (f32[1024]{0}, f32[1024]{0}) tuple(%one, %two)
 }
 """
-)
 AFTER_MERGING = """HloModule m, is_scheduled=true
 
 %both (p: f32[1024]) -> (f32[1024], f32[1024]) {
@@ -176,39 +122,22 @@ ENTRY %main (x: f32[1024]) -> (f32[1024], f32[1024]) {
   ROOT %loop_sine_fusion = (f32[1024]{0}, f32[1024]{0}) fusion(%x), kind=kLoop, calls=%both
 }
 """
-BOTH_REFUSED = "".join(
-    f'fusion_steps {{\n  producer_ineligible {{\n    producer_name: "{name}"\n    reason: "{reason}"\n  }}\n}}\n'
-    for name, reason in (("one", "the consumer is not fusible"), ("two", "the consumer is not fusible"))
-)
 
 
-@pytest.fixture(scope="module")
-def merged():
-    return refusals(
-        Compiled(
-            "hand", load_target("a100"), AFTER_MERGING, "", "", Memory(0, 0, 0, 0), 0.0, {}, "",
-            priority_fusion=BOTH_REFUSED, fused_hlo=BEFORE_MERGING,
-        )
-    )  # fmt: skip
-
-
-def test_refusals_of_kernels_that_were_merged_later_are_all_there(merged):
-    found = {one.producer: one for one in merged.found}
-    assert set(found) == {"one", "two"}
-    assert {one.kernel for one in found.values()} == {"loop_sine_fusion"}  # found by what they give: all was renamed
-    assert [found[name].stage for name in ("one", "two")] == ["A", "B"]  # their own, not their kernel's
+def test_refusals_of_kernels_that_were_merged_later_are_all_there():
+    dump = "".join(
+        step("producer_ineligible", producer_name=name, reason="the consumer is not fusible") for name in ("one", "two")
+    )
+    merged = refusals(compiled_of(AFTER_MERGING, priority_fusion=dump, fused_hlo=BEFORE_MERGING))
+    one, two = sorted(merged.found, key=lambda found: found.producer)
+    assert {one.kernel, two.kernel} == {"loop_sine_fusion"}  # found by their results: all was renamed
+    assert (one.stage, two.stage) == ("A", "B")  # their own, not their kernel's
     assert merged.coverage.joined == 2
-
-
-def test_a_kernel_is_not_its_own_reader(merged):
-    found = {one.producer: one for one in merged.found}
-    assert found["one"].consumers == ("tuple out",)
-    assert (found["one"].merged_readers, found["two"].merged_readers) == (1, 0)
-
-
-def test_two_boundaries_of_a_kernel_share_its_launch(merged):
+    assert one.consumers == ("tuple out",)  # a kernel is not its own reader
+    assert (one.merged_readers, two.merged_readers) == (1, 0)
     bandwidth = load_target("a100").peaks.memory_bytes_per_s
-    assert sum(one.boundary_us for one in merged.found) == pytest.approx(1 + 2 * 1e6 * 2 * 4096 / bandwidth)
+    boundary_us = one.boundary_us + two.boundary_us  # they share a launch
+    assert boundary_us == pytest.approx(1 + 2 * 1e6 * 2 * 4096 / bandwidth)
 
 
 def test_without_a_spec_a_boundary_has_no_price(compiled):

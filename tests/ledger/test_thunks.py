@@ -3,7 +3,8 @@
 import pytest
 
 from fusionlab.hlo.optimised.parser import parse_optimized
-from fusionlab.ledger.thunks import parse_names_by_id, parse_thunks, scheduled_thunks
+from fusionlab.ledger.thunks import captured_thunks, parse_thunks, scheduled_thunks
+from tests.ledger.by_hand import compiled_of
 
 SEQUENCE = """\
 001: kCopy  [source       | next=003 (2)] kCopy
@@ -68,16 +69,29 @@ def test_nesting_follows_sections_and_indentation():
 
 
 def test_kinds_descriptions_and_names():
-    thunks = parse_thunks(SEQUENCE, METADATA)
-    by_id = {thunk.id: thunk for top in thunks for thunk in top.walk()}
+    by_id = {thunk.id: thunk for top in parse_thunks(SEQUENCE, METADATA) for thunk in top.walk()}
     assert (by_id[3].kind, by_id[3].hlo_name, by_id[3].description) == ("kWhile", "while.13", "")
     assert by_id[15].kind == "kTriangularSolve"
     assert by_id[4].description.startswith("loop_compare_fusion_1 grid: [1, 1, 1]")
     assert len(by_id) == 17
+    assert {thunk.hlo_name for thunk in by_id.values()} == {"while.13", ""}  # a name without an id is no thunk's
 
 
-def test_names_without_an_id_belong_to_no_thunk():
-    assert parse_names_by_id(METADATA) == {3: "while.13"}
+def test_captured_thunks_pairs_the_lists_in_order(caplog):
+    before = "000: kGemm [a] one\n001: kCustomKernel [b] two\n002: kCopy [c] three\n"
+    after = "000: kCommandBuffer [x] \n    001: kGemm [y] one\n    002: kCustomKernel [z]  two\n003: kCopy [c] three\n"
+
+    def of(after):
+        return captured_thunks(compiled_of("", before, captured_thunks=after))
+
+    assert of(after) == {0: True, 1: True, 2: False}
+    assert of("") == {}
+    assert not caplog.text
+    assert of(after.replace("three", "four")) == {}
+    assert "lists differ" in caplog.text
+    assert "before capture 002: kCopy three, after it 003: kCopy four" in caplog.text
+    assert of(after.replace("003: kCopy [c] three\n", "")) == {}
+    assert "3 thunks before capture, 2 after it" in caplog.text
 
 
 def test_another_format_is_an_error_and_not_an_empty_list():

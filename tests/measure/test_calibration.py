@@ -7,45 +7,24 @@ import pytest
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.measure.calibration import calibrate, changed, parse_what_if, predicted_us
-from fusionlab.measure.comparison import RATES, kernels_of
-from fusionlab.measure.device_time import MeasuredKernel, kernel_table
-from fusionlab.measure.records import FORMAT
+from fusionlab.measure.comparison import kernels_of
+from tests.measure import made
 
 PEAKS = load_target("h200").peaks
 OVERHEAD_US, EFFICIENCY = 3.0, 0.5
 
 
-def kernel(at, family="gemm", slower=1.0):
+def kernel(at, slower=1.0):
     """A kernel of 10 launches that takes 3 us a launch and reaches half of the H200's roof."""
     flops, moved = 10**9 * (at + 1), 10**6 * (at % 3 + 1)
     roof = 1e6 * max(flops / PEAKS.fp32_flops_per_s, moved / PEAKS.memory_bytes_per_s)
     us = slower * (10 * OVERHEAD_US + roof / EFFICIENCY)
-    return MeasuredKernel(f"k{at}", "laplacian", "B", "tangent", family, 10, 10.0, flops, moved, None, us)
+    return made.kernel(f"k{at}", "gemm", us, dynamic_launches=10, measured_launches=10.0, flops=flops, bytes=moved)
 
 
-def record(name="ferminet", spec="h200", **changes):
-    kernels = [kernel(at, **changes) for at in range(8)]
-    variant = {
-        "name": "fused",
-        "verdict": "equal",
-        "samples_us": [1.0, 2.0],
-        "device_time": {"sum_us": [1.0, 2.0]},
-        "kernels": kernel_table(kernels),
-        "dynamic_launches": 80,
-        "peak_bytes": None,
-        "assigned_bytes": 1,
-        **dict.fromkeys(RATES),
-    }
-    return {
-        "format": FORMAT,
-        "started_utc": "2026-01-01T00:00:00+00:00",
-        "workload": {"title": f"{name}-CH4", "name": name},
-        "device": {"name": "NVIDIA H200" if spec else "a CPU", "platform": "cuda" if spec else "cpu", "spec": spec},
-        "versions": {"jax": "jax 1"},
-        "commit": None,
-        "variants": [variant],
-        "failures": [],
-    }
+def record(model="ferminet", spec="h200", slower=1.0):
+    device = {"name": "NVIDIA H200" if spec else "a CPU", "platform": "cuda" if spec else "cpu", "spec": spec}
+    return made.record(made.variant(kernels=[kernel(at, slower) for at in range(8)]), model=model, device=device)
 
 
 def test_the_fit_finds_what_the_kernels_were_made_with():
@@ -109,10 +88,11 @@ def test_what_if_says_what_it_does_not_know(text, message):
 
 
 def test_no_kernels_no_calibration():
-    nothing = record()
-    nothing["variants"][0]["kernels"] = kernel_table([])
+    nothing = made.record(made.variant(kernels=[]), made.variant(kernels=[made.kernel("a", "gemm", 0.0)]))
     with pytest.raises(InputError, match="nothing to calibrate"):
         calibrate([nothing])
+    good = record()
+    assert calibrate([{**good, "variants": [*nothing["variants"], *good["variants"]]}]).programs == 1
 
 
 def test_the_command_labels_predictions(cli, tmp_path):

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from fusionlab.bench.once import counters_of
 from fusionlab.errors import InputError
-from fusionlab.measure.ncu import METRICS, profile, read_counters
+from fusionlab.measure.ncu import METRICS, counters_of, read_counters
 
 HEADER = ["ID", "Process ID", "Kernel Name", "gpu__time_duration.sum", *METRICS.values()]
 UNITS = ["", "", "", "nsecond", "%", "%", "%", "%", "%"]
@@ -39,40 +38,41 @@ def test_what_is_no_table_says_so(lines, message):
         read_counters(lines)
 
 
-def test_without_ncu_there_is_one_line(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(InputError, match="not on the PATH"):
-        profile("fusionlab", ["passes"], 1.0)
+@pytest.fixture
+def counted(tmp_path, monkeypatch, lowered):
+    """``counted(script, x, limit_s)``: the counters of ``x * 2`` of three numbers, with a shell script for ncu."""
+    program = lowered(lambda x: x * 2, np.ones(3, np.float32))
+
+    def of(script, x=np.ones(3, np.float32), limit_s=60.0):  # noqa: B008
+        if script is not None:
+            (tmp_path / "ncu").write_text(f"#!/bin/sh\n{script}\n")
+            (tmp_path / "ncu").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if script is not None else "")
+        return counters_of(program, [x], "cpu", limit_s)
+
+    return of
 
 
 @pytest.mark.parametrize(
     ("script", "message"),
     [
+        (None, "not on the PATH"),
         ("echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'", "may not read the GPU's counters"),
         ("echo broken >&2; exit 3", "ncu failed: broken"),
         ("echo '==PROF== connected'; echo '==ERROR== it failed'; exit 3", "ncu failed: ==ERROR== it failed"),
         ("sleep 5", "did not finish within 1 s"),
     ],
 )
-def test_what_ncu_cannot_do_is_said(tmp_path, monkeypatch, script, message):
-    (tmp_path / "ncu").write_text(f"#!/bin/sh\n{script}\n")
-    (tmp_path / "ncu").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+def test_what_ncu_cannot_do_is_said(counted, script, message):
     with pytest.raises(InputError, match=message):
-        profile("fusionlab", ["passes"], 1.0)
+        counted(script, limit_s=1.0)
 
 
 @pytest.mark.slow
-def test_the_program_that_is_counted_runs_in_a_process_of_its_own(tmp_path, monkeypatch, lowered):
+def test_the_program_that_is_counted_runs_in_a_process_of_its_own(tmp_path, counted):
     """A stand-in for ncu runs its command, as ncu does, and prints the table above."""
-    x = np.ones(3, np.float32)
-    program = lowered(lambda x: x * 2, x)
     (tmp_path / "table.csv").write_text("\n".join(table()))
-    (tmp_path / "ncu").write_text(
-        f'#!/bin/sh\nwhile [ "$1" != off ]; do shift; done\nshift\n"$@" || exit 1\ncat {tmp_path}/table.csv\n'
-    )
-    (tmp_path / "ncu").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert [one.name for one in counters_of(program, (x,), "cpu")] == ["gemm_128x64", "loop_add_fusion"]
+    run = f'while [ "$1" != off ]; do shift; done\nshift\n"$@" || exit 1\ncat {tmp_path}/table.csv'
+    assert [one.name for one in counted(run)] == ["gemm_128x64", "loop_add_fusion"]
     with pytest.raises(InputError, match="ncu failed"):
-        counters_of(program, (np.ones(4, np.float32),), "cpu")
+        counted(run, np.ones(4, np.float32))

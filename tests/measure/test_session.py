@@ -46,11 +46,11 @@ class FakeChild:
 def run(tmp_path, monkeypatch):
     """``run(answer, *words)``: the calls that a session made of which every child gives ``answer(arguments)``."""
 
-    def session_of(answer, *words, models="ferminet,paulinet", code=0):
-        calls = []
+    def session_of(answer, *words, models="ferminet,paulinet", stages="energies", code=0):
+        calls = session_of.calls = []
         monkeypatch.setattr(session, "Child", lambda arguments, *_: FakeChild(calls, answer, arguments))
         monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
-        given = ["--out", str(tmp_path), "--models", models, "--stages", "energies", *map(str, words)]
+        given = ["--out", str(tmp_path), "--models", models, "--stages", stages, *map(str, words)]
         assert session.main(given) == code
         return [
             ("check " if "--check-only" in call else "measure ") + call[call.index("--model") + 1] for call in calls
@@ -74,16 +74,12 @@ def test_checks_come_before_measurements_and_nothing_is_done_twice(run, tmp_path
     assert run(lambda words: measured()) == []
 
 
-def test_all_peers_are_asked_in_the_first_stage_only(tmp_path, monkeypatch):
-    calls = []
-    monkeypatch.setattr(session, "Child", lambda arguments, *_: FakeChild(calls, lambda words: measured(), arguments))
-    monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
-    assert session.main(["--out", str(tmp_path), "--models", "ferminet", "--molecules", "CH4,LiH"]) == 0
-    against = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in calls if "--check-only" not in c}
-    assert "folx,folx-sparse" in against["LiH", "local-energy"]
-    assert "folx,folx-sparse" in against["CH4", "inference-step"]
-    first = next(call for call in calls if "--check-only" not in call)
-    assert "--against" not in first
+def test_all_peers_are_asked_in_the_first_stage_only(run):
+    run(lambda words: measured(), "--molecules", "CH4,LiH", stages="energies,inference,molecules", models="ferminet")
+    of = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in run.calls if "--check-only" not in c}
+    assert "folx,folx-sparse" in of["LiH", "local-energy"]
+    assert "folx,folx-sparse" in of["CH4", "inference-step"]
+    assert "--against" not in of["CH4", "local-energy"]
 
 
 def test_a_failure_is_noted_and_the_next_one_goes_on(run, tmp_path):
@@ -208,20 +204,8 @@ def test_a_child_says_why_it_failed(tmp_path):
 
 @pytest.mark.slow  # two processes that lower, check, compile and run
 def test_a_tiny_session(tmp_path):
-    words = [
-        "--out",
-        tmp_path,
-        "--device",
-        "cpu",
-        "--tiny",
-        "--walkers",
-        2,
-        "--models",
-        "ferminet",
-        "--molecules",
-        "LiH",
-    ]
-    words += ["--stages", "energies", "--against", "jet", "--runs", 2, "--repeats", 2]
+    words = ["--out", tmp_path, "--device", "cpu", "--tiny", "--walkers", 2, "--models", "ferminet"]
+    words += ["--molecules", "LiH", "--stages", "energies", "--against", "jet", "--runs", 2, "--repeats", 2]
     command = [sys.executable, "-m", "fusionlab.measure.session", *map(str, words)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ import pytest
 import fusionlab
 
 ROOT = Path(__file__).parents[2]
-KEPT_OUT = {".git", ".venv", "build", "dist", "studies", "fusionlab-dump"}
+KEPT_OUT = {".git", ".venv", "build", "dist", "fusionlab-dump"}
 TINY = ("--size", "tiny", "--molecule", "LiH", "--walkers", "4")
 
 
@@ -56,14 +56,15 @@ def test_what_is_in_the_distributions(built):
     needed = [
         "fusionlab/py.typed", "workloads/py.typed", "fusionlab/hlo/optimised/hlo.lark",
         "fusionlab/codegen/targets/a100.txtpb", "fusionlab/cli/stablehlo_ops.json",
-        "fusionlab/paper/claims.toml", "fusionlab/paper/page.md",
+        "studies/characterisation/claims.toml", "studies/characterisation/page.md",
         f"fusionlab-{fusionlab.__version__}.dist-info/licenses/LICENSE",
     ]  # fmt: skip
     assert set(needed) <= set(names)
     assert {name.partition("/")[0] for name in names} == {
-        "fusionlab", "workloads", f"fusionlab-{fusionlab.__version__}.dist-info",
+        "fusionlab", "workloads", "studies", f"fusionlab-{fusionlab.__version__}.dist-info",
     }  # fmt: skip
-    python = {str(path.relative_to(ROOT)) for top in ("fusionlab", "workloads") for path in (ROOT / top).rglob("*.py")}
+    folders = ("fusionlab", "workloads", "studies")
+    python = {str(path.relative_to(ROOT)) for top in folders for path in (ROOT / top).rglob("*.py")}
     assert python <= set(names)
     with tarfile.open(source) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}

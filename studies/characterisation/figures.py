@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusionlab.ledger.launch_rows import Totals
-from fusionlab.paper.matrix import GROUP_FIGURES, Cell, Row
+from studies.characterisation.matrix import GROUP_FIGURES, Cell, Row
 
 SAMPLING = "mcmc"
 

@@ -24,8 +24,8 @@ from typing import Any, Literal
 
 from fusionlab.codegen.targets import Peaks, load_target
 from fusionlab.ledger.launch_rows import Totals
-from fusionlab.paper.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
-from fusionlab.paper.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
+from studies.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
+from studies.characterisation.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
 
 Verdict = Literal["confirmed", "contradicted", "not testable here", "not measured yet"]
 VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "not testable here", "not measured yet")

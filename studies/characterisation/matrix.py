@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class MatrixSetup:
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
-        return {"walkers": self.walkers, "size": self.size, "dtype": self.dtype}
+        return asdict(self)
 
 
 @dataclass(frozen=True, order=True)

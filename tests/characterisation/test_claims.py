@@ -2,35 +2,14 @@
 
 import pytest
 
-from fusionlab.paper import claims
-from fusionlab.paper.claims import CLAIMS, Claim, judge_all, near, within
-from fusionlab.paper.figures import MatrixFigures, NotMeasured, measured_times
-from fusionlab.paper.matrix import EVERY, INFERENCE, Cell
-from fusionlab.paper.tables import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
+from studies.characterisation import claims
+from studies.characterisation.claims import CLAIMS, Claim, judge_all, near, within
+from studies.characterisation.figures import MatrixFigures, NotMeasured, measured_times
+from studies.characterisation.matrix import EVERY, INFERENCE, Cell
+from studies.characterisation.page import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
+from tests.characterisation.rows import row
 
-COLUMNS = [
-    "phase", "stage", "family", "dynamic_launches", "flops", "bytes", "model_us", "unmodelled_us_launches",
-    "unmodelled_bytes",
-]  # fmt: skip
 KERNELS = Cell("paulinet", "CH4", INFERENCE, "a5000")
-
-
-def row(groups, **more):
-    """A row with these groups: (phase, family, microseconds)."""
-    rows = [[phase, "B", family, 10, 2000, 1000, us, 0, 0] for phase, family, us in groups]
-    return {
-        "model_us": sum(us for _, _, us in groups),
-        "unmodelled_us_launches": 0,
-        "dynamic_launches": 10 * len(rows),
-        "argument_bytes": 1,
-        "output_bytes": 2,
-        "temp_bytes": 4,
-        "alias_bytes": 1,
-        "electrons": 10,
-        "most_laplacian_trips": 30,
-        "groups": {"columns": COLUMNS, "rows": rows},
-        **more,
-    }
 
 
 def verdict_of(judge, figures):

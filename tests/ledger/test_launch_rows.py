@@ -1,4 +1,4 @@
-"""Facts of kernels of hand-written optimised HLO: FLOPs, origin, CUDA graphs, modelled time, roofline."""
+"""Rows of hand-written optimised HLO: FLOPs, origin, modelled time, totals, and their points on the roofline."""
 
 import dataclasses
 import json
@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from fusionlab.codegen.compile import Compiled, Memory, compile_program
+from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.kernel_cost import Work, work_of
@@ -17,7 +17,7 @@ from fusionlab.ledger.ledger import count_launches
 from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.origins import origin_of, origin_of_readers
 from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
-from fusionlab.ledger.thunks import captured_thunks
+from tests.ledger.by_hand import compiled_of
 
 GEMM = json.dumps(
     {"gemm_backend_config": {"dot_dimension_numbers": {"lhs_contracting_dimensions": ["1"]}}, "reification_cost": []}
@@ -66,10 +66,10 @@ def module():
     return parse_optimized(TEXT)
 
 
-@pytest.fixture(scope="module")
-def compiled():
-    target = load_target("a100")
-    return Compiled("hand", target, TEXT, "", "", Memory(1, 2, 3, 0), 0.0, {}, "")
+def rows_of(hlo=TEXT, measured=None, **changes):
+    """The rows of a program for the A100 by name."""
+    compiled = dataclasses.replace(compiled_of(hlo), **changes)
+    return {row.name: row for row in launch_rows(compiled, measured)}
 
 
 @pytest.mark.parametrize(
@@ -113,111 +113,73 @@ def test_what_xla_made_belongs_to_its_readers_and_else_to_nobody(module):
     assert not origin_of_readers(module, module.entry, odd).is_known
 
 
-def test_rows_sum_to_the_ledger_and_know_their_gaps(compiled):
-    rows = launch_rows(compiled)
-    found, counts = totals(rows), count_launches(compiled)
-    assert (
-        (found.static_launches, found.dynamic_launches) == (counts.static_launches, counts.dynamic_launches) == (5, 5)
-    )
+def test_rows_sum_to_the_ledger_and_know_their_gaps():
+    rows = launch_rows(compiled_of(TEXT))
+    found, counts = totals(rows), count_launches(compiled_of(TEXT))
+    assert found.static_launches == found.dynamic_launches == counts.static_launches == counts.dynamic_launches == 5
+    assert found.bytes == counts.bytes_accessed
     assert {row.name for row in rows if row.unmodelled} == {"odd", "wave"}
     assert found.unmodelled_bytes == sum(row.bytes for row in rows if row.name in ("odd", "wave")) > 0
     by = totals_by(rows, ("stage", "family"))
-    assert sum(by.values(), Totals()) == found
     assert by["B", "gemm"].flops == 1024
     assert by["unattributed", "custom"].dynamic_launches == 1
+    for columns in (("stage", "family"), ("kind", "trip_count", "source")):
+        assert sum(totals_by(rows, columns).values(), Totals()) == found
+    assert set(totals_by(rows, ("trip_count",))) == {("1",)}
     assert {label(row, "in_cuda_graph") for row in rows} == {"unknown"}
     with pytest.raises(InputError, match="stage"):
         totals_by(rows, ("stages",))
 
 
-def test_modelled_time_is_xlas_where_it_has_one(compiled):
-    rows = {row.name: row for row in launch_rows(compiled)}
-    assert (rows["kernel"].model_us, rows["kernel"].model_source) == (5.5, "xla")
-    peaks = compiled.target.peaks
-    assert rows["dot"].model_source == "roofline"
-    assert rows["dot"].model_us == pytest.approx(1 + 1e6 * rows["dot"].bytes / peaks.memory_bytes_per_s)
+@pytest.mark.parametrize(
+    ("cost", "us"),
+    [
+        ('[{"exec_time_us": 4.5}]', 5.5),  # with its launch
+        ('[{"exec_time_us": 4.5}, {"exec_time_us": 7.5, "name": "indexing-cost-model"}]', 8.5),  # Triton's decides
+        *((text, None) for text in (
+            "5", '"x"', '{"a": 1}', "[1, 2]", '[{"exec_time_us": "soon"}]', '[{"exec_time_us": null}]',
+            '[{"exec_time_us": NaN}]', '[{"exec_time_us": Infinity}]', '[{"exec_time_us": -2}]',
+        )),
+    ],
+)  # fmt: skip
+def test_modelled_time_is_xlas_where_it_has_one(cost, us):
+    rows = rows_of(TEXT.replace(COST, f'{{"reification_cost": {cost}}}'))
+    kernel, dot = rows["kernel"], rows["dot"]
+    assert (kernel.model_us, kernel.model_source) == (us, "xla") if us else kernel.model_source == "roofline"
+    assert kernel.model_us >= 1
+    bandwidth = load_target("a100").peaks.memory_bytes_per_s
+    assert (dot.model_us, dot.model_source) == (pytest.approx(1 + 1e6 * dot.bytes / bandwidth), "roofline")
+
+
+def test_estimates_of_another_device_are_not_used():
+    assert {row.model_source for row in rows_of(estimates_are_of_target=False).values()} == {"roofline"}
+
+
+def test_measured_ceilings_give_every_time_and_are_named():
+    rows = rows_of(measured=Ceilings(1e9, 1e9, "measured, as given", measured=True))
+    assert {row.model_source for row in rows.values()} == {"measured"}
+    assert rows["dot"].model_us == pytest.approx(1 + 1e6 * max(rows["dot"].flops, rows["dot"].bytes) / 1e9)
+    assert rows["kernel"].model_us == pytest.approx(1 + 1e6 * rows["kernel"].bytes / 1e9)
 
 
 def test_no_spec_and_no_estimate_is_no_time():
-    made = Compiled("hand", load_target("cpu"), TEXT, "", "", Memory(1, 2, 3, 0), 0.0, {}, "")
-    rows = launch_rows(made)
+    rows = launch_rows(compiled_of(TEXT, target="cpu"))
     assert [row.name for row in rows if row.model_us is not None] == ["kernel"]
-    assert totals(rows).unmodelled_us_launches == 4
+    found = totals(rows)
+    assert (found.unmodelled_us_launches, found.model_us) == (4, 5.5)  # of what is known; the table says what is not
     by = totals_by(rows, ("name",))
-    assert {key: found.model_us for key, found in by.items() if found.model_us is not None} == {("kernel",): 5.5}
-    assert totals(rows).model_us == 5.5  # of what is known; the table says that four launches are missing
+    assert {key: group.model_us for key, group in by.items() if group.model_us is not None} == {("kernel",): 5.5}
     assert totals([]).model_us is None
     points = {point.name: point for point in kernel_points(rows, Ceilings(1e12, 1e11, "given"))}
     assert (points["dot"].model_us, points["dot"].model_share, points["dot"].roof_share) == (None, None, None)
     assert family_points(rows, None)[-1].unmodelled_us_launches == 4
 
 
-def test_a_triton_fusion_takes_the_estimate_of_the_model_that_decided(compiled):
-    both = json.loads(COST)["reification_cost"] + [{"exec_time_us": 7.5, "name": "indexing-cost-model"}]
-    text = TEXT.replace(COST, json.dumps({"reification_cost": both}))
-    assert text != TEXT
-    rows = {row.name: row for row in launch_rows(dataclasses.replace(compiled, optimized_hlo=text))}
-    assert (rows["kernel"].model_us, rows["kernel"].model_source) == (8.5, "xla")
-
-
-@pytest.mark.parametrize(
-    "cost", ["5", '"x"', '{"a": 1}', "[1, 2]", '[{"exec_time_us": "soon"}]', '[{"exec_time_us": null}]',
-             '[{"exec_time_us": NaN}]', '[{"exec_time_us": Infinity}]', '[{"exec_time_us": -2}]'],
-)  # fmt: skip
-def test_an_estimate_that_is_no_time_is_none(compiled, cost):
-    text = TEXT.replace(COST, f'{{"reification_cost": {cost}}}')
-    assert text != TEXT
-    rows = {row.name: row for row in launch_rows(dataclasses.replace(compiled, optimized_hlo=text))}
-    assert rows["kernel"].model_source == "roofline"
-    assert rows["kernel"].model_us >= 1
-
-
-def test_estimates_of_another_device_are_not_used(compiled):
-    theirs = dataclasses.replace(compiled, estimates_are_of_target=False)
-    rows = {row.name: row for row in launch_rows(theirs)}
-    assert {row.model_source for row in rows.values()} == {"roofline"}
-
-
-def test_measured_ceilings_give_every_time_and_are_named(compiled):
-    slow = Ceilings(1e9, 1e9, "measured, as given", measured=True)
-    rows = {row.name: row for row in launch_rows(compiled, slow)}
-    assert {row.model_source for row in rows.values()} == {"measured"}
-    assert rows["dot"].model_us == pytest.approx(1 + 1e6 * max(rows["dot"].flops, rows["dot"].bytes) / 1e9)
-    assert rows["kernel"].model_us == pytest.approx(1 + 1e6 * rows["kernel"].bytes / 1e9)
-
-
-def test_totals_by_kind_and_trip_count(compiled):
-    rows = launch_rows(compiled)
-    assert set(totals_by(rows, ("trip_count",))) == {("1",)}
-    assert ("fusion",) in totals_by(rows, ("kind",))
-    assert sum(totals_by(rows, ("kind", "trip_count", "source")).values(), Totals()) == totals(rows)
-
-
-def test_captured_thunks_pairs_the_lists_in_order(caplog):
-    before = "000: kGemm [a] one\n001: kCustomKernel [b] two\n002: kCopy [c] three\n"
-    after = "000: kCommandBuffer [x] \n    001: kGemm [y] one\n    002: kCustomKernel [z]  two\n003: kCopy [c] three\n"
-
-    def of(before, after):
-        target = load_target("a100")
-        record = Compiled("h", target, TEXT, before, "", Memory(0, 0, 0, 0), 0.0, {}, "", captured_thunks=after)
-        return captured_thunks(record)
-
-    assert of(before, after) == {0: True, 1: True, 2: False}
-    assert of(before, "") == {}
-    assert not caplog.text
-    assert of(before, after.replace("three", "four")) == {}
-    assert "lists differ" in caplog.text
-    assert "before capture 002: kCopy three, after it 003: kCopy four" in caplog.text
-    assert of(before, after.replace("003: kCopy [c] three\n", "")) == {}
-    assert "3 thunks before capture, 2 after it" in caplog.text
-
-
-def test_points_stand_under_the_roof(compiled):
-    rows = launch_rows(compiled)
+def test_points_stand_under_the_roof():
+    rows = launch_rows(compiled_of(TEXT))
     ceilings = Ceilings(1e12, 1e11, "as given")
     assert ceilings.ridge_flop_per_byte == 10
-    assert ceilings.attainable_flops_per_s(2) == 2e11
-    assert ceilings.attainable_flops_per_s(50) == 1e12
+    assert (ceilings.attainable_flops_per_s(2), ceilings.attainable_flops_per_s(50)) == (2e11, 1e12)
     points = family_points(rows, ceilings)
     assert points[-1].name == "all"
     assert sum(point.model_share for point in points[:-1]) == pytest.approx(1)

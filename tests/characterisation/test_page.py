@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fusionlab.paper.figures import MatrixFigures
-from fusionlab.paper.matrix import EVERY, MatrixSetup
-from fusionlab.paper.record import Record
+from studies.characterisation import run
+from studies.characterisation.figures import MatrixFigures
+from studies.characterisation.matrix import EVERY, MatrixSetup
+from studies.characterisation.run import Record
 
 ROOT = Path(__file__).parents[2]
 PAGE, RECORD = ROOT / "studies" / "paper.md", ROOT / "studies" / "paper.json"
@@ -94,15 +95,13 @@ def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli)
 
 def test_rows_of_other_sources_are_said(monkeypatch, cli):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("fusionlab.paper.matrix.sources_digest", lambda: "other")
+    monkeypatch.setattr("studies.characterisation.matrix.sources_digest", lambda: "other")
     rows = len(Record(RECORD, MatrixSetup()).rows)
     assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
 
 
 def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch, cli):
-    from fusionlab.paper import jobs
-
-    monkeypatch.setattr(jobs, "measure_apart", lambda *_: {"failed": "no room"})
+    monkeypatch.setattr(run, "measure_apart", lambda *_: {"failed": "no room"})
     cell = ("--models", "ferminet", "--molecules", "LiH", "--programs", "train-step", "--targets", "a100")
     result = cli("paper", *cell, "--record", tmp_path / "r.json", "--json", "--quiet")
     assert result.exit_code == 1
