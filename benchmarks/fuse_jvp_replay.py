@@ -16,9 +16,9 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 
-quiet_start.load_jax()
+jax_setup.load_jax()
 
 from cpu_times import cpu_table, measure_times  # noqa: E402  # after load_jax
 from laplacian_sides import SIDES, Case, measure_side, revision  # noqa: E402

@@ -13,14 +13,14 @@ import sys
 import time
 from pathlib import Path
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 
 MEGABYTES = (0.6, 1.25, 2.5, 5.0, 10.0)
 
 
 def main(arguments: list[str]) -> None:
     """Print one line per size: megabytes, instructions, seconds to parse, megabytes per second, whether stable."""
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     from fusionlab.hlo.optimised.parser import parse_optimized
 
     text = Path(arguments[0]).read_text() if arguments else _compiled()

@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 
-quiet_start.load_jax()
+jax_setup.load_jax()
 
 from rows import Row, fill_record, measure_apart  # noqa: E402
 

@@ -14,9 +14,9 @@ import json
 import sys
 from pathlib import Path
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 
-quiet_start.load_jax()
+jax_setup.load_jax()
 
 import jax  # noqa: E402  # after load_jax
 

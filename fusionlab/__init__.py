@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from fusionlab import quiet_start as _quiet_start  # sets the environment before JAX starts; imports no JAX
+from fusionlab import jax_setup as _jax_setup  # sets the environment before JAX starts; imports no JAX
 
 if _TYPE_CHECKING:
     from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
@@ -47,7 +47,7 @@ _HOMES = {
 }
 """Public names are imported lazily: ``import fusionlab`` and ``fusionlab --help`` import no JAX."""
 
-del _quiet_start
+del _jax_setup
 
 
 def __getattr__(name: str) -> _Any:

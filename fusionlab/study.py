@@ -39,7 +39,7 @@ UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 
 @dataclass(frozen=True)
-class Kept:
+class StudyCache:
     """Results of a study, shared by its targets: compilations by (program, target), verdicts by (program, rewritten).
 
     Programs are identified by their digest.
@@ -60,7 +60,7 @@ class Circumstances:
     exact: bool = True
     cache: CompileCache | None = None
     progress: Progress = lambda line: None
-    kept: Kept = field(default_factory=Kept)
+    kept: StudyCache = field(default_factory=StudyCache)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Rewriting:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyResult:
     """``after`` is None when the rewritten program was not shown equivalent, and then has no figures. ``before`` is
     None when XLA cannot compile the program and no pass would change it."""
 
@@ -110,7 +110,7 @@ def study(
     *,
     unchecked: bool,
     original: Program | None = None,
-) -> Outcome:
+) -> StudyResult:
     """Lower, measure, rewrite, check and measure again. ``unchecked`` also measures a program not checked.
 
     ``original`` is the result of ``lower`` for ``source``, if already computed. A program found different is never
@@ -142,7 +142,7 @@ def study(
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
     after = measure(source, result.program, given) if trusted and before is not None else None
     pipeline = print_pipeline(passes)
-    return Outcome(original, result.program, pipeline, result.events, pass_s, before, after, verdict, tuple(steps))
+    return StudyResult(original, result.program, pipeline, result.events, pass_s, before, after, verdict, tuple(steps))
 
 
 def _of_unchanged(events: Sequence[Event]) -> Verdict:

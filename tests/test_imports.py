@@ -7,7 +7,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted(path for top in ("fusionlab", "workloads", "studies") for path in (ROOT / top).rglob("*.py"))
 
 LEAVES = {
-    "fusionlab.errors", "fusionlab.workload", "fusionlab.quiet_start", "fusionlab.bytesize", "fusionlab.files",
+    "fusionlab.errors", "fusionlab.workload", "fusionlab.jax_setup", "fusionlab.bytesize", "fusionlab.files",
     "fusionlab.subprocesses", "fusionlab.store",
 }  # fmt: skip
 BELOW = {

@@ -104,8 +104,8 @@ def _run_by_xla(program: Program, disabled: Sequence[str], samples: Sequence[Sam
 
 def run_by_xla(program: list[Any], samples: list[list[np.ndarray]], disabled: str) -> list[list[np.ndarray]]:
     """The results of ``program``, compiled without the passes ``disabled``, for each of ``samples``."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     compiled = compile_program(Program(*program), load_target("cpu"), options={"xla_disable_hlo_passes": disabled})
     return [list(compiled.run(*arrays)) for arrays in samples]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fusionlab.hlo.program import Program
     from fusionlab.passes.interface import Pass
-    from fusionlab.study import Outcome
+    from fusionlab.study import StudyResult
 
 _DIFF_LINES = 60
 _LINES = {
@@ -95,7 +95,7 @@ def command(
     return document, code
 
 
-def _diff(outcome: Outcome, most_lines: int, console: Console) -> list[dict[str, Any]]:
+def _diff(outcome: StudyResult, most_lines: int, console: Console) -> list[dict[str, Any]]:
     """The changes of each pass: ``most_lines`` of them printed, all of them as data."""
     from fusionlab.hlo.diff.hunks import diff_programs
     from fusionlab.report.tables.diff import print_diffs

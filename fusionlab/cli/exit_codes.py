@@ -9,7 +9,7 @@ from fusionlab.cli.terminal import say
 
 if TYPE_CHECKING:
     from fusionlab.passes.interface import Event
-    from fusionlab.study import Outcome
+    from fusionlab.study import StudyResult
 
 EXIT_CODES = {
     "done": 0,
@@ -48,7 +48,7 @@ def say_endings(endings: Endings, lines: Mapping[str, str], where: str = "") -> 
     return exit_code(endings)
 
 
-def endings_of(outcome: Outcome, *, unchecked: bool, require_applied: bool) -> Endings:
+def endings_of(outcome: StudyResult, *, unchecked: bool, require_applied: bool) -> Endings:
     """The endings of a rewriting; empty on success. ``unchecked`` and ``require_applied`` are the options."""
     endings, verdict = failed_passes(outcome.events), outcome.equivalence
     if verdict.verdict == "different":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fusionlab.passes.interface import Pass
     from fusionlab.report.document import Studied
     from fusionlab.search.best import Goal
-    from fusionlab.study import Circumstances, Outcome
+    from fusionlab.study import Circumstances, StudyResult
     from fusionlab.workload import Workload
 
 REPORT, DOCUMENT = "report.html", "study.json"
@@ -183,7 +183,7 @@ def _commands(
     return commands(naming, asked, checking, pipelines, rewritten, folder)
 
 
-def _pictures(outcome: Outcome) -> list[dict[str, str]]:
+def _pictures(outcome: StudyResult) -> list[dict[str, str]]:
     """The replay and its replacement, drawn by Graphviz if it is installed."""
     from fusionlab.report.pictures.files import rendered_svg
     from fusionlab.report.pictures.replay import replay_dot

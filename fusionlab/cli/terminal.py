@@ -35,10 +35,10 @@ _TICK_S = 1.0
 
 def start() -> None:
     """Import JAX once, without the noise of its plugins; XLA's later output goes to its log."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
     keep_native_log()
-    quiet_start.load_jax()
+    jax_setup.load_jax()
 
 
 def log_path() -> Path | None:

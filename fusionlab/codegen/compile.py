@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
@@ -146,7 +146,7 @@ def _options_of(target: Target) -> dict[str, str | int | bool]:
 
 
 def _compile(program: Program, target: Target, options: dict[str, str | int | bool], dump: bool) -> Compiled:
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     from fusionlab.codegen.executable import Executable
 
     device = _device(target)
@@ -243,9 +243,9 @@ def _absent_device(spec: str, source: str) -> Any:
     import jax
     from jax.experimental import topologies
 
-    captured = quiet_start.Captured()
+    captured = jax_setup.Captured()
     try:
-        with quiet_start.captured_stderr() as captured:
+        with jax_setup.captured_stderr() as captured:
             topology = topologies.get_topology_desc(platform="cuda", topology="1x1x1", target_config=spec)
     except NotImplementedError:
         raise InputError(

@@ -63,9 +63,9 @@ def ask_interpreter(
 
 def evaluate_apart(program: list[Any], arrays: list[np.ndarray]) -> list[np.ndarray]:
     """``evaluate``, in a process that may abort."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     return evaluate(Program(*program), tuple(arrays))
 
 

@@ -50,9 +50,9 @@ def check(
     original: list[Any], rewritten: list[Any], samples: list[dict[str, Any]] | None, oracles: bool
 ) -> tuple[Any, Any]:
     """The verdict on the two programs, and the inputs of the worst walker of a difference, as JSON."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     from fusionlab.equivalence.check import check_programs
     from fusionlab.equivalence.samples import Sample
 

@@ -120,9 +120,9 @@ def _number(text: str | None) -> float | None:
 
 def main(arguments: list[str]) -> None:
     """Compile, run once, and run once more between the marks."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     import jax
 
     from fusionlab.codegen.compile import compile_program

@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
+from fusionlab.errors import InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Declined, Event
@@ -99,7 +100,7 @@ def _rewritten_of(record: dict[str, Any], original: Program) -> Program:
         raise ValueError("the module is not the one that was written")
     try:
         signature = rewritten.inputs, rewritten.outputs
-    except ir.MLIRError as error:
+    except (ir.MLIRError, InputError) as error:
         raise ValueError(f"the module cannot be read: {error}") from None
     if signature != (original.inputs, original.outputs):
         raise ValueError("the module has another signature than the original")

@@ -19,7 +19,7 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import RIGHT_ON_CPU
 from fusionlab.errors import InputError, one_line, unknown
 from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, replaced, trace, why_left_alone
-from fusionlab.optimizing.report import Front
+from fusionlab.optimizing.report import OptimizeReport
 from fusionlab.optimizing.rewriting import EXACT_S, Call, Check, OnDifference, Policy, Rewriter
 from fusionlab.passes.pipeline import parse_pipeline
 
@@ -45,7 +45,7 @@ class Optimized:
         # The arguments of a jaxpr traced for a call by itself, as leaves of the call; None if unknown.
         self._dynamic: weakref.WeakKeyDictionary[Any, tuple[int, ...] | None] = weakref.WeakKeyDictionary()
         self._rewriter = Rewriter("".join(c if c.isalnum() else "_" for c in name), policy, self._current)
-        self.fusionlab = Front(self._rewriter)
+        self.fusionlab = OptimizeReport(self._rewriter)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not outside_of_traces():

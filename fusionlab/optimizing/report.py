@@ -120,7 +120,7 @@ class Report:
         return "".join(entry._repr_html_() for entry in self.entries) or f"<p>{html.escape(str(self))}</p>"
 
 
-class Front:
+class OptimizeReport:
     """One decision per program: per signature of the arguments, platform and surrounding transformation."""
 
     def __init__(self, rewriter: Rewriter) -> None:

@@ -32,7 +32,7 @@ from fusionlab.ledger.roofline import family_points, kernel_points
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
-from fusionlab.study import Outcome
+from fusionlab.study import StudyResult
 from fusionlab.workload import Workload
 
 ORIGINAL = "original.mlir"
@@ -54,7 +54,7 @@ LAUNCH_FIELDS = (
 class Studied:
     """The outcome for one target, and both programs compiled by XLA; ``after`` is None if not measured."""
 
-    outcome: Outcome
+    outcome: StudyResult
     before: Compiled
     after: Compiled | None
 

@@ -110,8 +110,8 @@ def measure_for(target: Target, cache: CompileCache | None) -> Measure:
 
 def costs_apart(program: list[Any], target: str, cached: bool) -> dict[str, Any]:
     """The costs of the program as JSON, in the process that may abort."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     cache = default_cache() if cached else None
     return asdict(costs_of(compile_program(Program(*program), load_target(target), cache=cache)))

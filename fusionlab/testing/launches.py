@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import load_target
@@ -137,7 +137,7 @@ def ledger(fn: Any, args: Sequence[Any] = (), *, target: str = "a100") -> Ledger
     attached one) or a spec file. InputError for an unknown target, or where JAX's CUDA plugin is missing; CompileError
     where XLA fails.
     """
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     chosen = load_target(target)
     program = program_of(fn, args, chosen.kind)
     made = Ledger(program, compile_program(program, chosen, cache=default_cache()))

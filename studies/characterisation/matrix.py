@@ -164,7 +164,7 @@ def sources_digest() -> str:
 
 def measure_named(name: str, given: dict[str, Any], use_cache: bool) -> Row:
     """``measure`` in a process of its own, with its settings as JSON."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     return measure(Cell.parse(name), MatrixSetup(**given), use_cache=use_cache)

@@ -23,9 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 
-quiet_start.load_jax()
+jax_setup.load_jax()
 
 from fusionlab.codegen.compile import versions  # noqa: E402  # after load_jax
 from fusionlab.files import write_whole  # noqa: E402

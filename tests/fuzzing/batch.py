@@ -14,9 +14,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 
-quiet_start.load_jax()
+jax_setup.load_jax()
 
 from hypothesis import HealthCheck, Verbosity, given, seed, settings  # noqa: E402  # after JAX's quiet start
 

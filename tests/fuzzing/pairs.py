@@ -20,9 +20,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 
-quiet_start.load_jax()
+jax_setup.load_jax()
 
 import jax  # noqa: E402  # after JAX's quiet start
 import numpy as np  # noqa: E402

@@ -52,9 +52,9 @@ def serve(corpora: Mapping[str, Sequence[bytes]]) -> None:
 
 def main(folder: str) -> None:
     """Serve with the corpora of ``folder``."""
-    from fusionlab import quiet_start
+    from fusionlab import jax_setup
 
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     serve(load(Path(folder)))
 
 

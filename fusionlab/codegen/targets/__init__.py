@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fusionlab import quiet_start
+from fusionlab import jax_setup
 from fusionlab.errors import InputError, unknown
 from fusionlab.files import read_file
 
@@ -159,7 +159,7 @@ def _parse(spec: str) -> dict[str, str]:
 
 
 def _attached_gpu() -> Target:
-    quiet_start.load_jax()
+    jax_setup.load_jax()
     import jax
 
     try:

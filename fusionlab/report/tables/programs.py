@@ -11,7 +11,7 @@ from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Applied, Event
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number
 from fusionlab.search.best import SearchResult
-from fusionlab.study import Outcome
+from fusionlab.study import StudyResult
 
 _ROWS: tuple[tuple[str, str, int | None, float], ...] = (
     ("StableHLO ops", "stablehlo_ops", None, 1),
@@ -34,7 +34,7 @@ def print_footprint(found: Footprint, console: Console) -> None:
     _note_compilation([found], console)
 
 
-def print_outcome(outcome: Outcome, console: Console) -> None:
+def print_outcome(outcome: StudyResult, console: Console) -> None:
     """The verdict, before and after side by side, and the events."""
     console.print(f"equivalence: {outcome.equivalence.line}", soft_wrap=True)
     before, after = outcome.before, outcome.after

@@ -5,14 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fusionlab.quiet_start import captured_stderr
+from fusionlab.jax_setup import captured_stderr
 
 ROOT = Path(__file__).parent.parent
 
 
 def test_a_cpu_program_runs_in_silence_with_or_without_the_cuda_plugin():
     code = (
-        "from fusionlab import quiet_start; quiet_start.load_jax()\n"
+        "from fusionlab import jax_setup; jax_setup.load_jax()\n"
         "import jax.numpy as jnp; print(float(jnp.ones(3).sum()))"
     )
     environment = {k: v for k, v in os.environ.items() if k not in ("JAX_SKIP_CUDA_CONSTRAINTS_CHECK",)}
