@@ -1,4 +1,4 @@
-"""Endings of a verb and their exit codes: 0 done, 1 a check failed, 2 invalid input."""
+"""Endings of a verb and their exit codes: 0 done, 1 a check failed, 2 invalid input, 130 interrupted."""
 
 from __future__ import annotations
 

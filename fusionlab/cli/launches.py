@@ -1,4 +1,7 @@
-"""``fusionlab launches``: the ledger of a compiled program, for one target or several side by side."""
+"""``fusionlab launches``: the ledger of a compiled program, for one target or several side by side.
+
+Its columns and headings are here; the rows are those of ``ledger.launch_rows``.
+"""
 
 from __future__ import annotations
 

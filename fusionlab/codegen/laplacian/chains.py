@@ -1,5 +1,6 @@
 """Deferred jets: a chain of elementwise ops of one variable is differentiated as one function, by JAX.
 
+So tanh has no rule here: its derivatives are JAX's, as those of every function of one value are.
 Maxima and minima have their own derivatives. JAX's compare the operands with the result; XLA may recompute an operand
 for the comparison with another rounding (a fused multiply-add), and then no operand is the largest and the slope is 0.
 Here operands are compared with each other.
