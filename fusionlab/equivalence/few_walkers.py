@@ -159,20 +159,26 @@ def _updated(axes: Axes, node: Node) -> bool:
 
 def _gather(axes: Axes, node: Node) -> bool:
     """True also for a table that all walkers read, each at its own indices."""
-    return any(value in axes for value in node.operands) and _linked(axes, node)
+    return _distinct(node) and any(value in axes for value in node.operands) and _linked(axes, node)
 
 
 def _scatter(axes: Axes, node: Node) -> bool:
     given = (node.operands[0], node.operands[-1])
-    return len(node.operands) == 3 and all(value in axes for value in given) and _linked(axes, node)
+    return _distinct(node) and len(node.operands) == 3 and all(value in axes for value in given) and _linked(axes, node)
+
+
+def _distinct(node: Node) -> bool:
+    """True if no value is an operand twice: it would link axes that the op does not."""
+    return len(set(node.operands)) == len(node.operands)
 
 
 def _call(axes: Axes, node: Node) -> bool:
     """True for linear algebra whose matrix or vector axes do not count walkers."""
+    if node.family not in ("factorisation", "triangular-solve"):
+        return False
     inner = 1 if "permutation" in node.call_target else 2
     batched = all(axes.get(value) == 0 for value in (*node.operands, *node.results) if value.type.shape)
-    known = node.family in ("factorisation", "triangular-solve")
-    return known and batched and len(node.operands[0].type.shape) > inner
+    return batched and len(node.operands[0].type.shape) > inner
 
 
 _SIZES = (ops.DYNAMIC_SLICE, ops.GATHER)

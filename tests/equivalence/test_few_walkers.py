@@ -53,6 +53,7 @@ MIXED = {
     "summed-up": lambda x: jnp.cumsum(x, 0),
     "one-for-all": lambda x: x * x[:1],
     "one-changed": lambda x: x.at[3].set(1.0),
+    "added-elsewhere": lambda x: x.at[jnp.int32(x[:, 0, 0])].add(x),
     "numbered": lambda x: x * jnp.arange(WALKERS, dtype=np.float32)[:, None, None],
     "constants": lambda x: x * OF_WALKERS[:, None, None],
     "a-table": lambda x: x * jnp.concatenate([jnp.ones(1), OF_WALKERS])[1:, None, None],

@@ -40,7 +40,7 @@ class _Reader:
                     raise Unreadable(f"not a valid StableHLO module: MLIR did not read it within {limit_s:.0f} s")
                 answer = self._connection.recv_bytes()
                 answered = True
-            except (EOFError, ConnectionError):
+            except (EOFError, OSError):
                 raise Unreadable(f"not a valid StableHLO module: MLIR's reader ends with {self._exit()}") from None
             finally:
                 if not answered or len(content) > _KEPT_BYTES:

@@ -129,7 +129,7 @@ def _with_static_shapes(content: bytes, context: ir.Context) -> ir.Module | None
 
 def _read_names(module: ir.Module) -> None:
     """Read the names that the caller will read: the bindings crash on invalid UTF-8, so let it be in this process."""
-    for operation in inner_operations(module.operation):
+    for operation in (module.operation, *inner_operations(module.operation)):
         _ = getattr(operation.location, "name_str", None)
         for key in ("call_target_name", "sym_name", "callee"):
             if key in operation.attributes:
