@@ -18,7 +18,5 @@ def test_a_former_name_resolves_to_the_present_one(old, new, cli):
 
 
 def test_a_path_keeps_the_former_name_of_a_pass():
-    assert (
-        present_names("/home/fuse-layers/my.py:Mine{x=1},fuse-layers")
-        == "/home/fuse-layers/my.py:Mine{x=1},dot-epilogue-kernels"
-    )
+    path = "/home/fuse-layers/my.py:Mine{x=1}"
+    assert present_names(f"{path},fuse-layers") == f"{path},dot-epilogue-kernels"
