@@ -14,10 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.hlo.program import Program
-from fusionlab.passes.interface import Result, Setting
-from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
-
 _random = np.random.default_rng(5)
 WALKERS, ELECTRONS, FEATURES = 3, 3, 4
 X = _random.standard_normal((WALKERS, ELECTRONS, 3))
@@ -61,29 +57,28 @@ def flat_gradient(log_psi: Any, weights: Any, x: Any) -> Any:
     return jax.grad(lambda y: log_psi(weights, y.reshape(x.shape))), x.reshape(-1)
 
 
+def pushed(log_psi: Any, weights: Any, x: Any) -> tuple[Callable[[Any], Any], Any]:
+    """The Hessian's product with a direction, and all directions [coordinates, coordinates]."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    return jax.linearize(gradient, y)[1], jnp.eye(y.size, dtype=y.dtype)
+
+
 def fori(log_psi: Any, weights: Any, x: Any) -> Any:
     """As every code writes it."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    eye = jnp.eye(y.size, dtype=y.dtype)
-    return lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), y.dtype))
+    hessian, eye = pushed(log_psi, weights, x)
+    return lax.fori_loop(0, len(eye), lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), eye.dtype))
 
 
 def scan(log_psi: Any, weights: Any, x: Any) -> Any:
     """Terms stacked and summed afterwards."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    eye = jnp.eye(y.size, dtype=y.dtype)
-    return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=y.size)[1].sum()
+    hessian, eye = pushed(log_psi, weights, x)
+    return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=len(eye))[1].sum()
 
 
 def scan_over_rows(log_psi: Any, weights: Any, x: Any) -> Any:
     """The identity is what is scanned over; each term is a full inner product."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    return lax.scan(
-        lambda s, e: (s + jnp.vdot(e, hessian(e)), None), jnp.zeros((), y.dtype), jnp.eye(y.size, dtype=y.dtype)
-    )[0]
+    hessian, eye = pushed(log_psi, weights, x)
+    return lax.scan(lambda s, e: (s + jnp.vdot(e, hessian(e)), None), jnp.zeros((), eye.dtype), eye)[0]
 
 
 def jvp_in_loop(log_psi: Any, weights: Any, x: Any) -> Any:
@@ -95,14 +90,13 @@ def jvp_in_loop(log_psi: Any, weights: Any, x: Any) -> Any:
 
 def comparison(log_psi: Any, weights: Any, x: Any) -> Any:
     """The direction is a comparison with an iota, and so is the pick; the factor is inside."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
+    hessian, _ = pushed(log_psi, weights, x)
 
     def body(k: Any, total: Any) -> Any:
-        e = (jnp.arange(y.size) == k).astype(y.dtype)
+        e = (jnp.arange(x.size) == k).astype(x.dtype)
         return total - 0.5 * (e * hessian(e)).sum()
 
-    return -2 * lax.fori_loop(0, y.size, body, jnp.zeros((), y.dtype))
+    return -2 * lax.fori_loop(0, x.size, body, jnp.zeros((), x.dtype))
 
 
 def by_electron(log_psi: Any, weights: Any, x: Any) -> Any:
@@ -114,22 +108,19 @@ def by_electron(log_psi: Any, weights: Any, x: Any) -> Any:
 
 def two_counters(log_psi: Any, weights: Any, x: Any) -> Any:
     """The condition reads one counter, the body another, which runs backwards."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    eye = jnp.eye(y.size, dtype=y.dtype)
+    hessian, eye = pushed(log_psi, weights, x)
 
     def body(carried: Any) -> Any:
         k, j, total = carried
         return k + 1, j - 1, total + hessian(eye[j])[j]
 
-    return lax.while_loop(lambda c: c[0] < y.size, body, (0, y.size - 1, jnp.zeros((), y.dtype)))[2]
+    return lax.while_loop(lambda c: c[0] < len(eye), body, (0, len(eye) - 1, jnp.zeros((), eye.dtype)))[2]
 
 
 def trace(log_psi: Any, weights: Any, x: Any) -> Any:
     """No loop: all directions at once."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    return jnp.trace(jax.vmap(hessian)(jnp.eye(y.size, dtype=y.dtype)))
+    hessian, eye = pushed(log_psi, weights, x)
+    return jnp.trace(jax.vmap(hessian)(eye))
 
 
 def diagonal(log_psi: Any, weights: Any, x: Any) -> Any:
@@ -191,22 +182,3 @@ def both(value: Callable[[Any], Any], replayed: Callable[..., Any] | None = None
 def of(changed: Callable[..., Any]) -> Callable[..., Any]:
     """``psi`` of all walkers, and the sum over directions of ``changed(y, ...)``, which is nearly it."""
     return both(lambda y: psi(None, y), changed)
-
-
-def lower(function: Callable[..., Any], *arrays: Any) -> Program:
-    """Without what nothing reads: a value that is differentiated is not in a program that does not return it."""
-    module = jax.jit(lambda *given: function(*given)).trace(*arrays).lower(lowering_platforms=("cuda",))
-    return Program.from_module(module.compiler_ir("stablehlo"), name="near", provenance="test", platform="cuda")
-
-
-def rewritten(function: Any, *arrays: Any, passes: str = "sparsify-directions") -> tuple[Program, Result]:
-    with jax.enable_x64(True):
-        program = lower(function, *arrays)
-    return program, run_pipeline(program, parse_pipeline(passes), Setting())
-
-
-def assert_refused(function: Any, *arrays: Any, why: str = "", passes: str = "sparsify-directions") -> None:
-    """Nothing is applied; ``why`` is part of a reason."""
-    _, result = rewritten(function, *arrays, passes=passes)
-    assert not result.applied, result.events
-    assert any(why in event.reason for event in result.events), result.events
