@@ -9,45 +9,24 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .laplacian_functions import fori, jvp_in_loop, scan
+
 _random = np.random.default_rng(11)
 X = _random.standard_normal((2, 6)).astype(np.float32)
 WEIGHTS = (0.4 * _random.standard_normal((6, 6))).astype(np.float32)
-
-
-def _trace(gradient: Any, x: Any) -> Any:
-    """The replay: the trace of the Jacobian of ``gradient``, direction by direction."""
-    _, hessian = jax.linearize(gradient, x)
-    eye = jnp.eye(x.shape[0], dtype=x.dtype)
-    return lax.fori_loop(0, x.shape[0], lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), x.dtype))
 
 
 def _psi(weights: Any, x: Any) -> Any:
     return jnp.log(1.0 + (jnp.tanh(weights @ x) * jnp.exp(-x)).sum() ** 2)
 
 
-def _laplacian(method: str) -> Any:
-    def of_one(weights: Any, x: Any) -> Any:
-        n, eye = x.shape[0], jnp.eye(x.shape[0], dtype=x.dtype)
-        gradient = jax.grad(lambda y: _psi(weights, y))
-        if method == "replay":
-            return _trace(gradient, x)
-        if method == "scan":
-            _, hessian = jax.linearize(gradient, x)
-            return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=n)[1].sum()
-        zero = jnp.zeros((), x.dtype)
-        return lax.fori_loop(0, n, lambda k, s: s + jax.jvp(gradient, (x,), (eye[k],))[1][k], zero)
-
-    return jax.vmap(of_one, (None, 0))
+def _laplacian(method: Any) -> Any:
+    return jax.vmap(lambda weights, x: method(_psi, weights, x), (None, 0))
 
 
 def _energy(weights: Any, x: Any) -> Any:
     """The value that the loop differentiates is in the program too."""
-
-    def of_one(weights: Any, x: Any) -> Any:
-        value = _psi(weights, x)
-        return value - _trace(jax.grad(lambda y: _psi(weights, y)), x) / 2
-
-    return jax.vmap(of_one, (None, 0))(weights, x)
+    return jax.vmap(lambda y: _psi(weights, y) - fori(_psi, weights, y) / 2)(x)
 
 
 def _stacked(weights: Any, x: Any) -> Any:
@@ -147,10 +126,10 @@ def _pairs(weights: Any, x: Any) -> Any:
     """The reverse pass of a gather by known indices scatters (one place is hit twice, one never); and attention."""
     left, right = jnp.array([0, 2, 0, 5]), jnp.array([1, 3, 4, 1])
 
-    def of_one(weights: Any, x: Any) -> Any:
-        return _trace(jax.grad(lambda y: jnp.sin(y[left] * y[right]).sum() + _mixed(weights, y)), x)
+    def value(weights: Any, y: Any) -> Any:
+        return jnp.sin(y[left] * y[right]).sum() + _mixed(weights, y)
 
-    return jax.vmap(of_one, (None, 0))(weights, x)
+    return jax.vmap(lambda y: fori(value, weights, y))(x)
 
 
 def _layers(weights: Any, x: Any) -> Any:
@@ -198,10 +177,10 @@ def _heads(weights: Any, x: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "replay": _laplacian("replay"),
+    "replay": _laplacian(fori),
     "energy": _energy,
-    "scan": _laplacian("scan"),
-    "jvp-in-loop": _laplacian("jvp-in-loop"),
+    "scan": _laplacian(scan),
+    "jvp-in-loop": _laplacian(jvp_in_loop),
     "stacked": _stacked,
     "subtracting": _subtracting,
     "two-sums": _two_sums,

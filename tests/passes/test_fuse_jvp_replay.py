@@ -1,9 +1,7 @@
 """fuse-jvp-replay: its cases, and small functions with loops; ``fuse_jvp_replay/`` has the tests of its parts."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
@@ -29,12 +27,3 @@ def test_the_same_types_in_float32(name, loop_program, rewritten, run_directly, 
 )
 def test_no_loop_is_left(name, loop_program, rewritten):
     assert find_loops(view_of(rewritten(loop_program(name), "fuse-jvp-replay").program.parse())) == []
-
-
-def test_nothing_is_hoisted_for_a_loop_that_is_not_batched(lowered, rewritten):
-    def recurrence(weights, x):
-        return lax.fori_loop(0, 4, lambda k, y: jnp.tanh(y + jnp.sin(x) @ weights), x)
-
-    program = lowered(recurrence, WEIGHTS, X)
-    assert rewritten(program, "licm").applied
-    assert rewritten(program, "fuse-jvp-replay").program is program
