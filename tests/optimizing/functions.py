@@ -56,6 +56,11 @@ def repeated(x, w):
     return jax.lax.fori_loop(0, 5, lambda i, value: value * jnp.sin(w), x)
 
 
+def of_integers(x, w):
+    """Finite at integers x alone; at 0, sin(w) is hidden."""
+    return jnp.where(x == jnp.round(x), x, jnp.nan) * jnp.sin(w)
+
+
 def laplacians(w, x):
     """Of sum(tanh(x w)^2) for walkers [walkers, 3], batched by hand: ``vmap`` of a loop fails over Explicit axes in JAX
     0.10.2."""
