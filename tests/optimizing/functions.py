@@ -21,6 +21,13 @@ def hoisting(function, **options):
     return fusionlab.optimize(function, HOIST, **{"check": "never", "cache": False, **options})
 
 
+def decision_of(function):
+    """The decision on a function of one program, which is rewritten."""
+    (decision,) = function.fusionlab.decisions
+    assert decision.rewritten is not None, decision.reason
+    return decision
+
+
 def log_psi(parameters, x):
     hidden = x.reshape(-1, 3)
     for weights, bias in parameters:

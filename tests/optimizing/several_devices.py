@@ -7,7 +7,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 import fusionlab
-from tests.optimizing.functions import arguments, energy, hoisting, laplacians, repeated
+from tests.optimizing.functions import arguments, decision_of, energy, hoisting, laplacians, repeated
 
 ON_VARIED = "the given arguments and variants of them"
 UNCHECKED = {"cache": False, "check": "never"}
@@ -15,13 +15,6 @@ UNCHECKED = {"cache": False, "check": "never"}
 
 def equal(found, expected, rtol=1e-6, atol=0.0):
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
-
-
-def decision_of(function):
-    """The decision of a function of one program, which is rewritten."""
-    (decision,) = function.fusionlab.decisions
-    assert decision.rewritten is not None, decision.reason
-    return decision
 
 
 def require_divided(function, *given):

@@ -14,7 +14,7 @@ from jax.experimental import checkify
 from jax.experimental.jet import jet
 
 import fusionlab
-from tests.optimizing.functions import arguments, energy, hoisting, kinetic, log_psi, repeated
+from tests.optimizing.functions import arguments, decision_of, energy, hoisting, kinetic, log_psi, repeated
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +42,7 @@ def energies():
 
 def test_the_energy_is_the_same_from_another_program(optimized, energies):
     close(optimized(*arguments()), energies, rtol=1e-5)
-    (decision,) = optimized.fusionlab.decisions
+    decision = decision_of(optimized)
     assert decision.verdict.passed
     assert decision.compared_on == "the given arguments and variants of them"
     assert decision.rewritten.digest != decision.original.digest
@@ -56,9 +56,7 @@ def test_an_argument_that_is_not_used_is_not_passed_and_the_value_is_found():
     function = fusionlab.optimize(lambda p, x, unused: kinetic(p, x), **options)
     parameters, walkers = arguments()
     close(function(parameters, walkers[0], {"unused": walkers}), kinetic(parameters, walkers[0]), rtol=1e-5)
-    (decision,) = function.fusionlab.decisions
-    assert decision.rewritten is not None, decision.reason
-    assert len(decision.original.inputs) == 5
+    assert len(decision_of(function).original.inputs) == 5
 
 
 def test_every_shape_is_a_program_of_its_own():
@@ -120,15 +118,14 @@ def test_donated_arguments_are_gone_and_were_compared_before():
 def test_under_vmap_the_batched_function_is_rewritten(energies):
     function = fusionlab.optimize(kinetic, cache=False, check="never")
     close(jax.vmap(function, (None, 0))(*arguments()), energies, rtol=1e-5)
-    (decision,) = function.fusionlab.decisions
-    assert "4x2x3xf32" in map(str, decision.original.inputs)
+    assert "4x2x3xf32" in map(str, decision_of(function).original.inputs)
 
 
 def test_inside_a_jit_the_numbers_are_drawn(energies):
     function = fusionlab.optimize(energy, cache=False)
     mean = jax.jit(lambda *given: 2 * function(*given).mean())(*arguments())
     close(mean, 2 * energies.mean(), rtol=1e-5)
-    (decision,) = function.fusionlab.decisions
+    decision = decision_of(function)
     assert (decision.compared_on, decision.verdict.passed) == ("drawn arguments", True)
 
 

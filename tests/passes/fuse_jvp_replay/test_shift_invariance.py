@@ -23,20 +23,27 @@ def softmax(scores):
     return terms / terms.sum(-1, keepdims=True)
 
 
+def shifted(terms, top):
+    """The logarithm of the sum of exponentials."""
+    return jnp.log(jnp.exp(terms - top).sum()) + top
+
+
+def decay(x):
+    return jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+
+
 def by_hand(weights, x):
     """log|psi| with a softmax between electrons and a logarithm of a sum of exponentials at the end."""
     h = features(weights, x)
     terms = ((softmax(h @ h.T) @ h) @ weights["orbitals"]).sum(-1)
-    top = terms.max()
-    return jnp.log(jnp.exp(terms - top).sum()) + top - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+    return shifted(terms, terms.max()) - decay(x)
 
 
 def guarded(weights, x):
     """The maximum is tested for being finite, as in ``jax.nn.logsumexp``."""
     terms = (features(weights, x) @ weights["orbitals"]).sum(-1)
     top = terms.max(initial=-jnp.inf)
-    top = jnp.where(jnp.isfinite(top), top, 0.0)
-    return jnp.log(jnp.exp(terms - top).sum()) + top - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+    return shifted(terms, jnp.where(jnp.isfinite(top), top, 0.0)) - decay(x)
 
 
 def by_library(weights, x):
@@ -77,14 +84,13 @@ def divided_late(weights, x):
     h = features(weights, x)
     scores = h @ h.T
     terms = jnp.exp(scores - scores.max(-1, keepdims=True))
-    return jnp.tanh((terms @ h) / terms.sum(-1, keepdims=True)).sum() - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+    return jnp.tanh((terms @ h) / terms.sum(-1, keepdims=True)).sum() - decay(x)
 
 
 def smallest(weights, x):
     """A minimum shifts, a maximum counts."""
     terms = features(weights, x).sum(-1)
-    low = terms.min()
-    return jnp.log(jnp.exp(terms - low).sum()) + low + jnp.tanh(terms.max())
+    return shifted(terms, terms.min()) + jnp.tanh(terms.max())
 
 
 def linear(weights, x):
