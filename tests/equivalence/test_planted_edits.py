@@ -3,8 +3,8 @@
 Lengths that are floored or capped, reciprocals that are capped, and a log-sum-exp without its maximum.
 """
 
-import dataclasses
 import re
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -58,22 +58,14 @@ EDITS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Original:
-    """A program, its samples as a file and as a model, and its runners, each of which runs once per sample."""
-
-    program: object
-    samples: dict
-    runners: dict
-
-
 @pytest.fixture(scope="module")
 def ferminet():
+    """A program, its samples as a file and as a model, and its runners, each of which runs once per sample."""
     workload = catalogue.build("ferminet", "LiH", program="log-psi", walkers=8, size="tiny")
     program = lowering.lower(workload, "cpu")
-    runners = {"truth": program_runner(program, widen=True), "original": xla_runner(program)}
     samples = {"file": list(signature_samples(program)), "model": list(workload_samples(workload))}
-    return Original(program, samples, {name: remembered(run) for name, run in runners.items()})
+    truth, original = map(remembered, (program_runner(program, widen=True), xla_runner(program)))
+    return SimpleNamespace(program=program, samples=samples, runners={"truth": truth, "original": original})
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -15,6 +16,7 @@ import fusionlab
 from fusionlab.errors import NotOptimizedWarning
 from fusionlab.optimizing.decision import surroundings
 from fusionlab.passes.catalogue import PASSES
+from tests.optimizing import functions
 from tests.optimizing.functions import SineToCosine, hoisting, of_integers, repeated, wrong
 
 
@@ -90,25 +92,11 @@ def test_a_pass_outside_the_catalogue_is_not_remembered(tmp_path):
     assert files(tmp_path) == []
 
 
-OWN = """
-from dataclasses import dataclass
-from typing import ClassVar
-from tests.optimizing.functions import Rewording
-
-@dataclass(frozen=True)
-class Own(Rewording):
-    name: ClassVar[str] = "own"
-    kind: ClassVar[str] = "own"
-    old, new = "stablehlo.sine", "stablehlo.WORD"
-"""
-
-
 def test_a_pass_in_a_file_that_was_edited_is_run_again(tmp_path):
-    found = []
+    found, path = [], tmp_path / "own.py"
     for word in ("cosine", "tanh"):
-        path = tmp_path / "own.py"
-        path.write_text(OWN.replace("WORD", word))
-        function = fusionlab.optimize(repeated, f"{path}:Own", check="never", cache=tmp_path / "store")
+        path.write_text(Path(functions.__file__).read_text().replace("stablehlo.cosine", f"stablehlo.{word}"))
+        function = fusionlab.optimize(repeated, f"{path}:SineToCosine", check="never", cache=tmp_path / "store")
         found.append(function(1.0, 0.5))
         assert not function.fusionlab.decisions[0].remembered
     np.testing.assert_allclose(found, [np.cos(0.5) ** 5, np.tanh(0.5) ** 5], rtol=1e-5)
