@@ -189,6 +189,12 @@ def run_without_jit(function):
         return function(0.5)
 
 
+def run_checked(function):
+    error, value = jax.jit(checkify.checkify(function))(1.0, 0.5)
+    assert error.get() is None
+    return value
+
+
 RAYS = jnp.arange(3.0)
 SERIES = (0.3, 0.5), ((1.0, 0.5, 0.1), (0.0, 2.0, 0.0))
 USES = {
@@ -199,7 +205,7 @@ USES = {
         repeated,
         lambda f: hoisting(lambda x, w: f(x, w) + repeated(x, w))(1.0, 0.5),
     ),
-    "a checkify that asks for nothing in it": (repeated, lambda f: jax.jit(checkify.checkify(f))(1.0, 0.5)[1]),
+    "a checkify that asks for nothing in it": (repeated, run_checked),
     "a loop without jit": (half, run_without_jit),
     "a transposed function": (half, lambda f: jax.linear_transpose(f, RAYS)(RAYS)),
     "a transposed function in jit": (half, lambda f: jax.linear_transpose(jax.jit(f), RAYS)(RAYS)),
