@@ -39,26 +39,28 @@ class Evil:
         return (open, ("executed", "w"))
 
 
-@pytest.mark.parametrize(
-    "content", ["prose", "empty", "pickle", "other arrays", "pickled array", "truncated", "bad zip"]
-)
+def zipped(path):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("facts.npy", b"not an array")
+
+
+WHOLE = FOUND.to_bytes()
+OTHERS = {
+    "prose": lambda path: path.write_bytes(b"hello"),
+    "empty": lambda path: path.write_bytes(b""),
+    "pickle": lambda path: path.write_bytes(pickle.dumps(Evil())),
+    "truncated": lambda path: path.write_bytes(WHOLE[: len(WHOLE) // 2]),
+    "other arrays": lambda path: np.savez(path, x=np.ones(3)),
+    "pickled array": lambda path: np.savez(path, facts=np.array([Evil()], object), allow_pickle=True),
+    "bad zip": zipped,
+}
+
+
+@pytest.mark.parametrize("content", OTHERS)
 def test_other_files_are_refused_and_nothing_is_unpickled(content, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "worst.npz"
-    whole = FOUND.to_bytes()
-    if content == "other arrays":
-        np.savez(path, x=np.ones(3))
-    elif content == "pickled array":
-        np.savez(path, facts=np.array([Evil()], object), allow_pickle=True)
-    elif content == "bad zip":
-        with zipfile.ZipFile(path, "w") as file:
-            file.writestr("facts.npy", b"not an array")
-    else:
-        path.write_bytes(
-            {"prose": b"hello", "empty": b"", "pickle": pickle.dumps(Evil()), "truncated": whole[: len(whole) // 2]}[
-                content
-            ]
-        )
+    OTHERS[content](path)
     with pytest.raises(InputError, match=r"worst\.npz: not the inputs of a check"):
         Counterexample.load(path)
     assert not (tmp_path / "executed").exists()

@@ -13,7 +13,6 @@ from fusionlab.equivalence.interpreter import ask_interpreter, evaluate
 from fusionlab.equivalence.oracle import program_runner, workload_runner
 from fusionlab.equivalence.samples import Sample, signature_samples, workload_samples
 from fusionlab.hlo import lowering
-from fusionlab.hlo.program import Program
 from workloads import catalogue
 
 X = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
@@ -110,11 +109,7 @@ def test_what_the_interpreter_cannot_do_is_a_reason(lowered, program_of_text):
         ": (tensor<3xf32>) -> tensor<3xf32>\nreturn %0 : tensor<3xf32>\n}\n"
     )
     for program, part in ((with_lapack, "custom call @lapack"), (large, "too large"), (unknown, "cannot evaluate")):
-        found = _ask(program)
+        arrays = tuple(np.zeros(type_.shape, np.float32) for type_ in program.inputs)
+        found = ask_interpreter(program, Sample("zeros", arrays), [np.zeros(3)], [np.zeros(3)])
         assert found.agrees is None
         assert part in found.reason
-
-
-def _ask(program: Program):
-    arrays = tuple(np.zeros(type_.shape, np.float32) for type_ in program.inputs)
-    return ask_interpreter(program, Sample("zeros", arrays), [np.zeros(3)], [np.zeros(3)])

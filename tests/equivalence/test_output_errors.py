@@ -1,15 +1,14 @@
-"""What one output's errors are: units in the last place, signs, patterns of NaN, means, the loss of the original."""
+"""Verdicts on numbers that are given here: losses of the original, signs, NaN, means, units in the last place."""
 
+import json
 from dataclasses import replace
 
-import jax
-import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
 
 from fusionlab.codegen.raising import RaiseError
-from fusionlab.equivalence.check import check_programs
+from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.output_errors import (
     Columns,
     compare_output,
@@ -19,68 +18,134 @@ from fusionlab.equivalence.output_errors import (
     ulp_histogram,
 )
 from fusionlab.equivalence.samples import Sample
+from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.errors import CompileError
 
-from .compared import compared
+
+def runner(values):
+    """``values`` whatever the inputs are, or a function of the first of them."""
+    return lambda arrays: [np.asarray(values(arrays[0]) if callable(values) else values)]
+
+
+def compared(truth, original, rewritten, rewritten64=None, x=(), **more):
+    """The verdict on one output at the inputs ``x``; float64 of what is rewritten is truth if it is not given."""
+    wide = truth if rewritten64 is None else rewritten64
+    names = ("truth", "original", "rewritten", "rewritten_float64")
+    runs = dict(zip(names, map(runner, (truth, original, rewritten, wide)), strict=True))
+    return compare([Sample("seed 1", (np.asarray(x),))], walkers=None, **runs, **more)
 
 
 def columns(truth, original, rewritten, rewritten64=None):
-    truth = np.asarray(truth, np.float64)
-    wide = truth if rewritten64 is None else np.asarray(rewritten64, np.float64)
-    return Columns(truth, np.asarray(original, np.float32), np.asarray(rewritten, np.float32), wide)
+    """In float64, in float32 twice, and in float64."""
+    wide = truth if rewritten64 is None else rewritten64
+    types = (np.float64, np.float32, np.float32, np.float64)
+    return Columns(*map(np.asarray, (truth, original, rewritten, wide), types))
 
 
-def passed(*given, typical=True):
-    return compare_output("output 0", columns(*given), typical=typical).error.passed
+def in_float32(*given):
+    numbers = columns(*given)
+    return compared(numbers.truth, numbers.original, numbers.rewritten, numbers.rewritten_float64)
 
 
-def test_a_sign_is_right_or_wrong():
-    truth = [1.0, -1.0, 1.0, -1.0]
-    assert passed(truth, truth, truth)
-    assert not passed(truth, truth, [1.0, -1.0, 1.0, 1.0])
-    # Where the original itself is wrong, the rewritten program may be; elsewhere that allows nothing.
-    assert passed(truth, [1.0, -1.0, -1.0, -1.0], [1.0, -1.0, -1.0, -1.0])
-    assert passed(truth, [1.0, -1.0, -1.0, -1.0], truth)
-    assert not passed(truth, [1.0, -1.0, -1.0, -1.0], [1.0, 1.0, -1.0, -1.0])
-    assert not passed(truth, truth, truth, [1.0, -1.0, 1.0, 1.0])
-    assert not passed(truth, [1.0, -1.0, -1.0, -1.0], [1.0, -1.0, 0.5, -1.0])
-    assert not passed(truth, truth, [1.0, -1.0, 1.0, np.nan])
+SIGNS, ONE_WRONG, EXACT = [1.0, -1.0, 1.0, -1.0], [1.0, -1.0, -1.0, -1.0], [1.0, 2.0, 3.0]
+OVERFLOWN = [1.5, 1e39], [1.5, np.inf]
+"""Where the original overflows in float32 and truth does not, the rewritten program may as well."""
+RIGHT = {
+    "the original loses as much": (EXACT, [1.0, 2.1, 3.0], [1.3, 2.0, 3.0]),
+    "a rounding": (EXACT, EXACT, [1.0, 2.0, 3.0000002]),
+    "signs": (SIGNS, SIGNS, SIGNS),
+    "a sign that the original has wrong too": (SIGNS, ONE_WRONG, ONE_WRONG),
+    "a sign that the original has wrong": (SIGNS, ONE_WRONG, SIGNS),
+    "a sum that happens to be whole": ([1.0] * 3, [1.0] * 3, [1, 1, 1.0000001], [1, 1, 1.0000000000000002]),
+    "NaN": ([1.0, np.nan], [1.0, np.nan], [1.0, np.nan]),
+    "overflown": (*OVERFLOWN, [1.5, np.inf]),
+}
+WRONG = {
+    "more than the original loses": (EXACT, EXACT, [1.3, 2.0, 3.0]),
+    "below a rounding, in float64": ([1.0, 2.0], [1.001, 2.0], [1.0, 2.0], [1.0, 2.0000001]),
+    "a sign": (SIGNS, SIGNS, [1.0, -1.0, 1.0, 1.0]),
+    "another sign than the original has wrong": (SIGNS, ONE_WRONG, [1.0, 1.0, -1.0, -1.0]),
+    "a sign in float64": (SIGNS, SIGNS, SIGNS, [1.0, -1.0, 1.0, 1.0]),
+    "half a sign": (SIGNS, ONE_WRONG, [1.0, -1.0, 0.5, -1.0]),
+    "no sign": (SIGNS, SIGNS, [1.0, -1.0, 1.0, np.nan]),
+    "the sign of a sum that happens to be whole": ([1.0] * 3, [1.0] * 3, [1.0, 1.0, -1.0]),
+    "never finite but here": ([np.nan, np.inf], [np.nan, np.inf], [1.0, np.inf]),
+    **{f"infinite, then {wrong}": ([1, np.inf], [1, np.inf], [1, wrong]) for wrong in (7, -np.inf, np.nan)},
+    **{f"overflown, then {wrong}": (*OVERFLOWN, [1.5, wrong]) for wrong in (np.nan, -np.inf, 3.0)},
+}
 
 
-def test_a_sum_that_happens_to_be_whole_is_no_sign():
-    assert passed(np.ones(3), np.ones(3), np.float32([1.0, 1.0, 1.0000001]), [1.0, 1.0, 1.0000000000000002])
-    assert not passed(np.ones(3), np.ones(3), [1.0, 1.0, -1.0])
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_passes(name):
+    assert in_float32(*RIGHT[name]).passed
 
 
-@pytest.mark.parametrize("wrong", [np.nan, -np.inf, 3.0])
-def test_a_pattern_is_that_of_the_original(wrong):
-    truth, overflown = [1.5, 1e39], [1.5, np.inf]
-    assert passed(truth, overflown, overflown)
-    assert not passed(truth, overflown, [1.5, wrong])
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_different(name):
+    verdict = in_float32(*WRONG[name])
+    assert verdict.verdict == "different"
+    assert name != "below a rounding, in float64" or "walker 1" in verdict.worst
+
+
+def test_the_tolerance_is_what_the_original_loses():
+    (output,) = in_float32(*RIGHT["the original loses as much"]).outputs
+    np.testing.assert_allclose(output.tolerance, 0.4, rtol=1e-5)
+
+
+def test_an_output_that_is_never_finite_is_no_evidence():
+    verdict = in_float32(*[[np.nan, np.inf]] * 3)
+    assert (verdict.verdict, verdict.reason) == ("not-checked", "no input gave a finite value in output 0")
+    assert not verdict.passed
+
+
+@pytest.mark.parametrize(
+    ("dtype", "left", "right"),
+    [("int64", 2**60, 2**60 + 1), ("uint64", 2**64 - 1, 2**64 - 2), ("int64", -(2**63), 2**63 - 1), ("uint8", 0, 1)],
+)
+def test_whole_numbers_are_not_rounded_before_they_are_compared(dtype, left, right):
+    verdict = compared(*(np.array([5, value], dtype) for value in (left, left, right, right)))
+    assert verdict.verdict == "different"
+    assert "walker 1" in verdict.worst
+    assert verdict.outputs[0].max_abs_error == float(abs(left - right))
+
+
+def test_a_wrong_truth_does_not_widen_the_tolerance():
+    right, wrong = np.float32([1.0, 2.0]), np.float32([1.0, 7.0])
+    for raised, word in ((right, "equal"), (right + np.float32(2e-7), "equal"), (wrong, "not-checked")):
+        verdict = compared(raised.astype(np.float64), right, right, raised=runner(raised))
+        assert verdict.verdict == word
+
+
+def test_a_verdict_goes_to_json_and_back():
+    output = OutputError("output 0", float("inf"), 0.5, float("nan"), 1e-9, False)
+    verdict = Verdict("different", (output,), 16, "seed 1, walker 3", "")
+    document = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
+    assert repr(Verdict.from_json(document)) == repr(verdict)
+    assert set(document) >= {"verdict", "max_abs_error", "tolerance", "walkers"}
 
 
 def test_the_mean_may_shift_by_its_error():
-    random = np.random.default_rng(0)
-    truth = 10 + random.standard_normal(4000)
+    truth = 10 + np.random.default_rng(0).standard_normal(4000)
     original = truth.astype(np.float32)
     original[7] += 100  # one walker where the original is far off, so that each may be off by 400
-    biased = original + np.float32(0.5)
-    found = compare_output("output 0", columns(truth, original, biased), typical=True).error
+    biased = columns(truth, original, original + np.float32(0.5))
+    found, edges = (compare_output("output 0", biased, typical=typical).error for typical in (True, False))
     assert found.max_abs_error < found.tolerance
     assert found.mean_shift == pytest.approx(0.5, abs=1e-3)
     assert found.standard_error == pytest.approx(np.std(original) / 4000**0.5, rel=1e-2)
     assert found.mean_shifted
     assert not found.passed
-    edges = compare_output("output 0", columns(truth, original, biased), typical=False).error
     assert edges.mean_shift is None
     assert edges.passed
+    verdict = in_float32(biased.truth, biased.original, biased.rewritten)
+    assert verdict.verdict == "different"
+    assert "the mean shifts by 0.5" in verdict.worst
 
 
 def test_a_walker_and_its_copy_have_no_error_of_their_mean():
     """Two electrons exchanged: the energies are the same, and their spread of zero says nothing."""
-    truth = np.full(2, -8.0)
-    original = truth.astype(np.float32)
-    found = compare_output("output 0", columns(truth, original, original + np.float32(3e-6)), typical=True).error
+    twice = np.full(2, -8.0)
+    found = compare_output("output 0", columns(twice, twice, twice + 3e-6), typical=True).error
     assert found.mean_shift is None
 
 
@@ -101,88 +166,42 @@ def test_more_roundings_do_not_help_what_is_wrong():
     verdict = compared(lambda x: x.astype(np.float64), lambda x: x, lambda x: x * np.float32(1.001), x=x)
     assert verdict.verdict == "different"
     found = verdict.counterexample
-    assert (found.output, found.index) == (0, (7,))
-    assert found.original == 2.0
+    assert (found.output, found.index, found.original) == (0, (7,), 2.0)
     assert found.rewritten == pytest.approx(2.002)
-
-
-def test_the_worst_walker_of_a_mean_that_shifted_is_described():
-    truth = np.linspace(5.0, 6.0, 64)
-    original = truth.astype(np.float32)
-    original[3] += 50
-    verdict = compared(truth, original, original + np.float32(20))
-    assert verdict.verdict == "different"
-    assert "the mean shifts by 20" in verdict.worst
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_float64_program_may_lose_what_its_narrow_parts_lose(dtype, lowered):
-    """Truth computes them in float64; what is wrong there still shows, and so does a part that is newly narrow."""
-
-    def function(x, factor=1.0, narrow=dtype, order=1):
-        hidden = jnp.tanh(x).astype(narrow)[:, ::order]
-        return (hidden * hidden).sum(1).astype(x.dtype) * factor
-
-    def energy(dtype):
-        return lambda x: (jnp.tanh(x).astype(dtype) ** 2).sum(1).astype(x.dtype)
-
-    with jax.enable_x64(True):
-        rows = jax.ShapeDtypeStruct((16, 32), "float64")
-        original, other, wrong = (
-            lowered(given, rows)
-            for given in (function, lambda x: function(x, order=-1), lambda x: function(x, factor=1 + 1e-11))
-        )
-        wide, narrowed = lowered(energy("float64"), rows), lowered(energy(dtype), rows)
-    assert check_programs(original, original).verdict == "equal"
-    assert check_programs(original, other).passed
-    assert check_programs(original, wrong).verdict == "different"
-    assert check_programs(wide, narrowed).verdict == "different"
-
-
-def test_an_ill_conditioned_walker_allows_no_narrowed_part_at_the_others(lowered):
-    """In float32 (1e5 + x) - 1e5 loses a hundredth of the first row, which allows 1e-7 there and nowhere else."""
-
-    def function(narrow):
-        def values(x):
-            hidden = jnp.tanh(x[:, 0])
-            return (hidden.astype(narrow).astype(x.dtype) + x[:, 1]) - x[:, 1]
-
-        return values
-
-    rows = np.zeros((8, 2))
-    rows[:, 0] = np.linspace(0.3, 0.7, 8)
-    rows[0, 1] = 1e5
-    with jax.enable_x64(True):
-        wide, narrow = (
-            lowered(function(dtype), jax.ShapeDtypeStruct(rows.shape, "float64")) for dtype in ("float64", "float32")
-        )
-    assert check_programs(wide, narrow, [Sample("seed 1", (rows,))]).verdict == "different"
-
-
-def in_float64(rewritten, narrowed):
-    truth = np.linspace(1.0, 2.0, 8)
-    nearby = ((truth, truth),)
-    return compare_output(
-        "output 0", Columns(truth, truth, rewritten(truth), rewritten(truth), nearby, narrowed(truth)), typical=False
-    ).error
 
 
 @pytest.mark.parametrize(("row", "right"), [(0, True), (1, False)])
 def test_what_float32_loses_is_allowed_at_the_walker_that_loses_it(row, right):
-    narrowed = np.linspace(1.0, 2.0, 8).astype(np.float32)
+    truth = np.linspace(1.0, 2.0, 8)
+    rewritten, narrowed = truth + 5e-8 * (np.arange(8) == row), truth.astype(np.float32)
     narrowed[0] += np.float32(0.01)
-    found = in_float64(lambda truth: truth + 5e-8 * (np.arange(8) == row), lambda truth: narrowed)
-    assert found.passed is right
+    numbers = Columns(truth, truth, rewritten, rewritten, ((truth, truth),), narrowed)
+    assert compare_output("output 0", numbers, typical=False).error.passed is right
+
+
+def test_what_a_float64_program_loses_by_cancellation_shows_in_float32():
+    """At inputs rounded otherwise it loses the same, so that nothing moves."""
+    truth = np.array([205.0, 1.0])
+    off = truth + np.array([2.8e-10, 0.0])
+
+    def verdict(rewritten, narrow):
+        narrowed = None if narrow is None else lambda: runner(np.asarray(narrow, np.float32))
+        return compared(truth, truth, rewritten, rewritten, narrowed=narrowed).verdict
+
+    assert verdict(off, None) == "different"
+    assert verdict(off, truth) == "different"
+    assert verdict(off, [205.5, 1.0]) == "within-bound"
+    assert verdict(off[::-1] - truth[::-1] + truth, [205.5, 1.0]) == "different"
+    assert verdict(truth * (1 + 1e-6), [205.5, 1.0]) == "different"
 
 
 @pytest.mark.parametrize("failure", [RaiseError("it has no counterpart"), CompileError("it does not compile")])
 def test_a_run_in_float32_that_fails_is_no_verdict(failure):
-    x = np.linspace(1.0, 2.0, 8)
-
     def fails():
         raise failure
 
     def verdict(factor):
+        x = np.linspace(1.0, 2.0, 8)
         return compared(lambda x: x, lambda x: x, lambda x: x * factor, lambda x: x * factor, x=x, narrowed=fails)
 
     assert verdict(1 + 1e-9).verdict == "different"
@@ -192,29 +211,26 @@ def test_a_run_in_float32_that_fails_is_no_verdict(failure):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 def test_neighbours_are_one_apart(dtype):
     numbers = np.array([0.0, 1.0, -1.0, 3.5, -1e-3], dtype)
-    one = np.array(1, np.int16 if np.dtype(dtype).itemsize == 2 else f"int{8 * np.dtype(dtype).itemsize}")
-    neighbours = (numbers.view(one.dtype) + one).view(dtype)
+    integer = f"int{8 * np.dtype(dtype).itemsize}"
+    neighbours = (numbers.view(integer) + np.array(1, integer)).view(dtype)
     np.testing.assert_array_equal(ulp_distance(numbers, neighbours), np.ones(5))
     np.testing.assert_array_equal(ulp_distance(numbers, numbers), np.zeros(5))
 
 
-def test_zeros_are_equal_and_numbers_of_both_signs_are_counted_through_zero():
-    smallest = np.float32(1e-45)
-    assert ulp_distance(np.float32([0.0]), np.float32([-0.0])) == 0
-    assert ulp_distance(np.array([smallest]), np.array([-smallest])) == 2
-    assert ulp_distance(np.array([1.0]), np.array([-1.0])) == 2 * np.float64(1.0).view(np.int64)
-
-
-def test_what_is_not_finite_is_infinitely_far_unless_it_is_the_same():
-    left = np.float32([np.nan, np.inf, np.inf, 1.0, np.nan])
-    right = np.float32([np.nan, np.inf, -np.inf, np.inf, 1.0])
-    np.testing.assert_array_equal(ulp_distance(left, right), [0, 0, np.inf, np.inf, np.inf])
-
-
-def test_complex_numbers_take_the_worse_part():
-    left = np.array([1 + 1j], np.complex64)
-    right = left + np.complex64(2**-22 * 1j)
-    assert ulp_distance(left, right) == 2
+@pytest.mark.parametrize(
+    ("left", "right", "distance"),
+    [
+        (np.float32([0.0]), np.float32([-0.0]), 0),
+        (np.float32([1e-45]), np.float32([-1e-45]), 2),
+        (np.array([1.0]), np.array([-1.0]), 2 * np.float64(1.0).view(np.int64)),
+        (np.float32([np.nan, np.inf, np.inf, 1, np.nan]), np.float32([np.nan, np.inf, -np.inf, np.inf, 1]),
+         [0, 0, np.inf, np.inf, np.inf]),
+        (np.complex64([1 + 1j]), np.complex64([1 + (1 + 2**-22) * 1j]), 2),
+    ],
+    ids=["zeros", "through zero", "both signs", "not finite", "the worse part of complex numbers"],
+)  # fmt: skip
+def test_distances_in_units_in_the_last_place(left, right, distance):
+    np.testing.assert_array_equal(ulp_distance(left, right), distance)
 
 
 def test_histograms_count_every_element():

@@ -25,6 +25,17 @@ def samples():
     return workload, list(workload_samples(workload))
 
 
+@pytest.fixture
+def edges(lowered):
+    """``edges(walkers, electrons)``: the samples of edge walkers of a program of walkers."""
+
+    def found(walkers, electrons):
+        program = lowered(lambda x: x, jax.ShapeDtypeStruct((walkers, electrons, 3), "float32"))
+        return [sample for sample in signature_samples(program) if not sample.typical]
+
+    return found
+
+
 def split(workload, sample):
     structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))
     return jax.tree.unflatten(structure, sample.arrays)
@@ -76,14 +87,18 @@ def test_walkers_of_perturbed_parameters_are_of_the_density_of_psi(samples):
     assert not (walkers[:6] == start[:6]).all((1, 2)).any()
 
     log_psi = jax.jit(workload.rebuild(program="log-psi").function)
+
+    def mean_and_error(walkers):
+        parts = np.split(walkers, len(walkers) // 8)
+        values = np.concatenate([np.asarray(log_psi(parameters, part)["log_psi"]) for part in parts])
+        return values.mean(), values.std() / np.sqrt(len(values))
+
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(parameters)]
     starts = np.concatenate([workload.inputs(seed)[1] for seed in range(8)])
     run = log_psi_runner(workload, len(starts))
     once = equilibrated(run, leaves, starts, 11)
     longer = equilibrated(run, leaves, equilibrated(run, leaves, once, 12), 13)
-    (mean_of_starts, _), (mean, error), (mean_of_longer, error_of_longer) = (
-        _mean_and_error(log_psi, parameters, walkers) for walkers in (starts, once, longer)
-    )
+    (mean_of_starts, _), (mean, error), (mean_of_longer, error_of_longer) = map(mean_and_error, (starts, once, longer))
     assert abs(mean - mean_of_longer) < 4 * np.hypot(error, error_of_longer)
     assert mean_of_starts < mean - 6 * error
 
@@ -95,13 +110,6 @@ def test_perturbed_parameters_also_meet_walkers_as_samplers_begin(samples):
     start = np.asarray(workload.inputs(SEEDS[2])[1])
     kept = (walkers == start).all((1, 2))
     assert kept.tolist() == [False] * 4 + [True] * 2 + [False] * 2
-
-
-def _mean_and_error(log_psi, parameters, walkers):
-    values = np.concatenate(
-        [np.asarray(log_psi(parameters, part)["log_psi"]) for part in np.split(walkers, len(walkers) // 8)]
-    )
-    return values.mean(), values.std() / np.sqrt(len(values))
 
 
 def test_samples_are_the_same_every_time(samples):
@@ -129,26 +137,18 @@ def test_edge_walkers_are_near_coalescence_and_far_away(samples):
 
 
 @pytest.mark.parametrize("walkers", [1, 2, 3, 5, 16])
-def test_all_kinds_of_edge_walkers_occur_however_few_walkers_there_are(walkers, lowered):
-    program = lowered(lambda x: x, jax.ShapeDtypeStruct((walkers, 4, 3), "float32"))
-    edges = [sample for sample in signature_samples(program) if not sample.typical]
-    kinds = {kind for sample in edges for kind in sample.kinds}
-    assert kinds == {name for edges in (NEAR, FAR) for name, _ in edges}
-    assert len(edges) == -(-len(NEAR) // walkers) + -(-len(FAR) // walkers)
+def test_all_kinds_of_edge_walkers_occur_however_few_walkers_there_are(walkers, edges):
+    found = edges(walkers, 4)
+    assert {kind for sample in found for kind in sample.kinds} == {name for kinds in (NEAR, FAR) for name, _ in kinds}
+    assert len(found) == -(-len(NEAR) // walkers) + -(-len(FAR) // walkers)
 
 
-def test_distances_between_coalescence_and_the_molecule_and_beyond_it_occur(lowered):
+def test_distances_between_coalescence_and_the_molecule_and_beyond_it_occur(edges):
     """Of 16 walkers, the default of a check: one near and one far sample."""
-    program = lowered(lambda x: x, jax.ShapeDtypeStruct((16, 4, 3), "float32"))
-    near, far = (sample.arrays[0] for sample in signature_samples(program) if not sample.typical)
-    pairs = np.linalg.norm(near[:, 0] - near[:, 1], axis=-1)
-    to_nucleus = np.linalg.norm(near[:, 0], axis=-1)
-    from_nucleus = np.linalg.norm(far, axis=-1)
-    for bohr in (0.01, 0.05):
-        assert np.isclose(pairs, bohr, rtol=1e-3).any()
-        assert np.isclose(to_nucleus, bohr, rtol=1e-3).any()
-    for bohr in (8.0, 12.0):
-        assert np.isclose(from_nucleus, bohr, rtol=1e-3).any()
+    near, far = (sample.arrays[0] for sample in edges(16, 4))
+    for distances, expected in ((near[:, 0] - near[:, 1], (0.01, 0.05)), (near[:, 0], (0.01, 0.05)), (far, (8, 12))):
+        lengths = np.linalg.norm(distances, axis=-1)
+        assert all(np.isclose(lengths, bohr, rtol=1e-3).any() for bohr in expected)
 
 
 @pytest.mark.parametrize("shape", [(16, 4, 3), (3, 4, 3)], ids=["three-coordinates", "three-walkers"])
@@ -167,9 +167,8 @@ def test_walkers_are_not_taken_for_parameters_of_three_nuclei(shape, lowered):
     assert np.std(others) > 0.5  # of parameters about one it would be 0.1
 
 
-def test_an_electron_alone_is_far_and_near_a_nucleus(lowered):
-    program = lowered(lambda x: x, jax.ShapeDtypeStruct((16, 1, 3), "float32"))
-    near, far = (sample.arrays[0] for sample in signature_samples(program) if not sample.typical)
+def test_an_electron_alone_is_far_and_near_a_nucleus(edges):
+    near, far = (sample.arrays[0] for sample in edges(16, 1))
     lengths = np.linalg.norm(near, axis=-1).ravel()
     np.testing.assert_allclose(lengths[[3, 4, 8, 9]], np.repeat(NEAR_BOHR[:2], 2), rtol=1e-4)
     np.testing.assert_allclose(lengths[[12, 15]], NEAR_BOHR[2:], rtol=1e-4)

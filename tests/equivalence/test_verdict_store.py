@@ -24,16 +24,11 @@ def test_a_verdict_is_found_again_by_the_programs(store, lowered):
     first, second = lowered(jnp.sin, X), lowered(lambda x: jnp.sin(x) * 1, X)
     key = store.key(first, (second,))
     assert store.load(key) is None
-    store.store(key, Verdict("within-bound", walkers=2))
-    assert store.load(key) == Verdict("within-bound", walkers=2)
+    exact = Identity("not-covered", 6, 1, 1.0, "custom call @theirs has no rule", walkers=2)
+    store.store(key, Verdict("within-bound", walkers=2, exact=exact))
+    assert store.load(key) == Verdict("within-bound", walkers=2, exact=exact)
     assert store.key(first, (first,)) != key
     assert store.key(second, (first,)) != key
-
-
-def test_the_exact_verdict_is_kept_beside_it(store):
-    exact = Identity("not-covered", 6, 1, 1.0, "custom call @theirs has no rule", walkers=2)
-    store.store("key", Verdict("within-bound", exact=exact))
-    assert store.load("key").exact == exact
 
 
 def test_where_the_sources_lie_does_not_count(store, program_of_text):
@@ -44,18 +39,12 @@ def test_where_the_sources_lie_does_not_count(store, program_of_text):
 
 
 def test_a_recipe_is_the_workload_and_what_is_done_to_it(store):
-    workload = build("ferminet", "LiH", walkers=2, size="tiny")
+    workload, again = (build("ferminet", "LiH", walkers=2, size="tiny") for _ in range(2))
     key = store.recipe(workload, "peer folx", "cpu")
-    assert key == store.recipe(build("ferminet", "LiH", walkers=2, size="tiny"), "peer folx", "cpu")
-    others = [
-        store.recipe(workload, "peer vmap", "cpu"),
-        store.recipe(workload, "peer folx", "cuda"),
-        store.recipe(workload.rebuild(walkers=3), "peer folx", "cpu"),
-        store.recipe(workload.rebuild(dtype="float64"), "peer folx", "cpu"),
-        store.recipe(workload.rebuild(size="full"), "peer folx", "cpu"),
-        store.recipe(workload.rebuild(laplacian="scan"), "peer folx", "cpu"),
-        store.recipe(workload.rebuild(spin=2), "peer folx", "cpu"),
-    ]
+    assert key == store.recipe(again, "peer folx", "cpu")
+    changes = ({"walkers": 3}, {"dtype": "float64"}, {"size": "full"}, {"laplacian": "scan"}, {"spin": 2})
+    others = [store.recipe(workload.rebuild(**change), "peer folx", "cpu") for change in changes]
+    others += [store.recipe(workload, "peer vmap", "cpu"), store.recipe(workload, "peer folx", "cuda")]
     assert len({key, *others}) == 8
 
 

@@ -21,6 +21,13 @@ def hoisting(function, **options):
     return fusionlab.optimize(function, HOIST, **{"check": "never", "cache": False, **options})
 
 
+def decision_of(function):
+    """The decision on a function of one program, which is rewritten."""
+    (decision,) = function.fusionlab.decisions
+    assert decision.rewritten is not None, decision.reason
+    return decision
+
+
 def log_psi(parameters, x):
     hidden = x.reshape(-1, 3)
     for weights, bias in parameters:
@@ -54,6 +61,11 @@ def arguments(walkers=4, electrons=2):
 def repeated(x, w):
     """Five times x -> x sin(w): sin(w) is computed in every trip until it is hoisted."""
     return jax.lax.fori_loop(0, 5, lambda i, value: value * jnp.sin(w), x)
+
+
+def of_integers(x, w):
+    """Finite at integers x alone; at 0, sin(w) is hidden."""
+    return jnp.where(x == jnp.round(x), x, jnp.nan) * jnp.sin(w)
 
 
 def laplacians(w, x):

@@ -7,7 +7,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 import fusionlab
-from tests.optimizing.functions import arguments, energy, hoisting, laplacians, repeated
+from tests.optimizing.functions import arguments, decision_of, energy, hoisting, laplacians, repeated
 
 ON_VARIED = "the given arguments and variants of them"
 UNCHECKED = {"cache": False, "check": "never"}
@@ -17,11 +17,10 @@ def equal(found, expected, rtol=1e-6, atol=0.0):
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
 
 
-def decision_of(function):
-    """The decision of a function of one program, which is rewritten."""
-    (decision,) = function.fusionlab.decisions
-    assert decision.rewritten is not None, decision.reason
-    return decision
+def require_original(function, *given, expected):
+    """It runs as it was, for what is rewritten knows no mesh."""
+    equal(function(*given), expected)
+    assert "mesh" in function.fusionlab.reason
 
 
 def require_divided(function, *given):
@@ -92,18 +91,13 @@ def of_its_mesh(x, w):
     return repeated(x, w) / max(1, jax.typeof(x).sharding.mesh.size)
 
 
-function = hoisting(of_its_mesh, check="once")
-equal(function(given[1], 0.5), repeated(x, 0.5) / 4)
-assert "mesh" in function.fusionlab.reason
-
-function = hoisting(lambda x, w: jax.sharding.reshard(repeated(x, w), whole))
-equal(function(given[1], 0.5), repeated(x, 0.5))
-assert "mesh" in function.fusionlab.reason
+require_original(hoisting(of_its_mesh, check="once"), given[1], 0.5, expected=repeated(x, 0.5) / 4)
+resharded = hoisting(lambda x, w: jax.sharding.reshard(repeated(x, w), whole))
+require_original(resharded, given[1], 0.5, expected=repeated(x, 0.5))
 
 with jax.set_mesh(explicit_mesh):
     equal(by_itself(*given), expected, rtol=1e-4)
     slopes = [jax.grad(lambda x, f=f: f(given[0], x).sum())(given[1]) for f in (inside, laplacians)]
     equal(*slopes, rtol=1e-5, atol=1e-5)
-    function = hoisting(lambda x, w: jax.sharding.reshard(repeated(x, w), Spec()))
-    equal(function(given[1], 0.5), repeated(x, 0.5))
-    assert "mesh" in function.fusionlab.reason
+    resharded = hoisting(lambda x, w: jax.sharding.reshard(repeated(x, w), Spec()))
+    require_original(resharded, given[1], 0.5, expected=repeated(x, 0.5))

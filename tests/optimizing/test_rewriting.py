@@ -16,17 +16,8 @@ from fusionlab.optimizing.optimize import Optimized
 from fusionlab.optimizing.rewriting import Policy
 from fusionlab.passes.interface import faults
 from fusionlab.subprocesses import ProcessFailed
-from tests.optimizing.functions import (
-    HOIST,
-    Broken,
-    OtherConstant,
-    SineToCosine,
-    hoisting,
-    laplacians,
-    made_by,
-    repeated,
-    wrong,
-)  # fmt: skip
+from tests.optimizing import functions
+from tests.optimizing.functions import HOIST, decision_of, hoisting, laplacians, made_by, of_integers, repeated, wrong
 
 ON_GIVEN, ON_VARIED = "the given arguments", "the given arguments and variants of them"
 NO_VALUE = "not-checked on the given .*: no input gave a finite value"
@@ -39,11 +30,6 @@ def no_finite(x, w):
 def times(x, n):
     """sin and cos of anything, no times, are the same; an integer that is an index is not varied."""
     return jnp.array([0.0, 1.0])[n] * jnp.sin(x)
-
-
-def of_integers(x, w):
-    """Finite at integers x alone; at 0, sin(w) is hidden."""
-    return jnp.where(x == jnp.round(x), x, jnp.nan) * jnp.sin(w)
 
 
 def beyond_a_thousand(x, w):
@@ -102,19 +88,24 @@ def test_a_difference_can_be_an_error(check):
             function(1.0, 0.5)
 
 
-def test_always_looks_at_the_arguments_of_every_call():
-    function = wrong(times, check="always")
-    assert function(0.5, 0) == 0.0
-    assert function.fusionlab.decisions[0].verdict.passed
-    for _ in range(2):
+@pytest.mark.parametrize(
+    ("function", "check", "hidden", "shown"),
+    [(times, "always", (0.5, 0), (0.5, 1)), (of_integers, "once", (0.0, 0.5), (1.0, 0.5))],
+    ids=["at every call", "where no variant was compared"],
+)
+def test_what_a_first_call_hides_is_compared_again(function, check, hidden, shown):
+    optimized, strict = both = [wrong(function, check=check, on_difference=on) for on in ("original", "raise")]
+    for one in both:
+        assert one(*hidden) == 0.0
+        assert one.fusionlab.state == "rewritten"
+    for _ in range(2 if check == "always" else 1):
         with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
-            assert function(0.5, 1) == jnp.sin(0.5)
-    assert function(0.5, 0) == 0.0
-    strict = wrong(times, check="always", on_difference="raise")
-    assert strict(0.5, 0) == 0.0
-    with pytest.raises(NotEquivalentError):
-        strict(0.5, 1)
-    assert strict(0.5, 0) == 0.0
+            assert optimized(*shown) == jnp.sin(0.5)
+    with pytest.raises(NotEquivalentError, match="different on the given arguments"):
+        strict(*shown)
+    for one in both:
+        assert one(*hidden) == 0.0
+        assert check == "always" or one.fusionlab.state == "unchanged"
 
 
 def finite_at_zero(x, w):
@@ -129,24 +120,9 @@ def endless_beyond_one(x, w):
 def test_a_variant_without_a_finite_result_says_nothing_and_one_that_may_not_end_is_not_tried(function, x):
     optimized = hoisting(function, check="once")
     np.testing.assert_allclose(optimized(x, 0.5), jax.jit(function)(x, 0.5), rtol=1e-6)
-    (decision,) = optimized.fusionlab.decisions
-    assert decision.rewritten is not None
+    decision = decision_of(optimized)
     assert decision.verdict.passed
     assert decision.compared_on == ON_GIVEN
-
-
-def test_what_was_compared_without_variants_is_compared_again():
-    function, strict = wrong(of_integers), wrong(of_integers, on_difference="raise")
-    for one in (function, strict):
-        assert one(0.0, 0.5) == 0.0
-        assert one.fusionlab.state == "rewritten"
-    with pytest.warns(NotOptimizedWarning, match="different on the given arguments"):
-        assert function(1.0, 0.5) == jnp.sin(0.5)
-    with pytest.raises(NotEquivalentError, match="different on the given arguments"):
-        strict(1.0, 0.5)
-    for one in (function, strict):
-        assert one(2.0, 0.5) == 2 * jnp.sin(0.5)
-        assert one.fusionlab.state == "unchanged"
 
 
 @pytest.mark.parametrize("check", ["once", "always"])
@@ -158,9 +134,7 @@ def test_what_had_no_finite_output_is_checked_at_the_next_call(check):
             assert np.isnan(one(np.nan, 0.5))
         assert one.fusionlab.state != "rewritten"
     assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
-    (decision,) = function.fusionlab.decisions
-    assert decision.verdict.passed
-    assert decision.rewritten is not None
+    assert decision_of(function).verdict.passed
     with pytest.raises(NotEquivalentError, match="different"):
         other(1.0, 0.5)
 
@@ -184,8 +158,7 @@ def test_never_compares_nothing_and_decisions_outlive_the_cache():
         np.testing.assert_allclose(function(1.0, 0.1), np.cos(0.1) ** 5, rtol=1e-5)
         assert function(1.0, 0.1) == function.lower(1.0, 0.1).compile()(1.0, 0.1)
         function.clear_cache()
-    (decision,) = function.fusionlab.decisions
-    assert decision.verdict is None
+    assert decision_of(function).verdict is None
     assert "nothing was compared" in str(function.fusionlab.report())
 
 
@@ -203,7 +176,9 @@ def test_a_call_of_itself_is_not_checked_on_the_outer_call_s_arguments():
 def test_options_of_the_compiler_reach_the_check(monkeypatch):
     seen, compared = [], Runners.compared
     monkeypatch.setattr(Runners, "compared", lambda self, *a, **k: seen.append(self.options) or compared(self, *a, **k))
-    function = Optimized(repeated, Policy((SineToCosine(),)), {"compiler_options": {"xla_cpu_enable_fast_math": True}})
+    function = Optimized(
+        repeated, Policy((functions.SineToCosine(),)), {"compiler_options": {"xla_cpu_enable_fast_math": True}}
+    )
     with pytest.warns(NotOptimizedWarning, match="different"):
         function(1.0, 0.5)
     assert [options["xla_cpu_enable_fast_math"] for options in seen] == [True]
@@ -214,7 +189,7 @@ def broken(*_, **__):
 
 
 def test_a_pass_that_fails_leaves_the_function_as_it_was(caplog):
-    function = made_by(Broken())
+    function = made_by(functions.Broken())
     with pytest.warns(NotOptimizedWarning, match="ZeroDivisionError: a bug"):
         assert function(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
     assert function.fusionlab.reason == "broken: ZeroDivisionError: a bug"
@@ -224,20 +199,12 @@ def test_a_pass_that_fails_leaves_the_function_as_it_was(caplog):
     assert record.exc_info[0] is ZeroDivisionError
 
 
-@pytest.mark.parametrize(
-    ("place", "calls_before"),
-    [
-        ("fusionlab.optimizing.optimize.trace", []),
-        ("fusionlab.optimizing.rewriting.lower_jaxpr", []),
-        ("fusionlab.optimizing.rewriting.Runners.compared", [(0.0, 0.1)]),
-    ],
-    ids=["tracing", "lowering", "a later check"],
-)
-def test_a_failure_of_ours_leaves_the_function_as_it_was(place, calls_before, monkeypatch):
+@pytest.mark.parametrize("place", ["optimize.trace", "rewriting.lower_jaxpr", "rewriting.Runners.compared"])
+def test_a_failure_of_ours_leaves_the_function_as_it_was(place, monkeypatch):
     function = hoisting(repeated, check="always")
-    for given in calls_before:
-        assert function(*given) == jax.jit(repeated)(*given)
-    monkeypatch.setattr(place, broken)
+    if place == "rewriting.Runners.compared":  # in a later check
+        assert function(0.0, 0.1) == jax.jit(repeated)(0.0, 0.1)
+    monkeypatch.setattr(f"fusionlab.optimizing.{place}", broken)
     with pytest.warns(NotOptimizedWarning, match="TypeError: a bug"):
         assert function(1.0, 0.1) == jax.jit(repeated)(1.0, 0.1)
 
@@ -321,6 +288,13 @@ def test_words_that_are_not_known(options, message):
         fusionlab.optimize(HOIST)
 
 
+def decided(function, *given):
+    """The decision on a function of one program, after a call."""
+    function(*given)
+    (decision,) = function.fusionlab.decisions
+    return decision
+
+
 @pytest.mark.usefixtures("exact_checks", "no_processes")
 class TestExactVerdicts:
     """They are told and kept, under a budget, and never decisive."""
@@ -328,10 +302,8 @@ class TestExactVerdicts:
     def test_identical_is_told_first_and_remembered(self, tmp_path):
         for remembered in (False, True):
             function = hoisting(repeated, check="once", cache=tmp_path)
-            function(1.0, 0.5)
-            (decision,) = function.fusionlab.decisions
-            assert decision.remembered == remembered
-            assert decision.verdict.exact.result == "identical"
+            decision = decided(function, 1.0, 0.5)
+            assert (decision.remembered, decision.verdict.exact.result) == (remembered, "identical")
         report = function.fusionlab.report()
         assert "check: identical: all outputs equal in" in str(report)
         (program,) = report.to_json()["programs"]
@@ -342,11 +314,10 @@ class TestExactVerdicts:
         monkeypatch.setattr(rewriting, "compare_files", lambda *_: isolated.Identity("not-covered", 0, 0, 1.0, "late"))
         for exact_s, remembered in ((1, False), (1, True), (2, False)):
             function = hoisting(repeated, check="once", cache=tmp_path, exact_s=exact_s)
-            function(1.0, 0.5)
-            assert function.fusionlab.decisions[0].remembered == remembered
+            assert decided(function, 1.0, 0.5).remembered == remembered
 
     def test_what_is_not_identical_is_accepted_by_the_float_verdict_only(self):
-        function = made_by(OtherConstant(), lambda x: jnp.sin(x) + 1e-30)
+        function = made_by(functions.OtherConstant(), lambda x: jnp.sin(x) + 1e-30)
         assert function(0.5) == jnp.sin(0.5)
         assert function.fusionlab.state == "rewritten"
         assert "check: accepted by the float verdict only: not-identical: output 0" in str(function.fusionlab.report())
@@ -354,10 +325,8 @@ class TestExactVerdicts:
     def test_identical_is_not_accepted_where_the_float_verdict_is_another(self, monkeypatch):
         identity = isolated.Identity("identical", 12, 2, 1e-36)
         monkeypatch.setattr(rewriting, "compare_files", lambda *_: identity)
-        function = wrong()
         with pytest.warns(NotOptimizedWarning, match="the rewritten program is different"):
-            function(1.0, 0.5)
-        assert function.fusionlab.decisions[0].verdict.exact == identity
+            assert decided(wrong(), 1.0, 0.5).verdict.exact == identity
 
     def test_a_budget_that_is_exceeded_is_told_once_for_a_program(self, monkeypatch):
         limits = []
@@ -369,14 +338,11 @@ class TestExactVerdicts:
         monkeypatch.setattr(isolated, "call", late)
         function = hoisting(repeated, check="always", exact_s=3)
         function(1.0, 0.5)
-        function(1.0, 0.6)
+        decision = decided(function, 1.0, 0.6)
         assert limits == [3]
-        (decision,) = function.fusionlab.decisions
         assert decision.rewritten is not None
         assert decision.verdict.line.startswith("accepted by the float verdict only: not-covered: time limit")
 
     def test_no_seconds_are_no_exact_check(self, monkeypatch):
         monkeypatch.setattr(rewriting, "compare_files", None)
-        function = hoisting(repeated, check="once", exact_s=0)
-        function(1.0, 0.5)
-        assert function.fusionlab.decisions[0].verdict.exact is None
+        assert decided(hoisting(repeated, check="once", exact_s=0), 1.0, 0.5).verdict.exact is None

@@ -1,22 +1,13 @@
 """Small wavefunctions and the ways in which codes write their Laplacian: ``name -> (weights, x) -> results``.
 
-``x`` is [walkers, electrons, 3]. Every function gives (log|psi|, Laplacian or local energy, ...), which ``EXPECTED``
-gives from ``jax.hessian`` of the same wavefunction.
+``x`` is [walkers, electrons, 3]. Every function gives (log|psi|, Laplacian or local energy, ...); with the method
+``exact`` it is the truth, from ``jax.hessian``.
 """
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-
-from fusionlab.hlo.program import Program
-from fusionlab.passes.interface import Result, Setting
-from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 _random = np.random.default_rng(5)
 WALKERS, ELECTRONS, FEATURES = 3, 3, 4
@@ -28,7 +19,7 @@ WEIGHTS = {
 }
 
 
-def features(weights: Any, x: Any) -> Any:
+def features(weights, x):
     """Per electron, [electrons, features]: one layer of its own, one that mixes electrons."""
     r = jnp.sqrt((x**2).sum(-1, keepdims=True) + 0.3)
     h = jnp.tanh(jnp.concatenate([x, r], -1) @ weights["features"])
@@ -36,16 +27,16 @@ def features(weights: Any, x: Any) -> Any:
     return h + jnp.tanh(mixed @ weights["mixing"])
 
 
-def smooth(weights: Any, x: Any) -> Any:
+def smooth(weights, x):
     """A positive wavefunction without determinants, so that programs stay small."""
     h = features(weights, x)
     return jnp.log(1.0 + ((h @ weights["orbitals"]) ** 2).sum()) - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
 
 
-def determinants(count: int) -> Callable[[Any, Any], Any]:
+def determinants(count):
     """log|psi| of a sum of ``count`` determinants of both signs."""
 
-    def log_psi(weights: Any, x: Any) -> Any:
+    def log_psi(weights, x):
         orbitals = (features(weights, x) @ weights["orbitals"])[:, : ELECTRONS * count]
         orbitals = orbitals.reshape(ELECTRONS, count, ELECTRONS).transpose(1, 0, 2)
         orbitals = orbitals * jnp.exp(-jnp.sqrt((x**2).sum(-1) + 0.3))[:, None]
@@ -56,83 +47,78 @@ def determinants(count: int) -> Callable[[Any, Any], Any]:
     return log_psi
 
 
-def flat_gradient(log_psi: Any, weights: Any, x: Any) -> Any:
+def flat_gradient(log_psi, weights, x):
     """The gradient as a function of all coordinates in one axis, and these."""
     return jax.grad(lambda y: log_psi(weights, y.reshape(x.shape))), x.reshape(-1)
 
 
-def fori(log_psi: Any, weights: Any, x: Any) -> Any:
+def pushed(log_psi, weights, x):
+    """The Hessian's product with a direction, and all directions [coordinates, coordinates]."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    return jax.linearize(gradient, y)[1], jnp.eye(y.size, dtype=y.dtype)
+
+
+def fori(log_psi, weights, x):
     """As every code writes it."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    eye = jnp.eye(y.size, dtype=y.dtype)
-    return lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), y.dtype))
+    hessian, eye = pushed(log_psi, weights, x)
+    return lax.fori_loop(0, len(eye), lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), eye.dtype))
 
 
-def scan(log_psi: Any, weights: Any, x: Any) -> Any:
+def scan(log_psi, weights, x):
     """Terms stacked and summed afterwards."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    eye = jnp.eye(y.size, dtype=y.dtype)
-    return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=y.size)[1].sum()
+    hessian, eye = pushed(log_psi, weights, x)
+    return lax.scan(lambda k, _: (k + 1, hessian(eye[k])[k]), 0, length=len(eye))[1].sum()
 
 
-def scan_over_rows(log_psi: Any, weights: Any, x: Any) -> Any:
+def scan_over_rows(log_psi, weights, x):
     """The identity is what is scanned over; each term is a full inner product."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    return lax.scan(
-        lambda s, e: (s + jnp.vdot(e, hessian(e)), None), jnp.zeros((), y.dtype), jnp.eye(y.size, dtype=y.dtype)
-    )[0]
+    hessian, eye = pushed(log_psi, weights, x)
+    return lax.scan(lambda s, e: (s + jnp.vdot(e, hessian(e)), None), jnp.zeros((), eye.dtype), eye)[0]
 
 
-def jvp_in_loop(log_psi: Any, weights: Any, x: Any) -> Any:
+def jvp_in_loop(log_psi, weights, x):
     """The primal is recomputed in every trip."""
     gradient, y = flat_gradient(log_psi, weights, x)
     eye = jnp.eye(y.size, dtype=y.dtype)
     return lax.fori_loop(0, y.size, lambda k, s: s + jax.jvp(gradient, (y,), (eye[k],))[1][k], jnp.zeros((), y.dtype))
 
 
-def comparison(log_psi: Any, weights: Any, x: Any) -> Any:
+def comparison(log_psi, weights, x):
     """The direction is a comparison with an iota, and so is the pick; the factor is inside."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
+    hessian, _ = pushed(log_psi, weights, x)
 
-    def body(k: Any, total: Any) -> Any:
-        e = (jnp.arange(y.size) == k).astype(y.dtype)
+    def body(k, total):
+        e = (jnp.arange(x.size) == k).astype(x.dtype)
         return total - 0.5 * (e * hessian(e)).sum()
 
-    return -2 * lax.fori_loop(0, y.size, body, jnp.zeros((), y.dtype))
+    return -2 * lax.fori_loop(0, x.size, body, jnp.zeros((), x.dtype))
 
 
-def by_electron(log_psi: Any, weights: Any, x: Any) -> Any:
+def by_electron(log_psi, weights, x):
     """Directions of the shape of the positions, [electrons, 3]."""
     _, hessian = jax.linearize(jax.grad(lambda y: log_psi(weights, y)), x)
     eye = jnp.eye(x.size, dtype=x.dtype).reshape(x.size, *x.shape)
     return lax.fori_loop(0, x.size, lambda k, s: s + (hessian(eye[k]) * eye[k]).sum(), jnp.zeros((), x.dtype))
 
 
-def two_counters(log_psi: Any, weights: Any, x: Any) -> Any:
+def two_counters(log_psi, weights, x):
     """The condition reads one counter, the body another, which runs backwards."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    eye = jnp.eye(y.size, dtype=y.dtype)
+    hessian, eye = pushed(log_psi, weights, x)
 
-    def body(carried: Any) -> Any:
+    def body(carried):
         k, j, total = carried
         return k + 1, j - 1, total + hessian(eye[j])[j]
 
-    return lax.while_loop(lambda c: c[0] < y.size, body, (0, y.size - 1, jnp.zeros((), y.dtype)))[2]
+    return lax.while_loop(lambda c: c[0] < len(eye), body, (0, len(eye) - 1, jnp.zeros((), eye.dtype)))[2]
 
 
-def trace(log_psi: Any, weights: Any, x: Any) -> Any:
+def trace(log_psi, weights, x):
     """No loop: all directions at once."""
-    gradient, y = flat_gradient(log_psi, weights, x)
-    _, hessian = jax.linearize(gradient, y)
-    return jnp.trace(jax.vmap(hessian)(jnp.eye(y.size, dtype=y.dtype)))
+    hessian, eye = pushed(log_psi, weights, x)
+    return jnp.trace(jax.vmap(hessian)(eye))
 
 
-def diagonal(log_psi: Any, weights: Any, x: Any) -> Any:
+def diagonal(log_psi, weights, x):
     """No loop: the diagonal of ``jax.hessian``."""
     _, y = flat_gradient(log_psi, weights, x)
     return jnp.diagonal(jax.hessian(lambda z: log_psi(weights, z.reshape(x.shape)))(y)).sum()
@@ -145,27 +131,27 @@ LOOPS = {
 LOOP_FREE = {f.__name__: f for f in (trace, diagonal)}
 
 
-def alone(log_psi: Any, method: Any) -> Any:
+def alone(log_psi, method):
     """(log|psi|, its Laplacian) of all walkers."""
     return jax.vmap(lambda weights, x: (log_psi(weights, x), method(log_psi, weights, x)), (None, 0))
 
 
-def local_energy(log_psi: Any, method: Any) -> Any:
+def local_energy(log_psi, method):
     """(log|psi|, local energy, its mean) of all walkers: the gradient is used beside the Laplacian."""
 
-    def of_one(weights: Any, x: Any) -> Any:
+    def of_one(weights, x):
         gradient = jax.grad(log_psi, 1)(weights, x)
         kinetic = -0.5 * (method(log_psi, weights, x) + (gradient**2).sum())
         return log_psi(weights, x), kinetic - (1 / jnp.sqrt((x**2).sum(-1) + 0.1)).sum()
 
-    def of_all(weights: Any, x: Any) -> Any:
+    def of_all(weights, x):
         logs, energies = jax.vmap(of_one, (None, 0))(weights, x)
         return logs, energies, energies.mean()
 
     return of_all
 
 
-def exact(log_psi: Any, weights: Any, x: Any) -> Any:
+def exact(log_psi, weights, x):
     """The Laplacian from ``jax.hessian``."""
     hessian = jax.hessian(lambda y: log_psi(weights, y.reshape(x.shape)))(x.reshape(-1))
     return jnp.trace(hessian)
@@ -174,39 +160,20 @@ def exact(log_psi: Any, weights: Any, x: Any) -> Any:
 W = np.random.default_rng(8).standard_normal((3, 5))
 
 
-def psi(_: Any, y: Any) -> Any:
+def psi(_, y):
     return jnp.tanh(y @ W).sum() ** 2 - jnp.sqrt((y**2).sum(-1) + 0.3).sum()
 
 
-def both(value: Callable[[Any], Any], replayed: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def both(value, replayed=None):
     """``value(y)`` of all walkers, and the sum over directions of ``replayed(y, ...)``, by default of the same."""
 
-    def function(x: Any, *more: Any) -> Any:
+    def function(x, *more):
         summed = replayed or value
         return jax.vmap(lambda y: (value(y), fori(lambda _, z: summed(z, *more), None, y)))(x)
 
     return function
 
 
-def of(changed: Callable[..., Any]) -> Callable[..., Any]:
+def of(changed):
     """``psi`` of all walkers, and the sum over directions of ``changed(y, ...)``, which is nearly it."""
     return both(lambda y: psi(None, y), changed)
-
-
-def lower(function: Callable[..., Any], *arrays: Any) -> Program:
-    """Without what nothing reads: a value that is differentiated is not in a program that does not return it."""
-    module = jax.jit(lambda *given: function(*given)).trace(*arrays).lower(lowering_platforms=("cuda",))
-    return Program.from_module(module.compiler_ir("stablehlo"), name="near", provenance="test", platform="cuda")
-
-
-def rewritten(function: Any, *arrays: Any, passes: str = "sparsify-directions") -> tuple[Program, Result]:
-    with jax.enable_x64(True):
-        program = lower(function, *arrays)
-    return program, run_pipeline(program, parse_pipeline(passes), Setting())
-
-
-def assert_refused(function: Any, *arrays: Any, why: str = "", passes: str = "sparsify-directions") -> None:
-    """Nothing is applied; ``why`` is part of a reason."""
-    _, result = rewritten(function, *arrays, passes=passes)
-    assert not result.applied, result.events
-    assert any(why in event.reason for event in result.events), result.events

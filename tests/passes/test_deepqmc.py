@@ -19,28 +19,23 @@ pytestmark = [needs_deepqmc, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def workload():
-    return catalogue.build("deepqmc:paulinet", "LiH", walkers=4, dtype="float64")
+def programs():
+    """DeepQMC's workload, its program, and what the pass makes of it."""
+    workload = catalogue.build("deepqmc:paulinet", "LiH", walkers=4, dtype="float64")
+    original = lowering.lower(workload, "cuda")
+    return workload, original, FuseJvpReplay().run(original, Setting())
 
 
-@pytest.fixture(scope="module")
-def original(workload):
-    return lowering.lower(workload, "cuda")
-
-
-@pytest.fixture(scope="module")
-def rewritten(original):
-    return FuseJvpReplay().run(original, Setting())
-
-
-def test_its_replay_becomes_a_forward_laplacian(original, rewritten):
+def test_its_replay_becomes_a_forward_laplacian(programs):
+    _, original, rewritten = programs
     assert len(find_replays(view_of(original.parse()))) == 1
     event = rewritten.applied[-1]
     assert event.what.startswith("12 trips are the Laplacian of")
     assert find_replays(view_of(rewritten.program.parse())) == []
 
 
-def test_a_file_is_rewritten_as_the_workload_is(original, rewritten, tmp_path):
+def test_a_file_is_rewritten_as_the_workload_is(programs, tmp_path):
+    _, original, rewritten = programs
     path = tmp_path / "theirs.mlir"
     path.write_text(original.text)
     from_file = Program.from_file(path)
@@ -50,7 +45,8 @@ def test_a_file_is_rewritten_as_the_workload_is(original, rewritten, tmp_path):
     assert str(result.program.parse()) == str(rewritten.program.parse())
 
 
-def test_the_energies_are_theirs(workload, rewritten, run_raised):
+def test_the_energies_are_theirs(programs, run_raised):
+    workload, _, rewritten = programs
     with jax.enable_x64(True):
         arrays = list(workload_samples(workload))[1].arrays
         structure = jax.tree.structure(jax.eval_shape(workload.inputs, 0))

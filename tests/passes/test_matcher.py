@@ -1,6 +1,7 @@
 """What patterns match and bind."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import jax
@@ -69,19 +70,7 @@ def test_a_loop_that_nothing_reads_any_more_goes_and_the_next_is_looked_at(lower
     assert [each.count("stablehlo.multiply") for each in names] == [2, 0]
 
 
-CALLBACK = """
-func.func private @seen(%x: tensor<3xf32>) -> tensor<3xf32> {
-  %y = stablehlo.custom_call @callback(%x) {has_side_effect = true} : (tensor<3xf32>) -> tensor<3xf32>
-  return %y : tensor<3xf32>
-}
-func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
-  %a = stablehlo.exponential %x : tensor<3xf32>
-  %y = MADE
-  %zero = stablehlo.constant dense<0.0> : tensor<3xf32>
-  %z = stablehlo.multiply %y, %zero : tensor<3xf32>
-  return %z : tensor<3xf32>
-}
-"""
+UNREAD = (Path(__file__).parent / "unread_result.mlir").read_text()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +83,7 @@ func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
 )
 def test_what_has_an_effect_stays_when_nothing_reads_it(made, stays, program_of_text):
     made = f"{made} : (tensor<3xf32>) -> tensor<3xf32>"
-    result = TimesNothing().run(program_of_text(CALLBACK.replace("MADE", made)), Setting(platform="cpu"))
+    result = TimesNothing().run(program_of_text(UNREAD.replace("MADE", made)), Setting(platform="cpu"))
     assert result.applied
     names = {node.op.mnemonic for node in view_of(result.program.parse()).walk()} - {"broadcast_in_dim"}
     assert names == {"constant", *(("exponential", "custom_call") if stays else ())}

@@ -1,10 +1,13 @@
-"""Pipelines as text, what is observed of them, and what is repeated."""
+"""Pipelines as text, names of passes, what is observed of pipelines, and what is repeated."""
+
+import json
 
 import pytest
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.errors import InputError
 from fusionlab.passes.batch_replay import BatchReplay
+from fusionlab.passes.catalogue import ALIASES, PASSES, present_names
 from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.interface import Setting, VerificationError, verify
 from fusionlab.passes.licm import LoopInvariantCodeMotion
@@ -75,3 +78,17 @@ def test_an_invalid_module_names_the_pass(loop_program):
         del module.body.operations[0].operation.attributes["function_type"]
     with pytest.raises(VerificationError, match="pass some-pass produced an invalid module"):
         verify(module, "some-pass")
+
+
+@pytest.mark.parametrize(("old", "new"), ALIASES.items())
+def test_a_former_name_resolves_to_the_present_one(old, new, cli):
+    assert old not in PASSES
+    text = f"batch-replay{{chunk=3}},{old}"
+    assert print_pipeline(parse_pipeline(text)) == present_names(text) == f"batch-replay{{chunk=3}},{new}"
+    [listed] = json.loads(cli("passes", old, "--json").stdout)
+    assert listed["name"] == new
+
+
+def test_a_path_keeps_the_former_name_of_a_pass():
+    path = "/home/fuse-layers/my.py:Mine{x=1}"
+    assert present_names(f"{path},fuse-layers") == f"{path},dot-epilogue-kernels"

@@ -28,29 +28,28 @@ def tiny(ansatz, program):
     return build(ansatz, "LiH", program=program, walkers=3, size="tiny", dtype="float64")
 
 
-def the_pass(name):
+def run(name, program):
     [found] = parse_pipeline(NARROW.get(name, name))
-    return found
+    return found.run(program, Setting(platform="cuda"))
 
 
 @pytest.fixture(scope="module")
 def rewritten():
     """``rewritten(ansatz, pass)``: what the pass makes of sampling and local energy of the ansatz, once."""
     program = functools.cache(lambda ansatz: lowering.lower(tiny(ansatz, "inference-step"), "cuda"))
-    return functools.cache(lambda ansatz, name: the_pass(name).run(program(ansatz), Setting(platform="cuda")))
+    return functools.cache(lambda ansatz, name: run(name, program(ansatz)))
 
 
 @pytest.fixture(scope="module")
 def assert_same_numbers(run_directly, run_raised):
-    """``assert_same_numbers(ansatz, program, rewritten)``: as the workload's untouched function, within 1e-8."""
+    """``assert_same_numbers(ansatz, program, rewritten, tolerance)``: as the workload's untouched function."""
 
     @functools.cache
     def expected(ansatz, program):
         workload = tiny(ansatz, program)
         with jax.enable_x64(True):
             inputs = workload.inputs(0)
-            values = run_directly(workload.function, *inputs)
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(inputs)], values
+            return [np.asarray(leaf) for leaf in jax.tree.leaves(inputs)], run_directly(workload.function, *inputs)
 
     def compare(ansatz, program, rewritten, tolerance):
         arrays, values = expected(ansatz, program)
@@ -62,7 +61,7 @@ def assert_same_numbers(run_directly, run_raised):
 
 
 def assert_nothing_is_left_to_do(pass_name, result):
-    again = the_pass(pass_name).run(result.program, Setting(platform="cuda"))
+    again = run(pass_name, result.program)
     assert again.applied == ()
     assert again.program is result.program
 

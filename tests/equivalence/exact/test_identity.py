@@ -52,6 +52,15 @@ def test_a_term_behind_predicates_is_seen(gate, lowered):
     assert compare_exactly(with_term, with_term).result == "identical"
 
 
+KEY = jax.random.key_data(jax.random.key(0, impl="rbg"))
+MATRIX = jax.ShapeDtypeStruct((3, 3), jnp.float32)
+MASK, TRIPS = jax.ShapeDtypeStruct((64,), bool), jax.ShapeDtypeStruct((), np.int32)
+
+
+def shifted_by_uniform(at):
+    return lambda x, key: x + jax.random.uniform(jax.random.wrap_key_data(key, impl="rbg"), (2,))[at]
+
+
 CONSTANT = (np.diag([1, 2, 3]) + 1).astype(np.float32)
 EQUAL = {
     "chain rule of softplus": (jax.grad(lambda x: jax.nn.softplus(x).sum()), jax.nn.sigmoid),
@@ -96,6 +105,15 @@ EQUAL = {
         lambda x: jnp.where(jnp.all(x > 0.4), x * jnp.sqrt(CONSTANT).max(), x),
         lambda x: jnp.where(jnp.any(x <= 0.4), x, jnp.max(jnp.sqrt(CONSTANT)) * x),
     ),
+    "a loop whose trips are an argument": (
+        lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: y * x, x),
+        lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: x * y, x),
+        TRIPS,
+    ),
+    "an op without a rule is a function of its operands": (
+        lambda x: jnp.linalg.cholesky(x @ x.T) * 2,
+        lambda x: jnp.linalg.cholesky(x @ x.T) + jnp.linalg.cholesky(x @ x.T),
+    ),
     "complex numbers": (lambda x: jnp.abs((x + 2j) * (x - 2j)), lambda x: jnp.abs(x * x + (4 + 0j))),
 }
 UNEQUAL = {
@@ -117,6 +135,13 @@ UNEQUAL = {
         jnp.tanh,
         lambda x: jnp.tanh(x) + jnp.where(jnp.all(jnp.outer(x, np.arange(1, 6)) > 0.4), 1, 0),
     ),
+    "all of many booleans": (lambda x, mask: jnp.where(jnp.all(mask), x * x, x), lambda x, mask: x, MASK),
+    "none of many booleans": (lambda x, mask: jnp.where(jnp.any(mask), x, x * x), lambda x, mask: x, MASK),
+    "two uniform numbers, all their bits unknown": (shifted_by_uniform(0), shifted_by_uniform(1), KEY),
+    "integers of other widths": (
+        lambda x: x.astype(np.int16).astype(x.dtype),
+        lambda x: x.astype(np.int32).astype(x.dtype),
+    ),
     "an index beyond": (lambda x: x[:, [0, 1, 2]], lambda x: x[:, [0, 1, 1]]),
 }
 INTEGERS = {
@@ -127,63 +152,26 @@ INTEGERS = {
     "integral part above ten": (lambda x, n: jnp.where(x.astype(jnp.int32) > 10, 1, x), lambda x, n: x),
     "integral part negative": (lambda x, n: jnp.where(x.astype(jnp.int8) < 0, 1, x), lambda x, n: x),
 }
-MATRIX = jax.ShapeDtypeStruct((3, 3), jnp.float32)
+for name, functions in INTEGERS.items():
+    UNEQUAL |= {f"{name}, {dtype}": (*functions, jax.ShapeDtypeStruct((), dtype)) for dtype in ("int8", "int32")}
 
 
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_functions_are_identical(name, lowered):
-    first, second = (lowered(function, MATRIX) for function in EQUAL[name])
-    identity = compare_exactly(first, second)
+    first, second, *arguments = EQUAL[name]
+    identity = compare_exactly(*(lowered(function, MATRIX, *arguments) for function in (first, second)))
     assert identity.result == "identical", identity
     assert identity.error_probability < 1e-30
 
 
 @pytest.mark.parametrize("name", UNEQUAL)
 def test_other_functions_are_not(name, lowered):
-    first, second = (lowered(function, MATRIX) for function in UNEQUAL[name])
-    identity = compare_exactly(first, second)
-    assert identity.result == "not-identical"
-    assert "output 0 differs at" in identity.reason
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.int32])
-@pytest.mark.parametrize("name", INTEGERS)
-def test_predicates_of_integers_are_seen(name, dtype, lowered):
-    scalar = jax.ShapeDtypeStruct((), dtype)
-    first, second = (lowered(function, MATRIX, scalar) for function in INTEGERS[name])
-    assert compare_exactly(first, second).result == "not-identical"
-    assert compare_exactly(second, first).result == "not-identical"
-
-
-KEY = jax.random.key_data(jax.random.key(0, impl="rbg"))
-MASK, TRIPS = jax.ShapeDtypeStruct((64,), bool), jax.ShapeDtypeStruct((), np.int32)
-
-
-def shifted_by_uniform(at):
-    return lambda x, key: x + jax.random.uniform(jax.random.wrap_key_data(key, impl="rbg"), (2,))[at]
-
-
-OF_ANOTHER_ARGUMENT = {
-    "all of many booleans": (MASK, lambda x, mask: jnp.where(jnp.all(mask), x * x, x), lambda x, mask: x, False),
-    "none of many booleans": (MASK, lambda x, mask: jnp.where(jnp.any(mask), x, x * x), lambda x, mask: x, False),
-    "a loop whose trips are an argument": (
-        TRIPS,
-        lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: y * x, x),
-        lambda x, n: jax.lax.fori_loop(0, n, lambda k, y: x * y, x),
-        True,
-    ),
-    "two uniform numbers, all their bits unknown": (KEY, shifted_by_uniform(0), shifted_by_uniform(1), False),
-    "integers of other widths": (
-        TRIPS, lambda x, _: x.astype(np.int16).astype(x.dtype), lambda x, _: x.astype(np.int32).astype(x.dtype), False
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OF_ANOTHER_ARGUMENT)
-def test_functions_of_another_argument(name, lowered):
-    argument, *functions, equal = OF_ANOTHER_ARGUMENT[name]
-    found = compare_exactly(*(lowered(function, MATRIX, argument) for function in functions))
-    assert found.result == ("identical" if equal else "not-identical")
+    first, second, *arguments = UNEQUAL[name]
+    programs = [lowered(function, MATRIX, *arguments) for function in (first, second)]
+    for pair in (programs, programs[::-1]):
+        identity = compare_exactly(*pair)
+        assert identity.result == "not-identical"
+        assert "output 0 differs at" in identity.reason
 
 
 def test_a_solve_with_the_adjoint_is_none_with_the_transpose(lowered, program_of_text):
@@ -197,13 +185,8 @@ def test_a_solve_with_the_adjoint_is_none_with_the_transpose(lowered, program_of
 
 
 def test_the_first_difference_is_named_with_its_source_line(lowered):
-    def right(x):
-        return jnp.exp(jnp.sin(x) * 2.0)
-
-    def wrong(x):
-        return jnp.exp(jnp.sin(x) * 3.0)
-
-    identity = compare_exactly(lowered(right, MATRIX), lowered(wrong, MATRIX))
+    right, wrong = (lowered(lambda x, by=by: jnp.exp(jnp.sin(x) * by), MATRIX) for by in (2.0, 3.0))
+    identity = compare_exactly(right, wrong)
     assert identity.first_difference.startswith("stablehlo.multiply at jit(<lambda>)/mul")
     assert "test_identity.py" in identity.first_difference
 
@@ -213,21 +196,20 @@ def test_other_types_are_not_compared(lowered):
     assert compare_exactly(first, second).reason == "the arguments have other types"
 
 
-def test_an_op_without_a_rule_is_a_function_of_its_operands_or_named(lowered):
-    positive = lowered(lambda x: jnp.linalg.cholesky(x @ x.T) * 2, MATRIX)
-    again = lowered(lambda x: jnp.linalg.cholesky(x @ x.T) + jnp.linalg.cholesky(x @ x.T), MATRIX)
-    assert compare_exactly(positive, again).result == "identical"
-    other = compare_exactly(positive, lowered(lambda x: 2 * x, MATRIX))
-    assert (other.result, other.reason) == ("not-covered", "custom call @lapack_spotrf_ffi has no rule")
+NOT_COVERED = {
+    "custom call @lapack_spotrf_ffi has no rule": lambda x: jnp.linalg.cholesky(x @ x.T),
+    "stablehlo.rng, which has an effect": lambda x: jax.lax.rng_uniform(np.float32(0), np.float32(1), (3, 3)) + x,
+}
 
 
-def test_random_numbers_are_named(lowered):
-    program = lowered(lambda x: jax.lax.rng_uniform(np.float32(0), np.float32(1), (3, 3)) + x, MATRIX)
-    identity = compare_exactly(program, program)
+@pytest.mark.parametrize("reason", NOT_COVERED)
+def test_what_is_not_covered_is_named(reason, lowered):
+    identity = compare_exactly(lowered(NOT_COVERED[reason], MATRIX), lowered(lambda x: 2 * x, MATRIX))
     assert identity.result == "not-covered"
-    assert identity.reason.startswith("stablehlo.rng, which has an effect")
+    assert identity.reason.startswith(reason)
 
 
+WIDE = np.ones((3, 4), np.float32)
 TIES = {
     "slopes at zero": (jax.grad(lambda x: jax.nn.relu(x).sum()), jax.grad(lambda x: jnp.maximum(x, 0).sum())),
     "a guard at zero": (lambda x: jnp.where(x == 0, 0, jnp.sin(x) / jnp.where(x == 0, 1, x)), lambda x: jnp.sin(x) / x),
@@ -238,8 +220,7 @@ TIES = {
 @pytest.mark.parametrize("name", TIES)
 def test_what_differs_at_ties_only_is_told_apart(name, lowered):
     """Of the original and itself nothing is told."""
-    x = np.ones((3, 4), np.float32)
-    first, second = (lowered(function, x) for function in TIES[name])
+    first, second = (lowered(function, WIDE) for function in TIES[name])
     found = compare_exactly(first, second)
     assert found.result == "identical"
     assert "output 0 differs" in found.at_ties
@@ -248,8 +229,7 @@ def test_what_differs_at_ties_only_is_told_apart(name, lowered):
 
 
 def test_where_the_original_is_undefined_nothing_is_told(lowered):
-    x = np.ones((3, 4), np.float32)
-    quotient, one = lowered(lambda x: x / x, x), lowered(lambda x: jnp.ones_like(x), x)
+    quotient, one = lowered(lambda x: x / x, WIDE), lowered(jnp.ones_like, WIDE)
     assert compare_exactly(quotient, one).at_ties == ""
     assert "differs" in compare_exactly(one, quotient).at_ties
 

@@ -1,107 +1,169 @@
-"""Every way in which codes write a Laplacian becomes a forward Laplacian, alone and inside a local energy."""
+"""Every way in which codes write a Laplacian becomes a forward Laplacian: alone, in a local energy, in a whole step."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
+from fusionlab.hlo import lowering
+from fusionlab.hlo.replay import find_replays
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from workloads.catalogue import build
 
+from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import LOOP_FREE, LOOPS, WEIGHTS, X, alone, determinants, exact, local_energy, smooth
 
 FORMS = {**LOOPS, **LOOP_FREE}
 
 
-def rewritten(function, lowered, arrays, dtype):
-    arrays = jax.tree.map(lambda array: np.asarray(array, dtype), arrays)
-    with jax.enable_x64(dtype == "float64"):
-        program = lowered(function, *arrays, platform="cuda")
-    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
-    return result, jax.tree.leaves(arrays)
-
-
-def of_hessian(log_psi, walkers):
-    with jax.enable_x64(True):
-        return np.array([exact(log_psi, WEIGHTS, x) for x in walkers])
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_alone(form, lowered, run_raised):
-    result, arrays = rewritten(alone(smooth, FORMS[form]), lowered, (WEIGHTS, X), "float64")
-    assert len(result.applied) == 1, result.events
-    _, laplacian = run_raised(result.program, arrays)
-    np.testing.assert_allclose(laplacian, of_hessian(smooth, X), rtol=1e-9)
+def test_every_form_alone(form, run_raised):
+    method = FORMS[form]
+    result = assert_rewritten(run_raised, alone(smooth, method), WEIGHTS, X, expected=alone(smooth, exact))
+    assert len(result.applied) == 1
 
 
 @pytest.mark.parametrize(
     "form", ["fori", *(pytest.param(form, marks=pytest.mark.slow) for form in ("scan", "jvp-in-loop", "diagonal"))]
 )
 @pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
-def test_inside_a_local_energy(form, dtype, lowered, run_raised):
+def test_inside_a_local_energy(form, dtype, run_raised):
     function = local_energy(smooth, FORMS[form])
-    result, arrays = rewritten(function, lowered, (WEIGHTS, X), dtype)
-    assert result.applied, result.events
-    with jax.enable_x64(True):
-        expected = jax.tree.leaves(function(WEIGHTS, X))
-    for ours, theirs in zip(run_raised(result.program, arrays), expected, strict=True):
-        assert ours.dtype == dtype
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9 if dtype == "float64" else 1e-3)
+    arrays = jax.tree.map(lambda array: np.asarray(array, dtype), (WEIGHTS, X))
+    assert_rewritten(run_raised, function, *arrays, expected=function, rtol=1e-9 if dtype == "float64" else 1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
-def test_determinants_of_both_signs_and_other_pivots(count, lowered, run_raised):
+def test_determinants_of_both_signs_and_other_pivots(count, run_raised):
     """Walkers with electrons exchanged, and their mirror images: signs and pivots differ from walker to walker."""
     log_psi = determinants(count)
     walkers = np.concatenate([X[:1], X[:1, ::-1], -X[:1], 3 * X[:1, [1, 0, 2]]])
-    result, arrays = rewritten(alone(log_psi, FORMS["fori"]), lowered, (WEIGHTS, walkers), "float64")
-    assert len(result.applied) == 1, result.events
-    _, laplacian = run_raised(result.program, arrays)
-    np.testing.assert_allclose(laplacian, of_hessian(log_psi, walkers), rtol=1e-8)
+    function, expected = (alone(log_psi, method) for method in (LOOPS["fori"], exact))
+    result = assert_rewritten(run_raised, function, WEIGHTS, walkers, expected=expected, rtol=1e-8)
+    assert len(result.applied) == 1
 
 
 @pytest.mark.slow
-def test_two_different_replays_in_one_module(lowered, run_raised):
-    def both(weights, x):
-        first = alone(smooth, FORMS["fori"])(weights, x)
-        second = alone(determinants(1), FORMS["scan"])(weights, x)
-        return first, second
+def test_two_different_replays_in_one_module(run_raised):
+    def both(first, second):
+        functions = alone(smooth, first), alone(determinants(1), second)
+        return lambda weights, x: [function(weights, x) for function in functions]
 
-    result, arrays = rewritten(both, lowered, (WEIGHTS, X), "float64")
-    assert len(result.applied) == 2, result.events
-    found = run_raised(result.program, arrays)
-    for log_psi, laplacian in ((smooth, found[1]), (determinants(1), found[3])):
-        np.testing.assert_allclose(laplacian, of_hessian(log_psi, X), rtol=1e-8)
+    function, expected = both(LOOPS["fori"], LOOPS["scan"]), both(exact, exact)
+    result = assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected, rtol=1e-8)
+    assert len(result.applied) == 2
 
 
-def test_complex_constants_beside_it(lowered, run_raised):
-    def function(weights, x):
-        waves = jax.vmap(lambda y: abs(jax.numpy.exp(1j * y).sum()))(x)
-        return *alone(smooth, FORMS["fori"])(weights, x), waves
+def test_complex_constants_beside_it(run_raised):
+    def beside(method):
+        waves = jax.vmap(lambda y: abs(jnp.exp(1j * y).sum()))
+        return lambda weights, x: (alone(smooth, method)(weights, x), waves(x))
 
-    result, arrays = rewritten(function, lowered, (WEIGHTS, X), "float64")
-    assert len(result.applied) == 1, result.events
-    np.testing.assert_allclose(run_raised(result.program, arrays)[2], abs(np.exp(1j * X).sum((1, 2))), rtol=1e-12)
+    assert_rewritten(run_raised, beside(LOOPS["fori"]), WEIGHTS, X, expected=beside(exact))
 
 
-def test_the_function_may_be_called_behind_the_loop(lowered, run_raised):
+def test_the_function_may_be_called_behind_the_loop(run_raised):
     """Where every trip takes the derivatives anew, nothing of the function stands before the loop."""
 
-    def function(weights, x):
-        laplacian = jax.vmap(lambda y: FORMS["jvp-in-loop"](smooth, weights, y))(x)
-        return jax.vmap(lambda y: (smooth(weights, y), jax.grad(smooth, 1)(weights, y)))(x), laplacian
+    def called_behind(method):
+        def function(weights, x):
+            laplacian = jax.vmap(lambda y: method(smooth, weights, y))(x)
+            return jax.vmap(lambda y: (smooth(weights, y), jax.grad(smooth, 1)(weights, y)))(x), laplacian
 
-    result, arrays = rewritten(function, lowered, (WEIGHTS, X), "float64")
-    assert len(result.applied) == 1, result.events
+        return function
+
+    function, expected = map(called_behind, (LOOPS["jvp-in-loop"], exact))
+    result = assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected)
     assert "whose gradient" in result.applied[0].what
-    np.testing.assert_allclose(run_raised(result.program, arrays)[-1], of_hessian(smooth, X), rtol=1e-9)
 
 
-def test_other_values_behind_the_loop_change_no_reason(lowered):
+def test_other_values_behind_the_loop_change_no_reason():
     def function(weights, x):
-        laplacian = jax.vmap(lambda y: FORMS["jvp-in-loop"](smooth, weights, y))(x)
-        return laplacian * jax.numpy.sin(x[:, 0, 0])
+        laplacian = jax.vmap(lambda y: LOOPS["jvp-in-loop"](smooth, weights, y))(x)
+        return laplacian * jnp.sin(x[:, 0, 0])
 
-    result, _ = rewritten(function, lowered, (WEIGHTS, X), "float64")
-    [declined] = result.events
-    assert declined.reason == "no value of one number per walker is computed from the positions before the loop"
+    why = "no value of one number per walker is computed from the positions before the loop"
+    assert_refused(function, WEIGHTS, X, why=why)
+
+
+def test_one_walker(run_raised):
+    def of_one(method):
+        return lambda weights, x: (smooth(weights, x), method(smooth, weights, x))
+
+    assert_rewritten(run_raised, of_one(LOOPS["scan"]), WEIGHTS, X[0], expected=of_one(exact))
+
+
+def log_psi(y):
+    return -(jnp.sum(jnp.tanh(1.3 * y)) ** 2) / 10
+
+
+LAM, XS = np.asarray(0.7), np.random.default_rng(0).standard_normal((4, 6))
+COUNTED = {
+    "fori": lambda count, body, start: lax.fori_loop(0, count, lambda k, s: body(s, k), start),
+    "scan": lambda count, body, start: lax.scan(lambda s, k: (body(s, k), None), start, jnp.arange(count))[0],
+    "while": lambda count, body, start: lax.while_loop(
+        lambda c: c[0] < count, lambda c: (c[0] + 1, body(c[1], c[0])), (0, start)
+    )[1],
+}
+STARTS = {
+    "gradient": lambda lam, y, g: -0.5 * (g @ g),
+    "parameter": lambda lam, y, g: lam,
+    "parameter-times-gradient": lambda lam, y, g: lam * (g @ g),
+    "positions": lambda lam, y, g: (y**2).sum(),
+    "value": lambda lam, y, g: lam * log_psi(y) + y[0],
+}
+
+
+@pytest.mark.parametrize(
+    ("loop", "start"), [*(("fori", start) for start in STARTS), ("scan", "gradient"), ("while", "gradient")]
+)
+def test_a_loop_that_starts_from_another_number_than_zero_keeps_it(loop, start, run_raised):
+    def energy(lam, y):
+        gradient, hessian = jax.linearize(jax.grad(log_psi), y)
+        first = STARTS[start](lam, y, gradient)
+        return log_psi(y), COUNTED[loop](y.size, lambda s, k: s + hessian(jnp.eye(y.size)[k])[k], first)
+
+    def by_brute_force(lam, y):
+        return log_psi(y), jnp.trace(jax.hessian(log_psi)(y)) + STARTS[start](lam, y, jax.grad(log_psi)(y))
+
+    function, expected = (jax.vmap(of_one, (None, 0)) for of_one in (energy, by_brute_force))
+    result = assert_rewritten(
+        run_raised, function, LAM, XS, expected=expected, passes="fuse-jvp-replay", rtol=1e-12
+    )  # fmt: skip
+    assert [event.pass_name for event in result.applied] == ["sparsify-directions"]
+
+
+def test_a_complex_sum_is_no_fault(run_raised):
+    def of_one(y):
+        def log_psi(y):
+            return -(jnp.sum(jnp.tanh(y)) ** 2) + 1j * jnp.sum(jnp.sin(y))
+
+        gradients = [jax.grad(lambda z, part=part: part(log_psi(z))) for part in (jnp.real, jnp.imag)]
+
+        def trip(k, s):
+            return s + lax.complex(*(jax.jvp(gradient, (y,), (jnp.eye(y.size)[k],))[1][k] for gradient in gradients))
+
+        return lax.fori_loop(0, y.size, trip, 0j)
+
+    xs = XS[:3, :3]
+    _, result = rewritten(jax.vmap(of_one), xs, passes="fuse-jvp-replay")
+    assert {getattr(event, "kind", "applied") for event in result.events} <= {"applied", "unsafe", "unsupported"}
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(run_raised(result.program, [xs])[0], jax.vmap(of_one)(xs), rtol=1e-12)
+
+
+STEPS = [pytest.param("train-step", marks=pytest.mark.slow), pytest.param("inference-step", marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_replay_of_a_step(step):
+    workload = build("ferminet", "LiH", program=step, walkers=4, size="tiny", laplacian="replay")
+    program = lowering.lower(workload, "cuda")
+    assert find_replays(view_of(program.parse()))
+    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting(platform="cuda"))
+    assert any("12 trips are the Laplacian of" in event.what for event in result.applied), result.events
+    assert find_replays(view_of(result.program.parse())) == []

@@ -11,7 +11,8 @@ from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
-from ..laplacian_functions import X, fori, lower
+from ..laplacian_assertions import lower
+from ..laplacian_functions import X, fori
 
 REASON = "it is one of a kind"
 

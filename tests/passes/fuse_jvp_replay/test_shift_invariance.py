@@ -9,11 +9,9 @@ from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.passes.fuse_jvp_replay.candidates import find_laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
-from fusionlab.passes.interface import Setting
-from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, features, local_energy, psi
-from .test_recognise import of_hessian
+from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
+from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, exact, features, local_energy, psi
 
 FAR = 400.0
 """A squared distance that no position of a trial has."""
@@ -25,20 +23,27 @@ def softmax(scores):
     return terms / terms.sum(-1, keepdims=True)
 
 
+def shifted(terms, top):
+    """The logarithm of the sum of exponentials."""
+    return jnp.log(jnp.exp(terms - top).sum()) + top
+
+
+def decay(x):
+    return jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+
+
 def by_hand(weights, x):
     """log|psi| with a softmax between electrons and a logarithm of a sum of exponentials at the end."""
     h = features(weights, x)
     terms = ((softmax(h @ h.T) @ h) @ weights["orbitals"]).sum(-1)
-    top = terms.max()
-    return jnp.log(jnp.exp(terms - top).sum()) + top - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+    return shifted(terms, terms.max()) - decay(x)
 
 
 def guarded(weights, x):
     """The maximum is tested for being finite, as in ``jax.nn.logsumexp``."""
     terms = (features(weights, x) @ weights["orbitals"]).sum(-1)
     top = terms.max(initial=-jnp.inf)
-    top = jnp.where(jnp.isfinite(top), top, 0.0)
-    return jnp.log(jnp.exp(terms - top).sum()) + top - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+    return shifted(terms, jnp.where(jnp.isfinite(top), top, 0.0)) - decay(x)
 
 
 def by_library(weights, x):
@@ -79,14 +84,13 @@ def divided_late(weights, x):
     h = features(weights, x)
     scores = h @ h.T
     terms = jnp.exp(scores - scores.max(-1, keepdims=True))
-    return jnp.tanh((terms @ h) / terms.sum(-1, keepdims=True)).sum() - jnp.sqrt((x**2).sum(-1) + 0.3).sum()
+    return jnp.tanh((terms @ h) / terms.sum(-1, keepdims=True)).sum() - decay(x)
 
 
 def smallest(weights, x):
     """A minimum shifts, a maximum counts."""
     terms = features(weights, x).sum(-1)
-    low = terms.min()
-    return jnp.log(jnp.exp(terms - low).sum()) + low + jnp.tanh(terms.max())
+    return shifted(terms, terms.min()) + jnp.tanh(terms.max())
 
 
 def linear(weights, x):
@@ -107,22 +111,6 @@ def other_rows(weights, x):
     return jnp.log((jnp.exp(h - top[:, None]) * jnp.exp(h.max(-1))[:, None]).sum())
 
 
-def held_constant(log_psi, lowered, method=local_energy):
-    """How many maxima and minima of the value of a replay of ``log_psi`` are held constant."""
-    with jax.enable_x64(True):
-        flat = simplified_view(lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
-    [replay] = [replay for replay in inventory(flat) if not replay.blockers]
-    return len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient)
-
-
-def rewritten(log_psi, lowered, passes, method=local_energy):
-    with jax.enable_x64(True):
-        program = lowered(method(log_psi, LOOPS["fori"]), WEIGHTS, X, platform="cuda")
-    result = run_pipeline(program, parse_pipeline(passes), Setting())
-    assert result.applied, result.events
-    return result.program
-
-
 @pytest.mark.parametrize(
     ("log_psi", "held"),
     [
@@ -141,61 +129,61 @@ def rewritten(log_psi, lowered, passes, method=local_energy):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_only_extremes_that_drop_out_are_held_constant(log_psi, held, lowered):
-    assert held_constant(log_psi, lowered, alone) == held
+    with jax.enable_x64(True):
+        flat = simplified_view(lowered(alone(log_psi, LOOPS["fori"]), WEIGHTS, X).parse())
+    [replay] = [replay for replay in inventory(flat) if not replay.blockers]
+    assert len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient) == held
 
 
 @pytest.mark.parametrize("log_psi", [by_hand, smallest, other_rows], ids=lambda value: value.__name__)
 @pytest.mark.parametrize("passes", ["sparsify-directions", pytest.param("collapse-replay", marks=pytest.mark.slow)])
-def test_a_value_with_shifts_is_rewritten(passes, log_psi, lowered, run_raised):
-    program = rewritten(log_psi, lowered, passes)
-    with jax.enable_x64(True):
-        expected = jax.tree.leaves(local_energy(log_psi, LOOPS["fori"])(WEIGHTS, X))
-    found = run_raised(program, jax.tree.leaves((WEIGHTS, X)))
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+def test_a_value_with_shifts_is_rewritten(passes, log_psi, run_raised):
+    function = local_energy(log_psi, LOOPS["fori"])
+    assert_rewritten(run_raised, function, WEIGHTS, X, expected=function, passes=passes)
 
 
-@pytest.mark.parametrize(
-    "term",
-    [
-        pytest.param(lambda s, r2, n: jnp.where(n > 50, s**2, 0.0), id="whole-number"),
-        pytest.param(lambda s, r2, n: jnp.clip(s, FAR, None) ** 2, id="clip"),
-        pytest.param(lambda s, r2, n: (r2.max(initial=FAR) - FAR) ** 2, id="initial"),
-        pytest.param(lambda s, r2, n: jnp.maximum(s - FAR, 0.0) ** 2, id="maximum"),
-        pytest.param(lambda s, r2, n: (jnp.append(r2, FAR).max() - FAR) ** 2, id="appended"),
-        pytest.param(lambda s, r2, n: jnp.floor(r2.sum() / FAR / 2) * s**2, id="floor"),
-        pytest.param(lambda s, r2, n: jnp.where((r2 > FAR).all(), s**2, 0.0), id="all"),
-        pytest.param(lambda s, r2, n: jnp.where(s > FAR, (s - FAR) ** 3, 0.0), id="compared"),
-        pytest.param(lambda s, r2, n: jnp.where(n > 50, jnp.exp(r2 / FAR - s / FAR).sum(), 0.0), id="one-weight"),
-    ],
-)
-def test_what_is_switched_off_where_a_value_is_looked_for_keeps_its_derivatives(term, lowered, run_raised):
+SWITCHED_OFF = {
+    "clip": lambda s, r2, n: jnp.clip(s, FAR, None) ** 2,
+    "initial": lambda s, r2, n: (r2.max(initial=FAR) - FAR) ** 2,
+    "maximum": lambda s, r2, n: jnp.maximum(s - FAR, 0.0) ** 2,
+    "appended": lambda s, r2, n: (jnp.append(r2, FAR).max() - FAR) ** 2,
+    "floor": lambda s, r2, n: jnp.floor(r2.sum() / FAR / 2) * s**2,
+    "all": lambda s, r2, n: jnp.where((r2 > FAR).all(), s**2, 0.0),
+    "compared": lambda s, r2, n: jnp.where(s > FAR, (s - FAR) ** 3, 0.0),
+}
+OF_AN_INTEGER = {
+    "whole-number": lambda s, r2, n: jnp.where(n > 50, s**2, 0.0),
+    "one-weight": lambda s, r2, n: jnp.where(n > 50, jnp.exp(r2 / FAR - s / FAR).sum(), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", [*SWITCHED_OFF, *OF_AN_INTEGER])
+def test_what_is_switched_off_where_a_value_is_looked_for_keeps_its_derivatives(name, run_raised):
     """An extreme that changes nothing at the points tried, and does elsewhere."""
+    term = {**SWITCHED_OFF, **OF_AN_INTEGER}[name]
 
     def log_psi(n, x):
         r2 = (x**2).sum(-1)
         return psi(None, x) + term(r2.max(), r2, n)
 
-    n, far = np.array(60, np.int32), 30 * X
-    with jax.enable_x64(True):
-        program = lowered(alone(log_psi, LOOPS["fori"]), n, far, platform="cuda")
-        expected = alone(log_psi, LOOPS["fori"])(n, far)
-    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
-    for ours, theirs in zip(run_raised(result.program, [n, far]), expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+    function, given = alone(log_psi, LOOPS["fori"]), (np.array(60, np.int32), 30 * X)
+    if name in OF_AN_INTEGER:
+        assert_refused(function, *given, why="where two values are exactly equal")
+    else:
+        assert_rewritten(run_raised, function, *given, expected=function, rtol=1e-8)
 
 
 @pytest.mark.slow
-def test_the_adjoint_passes_by_them_too(lowered, run_raised):
-    program = rewritten(by_hand, lowered, "transpose-replay", alone)
-    _, laplacian = run_raised(program, jax.tree.leaves((WEIGHTS, X)))
-    np.testing.assert_allclose(laplacian, of_hessian(by_hand, X), rtol=1e-9)
+def test_the_adjoint_passes_by_them_too(run_raised):
+    function, expected = (alone(by_hand, method) for method in (LOOPS["fori"], exact))
+    assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected, passes="transpose-replay")
 
 
-def test_large_scores_do_not_overflow(lowered, run_raised):
+def test_large_scores_do_not_overflow(run_raised):
     """What the shift is for: the value keeps it."""
     weights = {**WEIGHTS, "orbitals": 400 * WEIGHTS["orbitals"]}
-    program = rewritten(by_hand, lowered, "sparsify-directions", alone)
-    logs, laplacian = run_raised(program, jax.tree.leaves((weights, X)))
+    _, result = rewritten(alone(by_hand, LOOPS["fori"]), WEIGHTS, X)
+    assert result.applied, result.events
+    logs, laplacian = run_raised(result.program, jax.tree.leaves((weights, X)))
     assert np.isfinite([logs, laplacian]).all()
     assert np.abs(logs).max() > 800
