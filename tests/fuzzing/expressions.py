@@ -35,6 +35,10 @@ class Expression:
         detail = "" if self.detail is None else f"[{self.detail}]"
         return f"{self.op}{detail}({', '.join(map(repr, self.operands))})" if self.operands else f"{self.op}{detail}"
 
+    def of(self, *operands: Expression) -> Expression:
+        """The same op, of the same shape, of other ``operands``."""
+        return Expression(self.op, operands, self.shape, self.detail)
+
     @property
     def is_predicate(self) -> bool:
         return self.op in PREDICATES or (self.op in MOVES and self.operands[0].is_predicate)
