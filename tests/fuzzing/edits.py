@@ -17,15 +17,12 @@ from tests.fuzzing.expressions import (
     VECTOR,
     Derivative,
     Expression,
-    binary,
+    apply,
     broadcast,
     constant,
-    quantified,
     replaced,
-    selected,
     taken,
     transpose,
-    unary,
 )
 from tests.fuzzing.rules import Rewrite, rule
 
@@ -110,31 +107,29 @@ def _order_of_derivative(
 def _gated(e: Expression, choices: random.Random) -> Expression | None:
     """A term where all of 3 to 72 unrelated comparisons hold, none of them, or they hold in turn."""
     v, w = (Expression("input", (), VECTOR, name) for name in "vw")
-    side = choices.choice((3, 9))
-    if side == 3:
-        left, right = v, constant(0.5, VECTOR)
-    else:
-        columns = broadcast(v, (3, 3), (0,)), broadcast(w, (3, 3), (1,))
-        left, right = binary("add", columns[0], binary("mul", constant(2.0, (3, 3)), columns[1])), constant(0.4, (3, 3))
-    compared = binary(choices.choice(tuple(COMPARISONS)), left, right)
+    left, right = v, constant(0.5, VECTOR)
+    if choices.choice((False, True)):
+        rows, columns = broadcast(v, (3, 3), (0,)), broadcast(w, (3, 3), (1,))
+        left, right = apply("add", rows, apply("mul", constant(2.0, (3, 3)), columns)), constant(0.4, (3, 3))
+    compared = apply(choices.choice(tuple(COMPARISONS)), left, right)
     if choices.random() < 0.3:
-        other = binary(choices.choice(("GT", "LT")), binary("mul", left, left), left)
-        compared = binary("and", compared, other)
-    gate = quantified("all", compared)
+        other = apply(choices.choice(("GT", "LT")), apply("mul", left, left), left)
+        compared = apply("and", compared, other)
+    gate = Expression("all", (compared,), ())
     if choices.random() < 0.3:
-        gate = unary("not", quantified("any", compared))
-    term = binary("add", e, constant(1.0, e.shape)) if choices.random() < 0.5 else unary("sin", e)
+        gate = apply("not", Expression("any", (compared,), ()))
+    term = apply("add", e, constant(1.0, e.shape)) if choices.random() < 0.5 else apply("sin", e)
     if choices.random() < 0.3:
         yes, no = constant(1.0, ()), constant(0.0, ())
-        weight = selected(gate, yes, no)
-        return binary("add", e, binary("mul", broadcast(weight, e.shape, ()) if e.shape else weight, term))
-    return selected(gate, term, e)
+        weight = apply("select", gate, yes, no)
+        return apply("add", e, apply("mul", broadcast(weight, e.shape, ()) if e.shape else weight, term))
+    return apply("select", gate, term, e)
 
 
 EDITS: dict[str, Rewrite] = {
     "last bit of a constant": rule(constant=_low_digit),
     "factor of almost one": _numeric(
-        lambda e, choices: binary("mul", e, constant(1 + 2.0 ** -choices.randint(8, 22), e.shape))
+        lambda e, choices: apply("mul", e, constant(1 + 2.0 ** -choices.randint(8, 22), e.shape))
     ),
     "operands exchanged": rule(
         "x - y -> y - x", "x / y -> y / x", "atan2(x, y) -> atan2(y, x)", "select(p, x, y) -> select(p, y, x)",

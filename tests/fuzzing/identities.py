@@ -13,7 +13,7 @@ from tests.fuzzing.expressions import (
     VECTOR,
     Derivative,
     Expression,
-    binary,
+    apply,
     broadcast,
     concatenated,
     constant,
@@ -24,7 +24,6 @@ from tests.fuzzing.expressions import (
     sliced,
     taken,
     transpose,
-    unary,
 )
 from tests.fuzzing.rules import CLASSES, Rewrite, filled, rule, side
 
@@ -91,21 +90,21 @@ def _split_contraction(e: Expression, _: random.Random, x: Expression, y: Expres
     """A contraction as the sum of two, or as a product and a sum."""
     (left,), (right,) = e.detail
     if len(x.shape) == len(y.shape) == 1:
-        return reduction("sum", binary("mul", x, y), (0,))
+        return reduction("sum", apply("mul", x, y), (0,))
     if len(x.shape) == 2 and len(y.shape) == 1 and left == 1:
-        return reduction("sum", binary("mul", x, broadcast(y, x.shape, (1,))), (1,))
+        return reduction("sum", apply("mul", x, broadcast(y, x.shape, (1,))), (1,))
     parts = [e.of(sliced(x, left, a, b), sliced(y, right, a, b)) for a, b in ((0, 1), (1, x.shape[left]))]
-    return binary("add", *parts)
+    return apply("add", *parts)
 
 
 def _sum_of_moved(e: Expression, _: random.Random, x: Expression) -> Expression | None:
     if x.op == "mul" and x.operands[0].op == "broadcast" and x.operands[0].detail == ():
         (factor,) = x.operands[0].operands
-        return binary("mul", broadcast(factor, e.shape, ()) if e.shape else factor, e.of(x.operands[1]))
+        return apply("mul", broadcast(factor, e.shape, ()) if e.shape else factor, e.of(x.operands[1]))
     if x.op == "transpose" and e.shape == ():
         return e.of(*x.operands)
     if x.op == "broadcast" and x.detail == () and e.shape == ():
-        return binary("mul", constant(float(prod(x.shape)), ()), *x.operands)
+        return apply("mul", constant(float(prod(x.shape)), ()), *x.operands)
     return None
 
 
@@ -118,7 +117,7 @@ def _split_sum(e: Expression, choices: random.Random, x: Expression) -> Expressi
     first, rest = e.of(sliced(x, axis, 0, 1)), e.of(sliced(x, axis, 1, n))
     ones = dot(x, constant(1.0, (n,)), axis, 0)
     backwards = e.of(Expression("rev", (x,), x.shape, (axis,)))
-    return choices.choice((binary("add", first, rest), binary("add", rest, first), ones, backwards))
+    return choices.choice((apply("add", first, rest), apply("add", rest, first), ones, backwards))
 
 
 def _cumulative(e: Expression, _: random.Random, x: Expression) -> Expression | None:
@@ -133,8 +132,8 @@ def _largest_element(e: Expression, choices: random.Random, x: Expression) -> Ex
     """The largest element as a chain of maxima, or moved by a common term."""
     if e.shape == () and x.shape == VECTOR and choices.random() < 0.7:
         elements = (reshaped(sliced(x, 0, at, at + 1), ()) for at in range(3))
-        return list(accumulate(elements, lambda a, b: binary("max", a, b)))[-1]
-    return binary("sub", e.of(binary("add", x, constant(1.0, x.shape))), constant(1.0, e.shape))
+        return list(accumulate(elements, lambda a, b: apply("max", a, b)))[-1]
+    return apply("sub", e.of(apply("add", x, constant(1.0, x.shape))), constant(1.0, e.shape))
 
 
 _TRIPS = {"recurrent": side("tanh(c * a) + b"), "capped": side("max(c * a, b)"), "affine": side("c * a + b")}
@@ -184,13 +183,13 @@ def _derived(e: Expression, choices: random.Random, point: Expression, direction
         return None
     if function.op in ("add", "sub"):
         parts = (Derivative(part, 1, e.detail.forward) for part in function.operands)
-        return binary(function.op, *(Expression(e.op, e.operands, (), part) for part in parts))
+        return apply(function.op, *(Expression(e.op, e.operands, (), part) for part in parts))
     terms = direction
     if function.op != "input":
         slope = _SLOPES.get(f"{function.op}{function.detail or ''}")
         if slope is None or function.operands[0].op != "input":
             return None
-        terms = binary("mul", direction, filled(side(slope), {"x": point}, point.shape, choices))
+        terms = apply("mul", direction, filled(side(slope), {"x": point}, point.shape, choices))
     return reduction("sum", terms, tuple(range(len(terms.shape)))) if terms.shape else terms
 
 
@@ -275,8 +274,8 @@ _SMOOTH = (
 
 
 def _softmax(e: Expression, _: random.Random, x: Expression) -> Expression | None:
-    power, last = unary("exp", x), len(e.shape) - 1
-    return binary("div", power, broadcast(reduction("sum", power, (last,)), e.shape, tuple(range(last))))
+    power, last = apply("exp", x), len(e.shape) - 1
+    return apply("div", power, broadcast(reduction("sum", power, (last,)), e.shape, tuple(range(last))))
 
 
 UNCLAIMED: dict[str, Rewrite] = {
