@@ -80,8 +80,7 @@ def test_the_second_application_is_guilty_and_reduced(program, last_trip_lost_wh
     assert reduced.trials <= reduction.MOST_TRIALS
     module, test = write_case(tmp_path, reduced.program, step.by, "cpu")
     assert Program.from_file(module).ops == reduced.program.ops
-    with pytest.raises(AssertionError, match="different: seed"):
-        run_tests_of(test)
+    assert_differs(test)
 
 
 def run_tests_of(path):
@@ -92,6 +91,11 @@ def run_tests_of(path):
     assert tests
     for test in tests:
         test()
+
+
+def assert_differs(path):
+    with pytest.raises(AssertionError, match="different: seed"):
+        run_tests_of(path)
 
 
 def test_a_module_that_tests_nothing_is_said(lowered, tmp_path):
@@ -119,8 +123,7 @@ def test_mutations_are_reduced_and_their_tests_fail(name, lowered, monkeypatch, 
         reduced = reduce_program(step, SETTING, check_programs)
         assert reduced.program.ops <= program.ops
         _, test = write_case(tmp_path, reduced.program, step.by, "cpu")
-        with pytest.raises(AssertionError, match="different: seed"):
-            run_tests_of(test)
+        assert_differs(test)
     run_tests_of(test)
 
 
@@ -133,8 +136,7 @@ def test_a_pass_of_xla_is_found(cli, tmp_path):
     assert result.exit_code == 1, result.stderr
     assert document["different"]
     assert document["guilty"][0] == "algsimp"
-    with pytest.raises(AssertionError, match="different: seed"):
-        run_tests_of(tmp_path / "out" / "test_xla.py")
+    assert_differs(tmp_path / "out" / "test_xla.py")
 
 
 def test_passes_of_xla_have_names_and_one_that_it_keeps_passes(lowered):
@@ -153,8 +155,7 @@ def test_the_command_on_a_file(cli, program, last_trip_lost_where_there_are_thre
     assert (document["guilty"], document["application"], document["applications"]) == ("batch-replay", 2, 2)
     assert document["ops_after"] < document["ops_before"]
     assert [path.rpartition("/")[2] for path in document["files"]] == ["reduced.mlir", "test_batch_replay.py"]
-    with pytest.raises(AssertionError, match="different: seed"):
-        run_tests_of(out / "test_batch_replay.py")
+    assert_differs(out / "test_batch_replay.py")
 
 
 SWAPPED = """from dataclasses import dataclass
@@ -178,8 +179,7 @@ def test_a_pass_of_a_file_gets_a_test_that_runs_anywhere(cli, lowered, tmp_path,
     assert cli("bisect", "p.mlir", "--pass", "own.py:Swapped{shift=2}", "--out", "found").exit_code == 1
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
-    with pytest.raises(AssertionError, match="different: seed"):
-        run_tests_of(tmp_path / "found" / "test_own_py_Swapped.py")
+    assert_differs(tmp_path / "found" / "test_own_py_Swapped.py")
     (tmp_path / "own.py").write_text(SWAPPED.replace("y + (-x)", "x + (-y)"))
     run_tests_of(tmp_path / "found" / "test_own_py_Swapped.py")
 
@@ -191,8 +191,7 @@ def test_a_pass_of_a_file_is_no_code_of_the_test(lowered, tmp_path):
     (folder / "own.py").write_text(SWAPPED)
     pass_ = parse_pipeline(f"{folder}/own.py:Swapped")[0]
     _, test = write_case(tmp_path, lowered(lambda x: x - 2.0, SQUARE), pass_, "cpu")
-    with pytest.raises(AssertionError, match="different: seed"):
-        run_tests_of(test)
+    assert_differs(test)
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusionlab import jax_setup
 
 jax_setup.load_jax()
 
-from hypothesis import HealthCheck, Verbosity, given, seed, settings  # noqa: E402  # after JAX's quiet start
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings  # noqa: E402  # after JAX's quiet start
 
 from tests.fuzzing import programs, properties, replays  # noqa: E402
 
@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[Any, Callable[[Any], None]]] = {
 }
 
 
-def run(part: str, number: int, count: int) -> dict[str, Any]:
+def run(part: str, number: int, count: int, phases: Sequence[Phase] = tuple(Phase)) -> dict[str, Any]:
     """How often each pass applied to ``count`` examples of the seed ``number``, and the smallest one that failed."""
     strategy, check = PARTS[part]
     last: list[Any] = []
@@ -28,6 +28,7 @@ def run(part: str, number: int, count: int) -> dict[str, Any]:
     @seed(number)
     @settings(
         max_examples=count,
+        phases=phases,
         deadline=None,
         database=None,
         report_multiple_bugs=False,
