@@ -5,14 +5,10 @@ declines: it compares the Laplacian with the replay. So that the check is tested
 is switched off while the value is looked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax.numpy as jnp
-import pytest
 from jax import lax
 
 from fusionlab.codegen.laplacian import chains, interpreter, jet, owners
@@ -20,38 +16,32 @@ from fusionlab.codegen.laplacian.jet import Jet, row_products
 from fusionlab.codegen.laplacian.rules import dot_general, elementwise, reductions, slogdet
 from fusionlab.codegen.raising import trips
 from fusionlab.hlo.loops import Sum
-from fusionlab.passes import (
-    batch_replay,
-    licm,
-    rewriting,
-)
+from fusionlab.passes import batch_replay, licm, rewriting
 from fusionlab.passes.fuse_jvp_replay import candidates, entry, identify
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.guards import may_shift
 
-Patch = pytest.MonkeyPatch
 
-
-def instead(owner: Any, name: str, wrong: Callable[..., Any]) -> Callable[[Patch], None]:
+def instead(owner, name, wrong):
     """``wrong(right, *arguments)`` in place of ``owner.name``."""
 
-    def plant(patch: Patch) -> None:
+    def plant(patch):
         right = getattr(owner, name)
         patch.setattr(owner, name, lambda *given, **named: wrong(right, *given, **named))
 
     return plant
 
 
-def in_the_rewrite(owner: Any, name: str, wrong: Callable[..., Any], *owners: Any) -> Callable[[Patch], None]:
+def in_the_rewrite(owner, name, wrong, *owners):
     """The same, but not while the differentiated value is looked for; ``owners`` imported the same function."""
 
-    def plant(patch: Patch) -> None:
+    def plant(patch):
         right, search, searching = getattr(owner, name), candidates.find_laplacian, [False]
 
-        def switched(*given: Any, **named: Any) -> Any:
+        def switched(*given, **named):
             return right(*given, **named) if searching[0] else wrong(right, *given, **named)
 
-        def find(*given: Any) -> Any:
+        def find(*given):
             searching[0] = True
             try:
                 return search(*given)
@@ -65,29 +55,25 @@ def in_the_rewrite(owner: Any, name: str, wrong: Callable[..., Any], *owners: An
     return plant
 
 
-def lost_trip(right: Any, found: Any, chunk: int) -> Any:
+def lost_trip(right, found, chunk):
     return right(replace(found, loop=replace(found.loop, trips=found.loop.trips - 1)), chunk - 1)
 
 
-def transposed_terms(right: Any, loop: Any, numbers: Any, outputs: Any, carried: Any) -> Any:
+def transposed_terms(right, loop, numbers, outputs, carried):
     return right(loop, numbers, [jnp.swapaxes(output, 0, 1) for output in outputs], carried)
 
 
-def signs_dropped(right: Any, loop: Any, *given: Any) -> Any:
+def signs_dropped(right, loop, *given):
     roles = [Sum(tuple((1, v) for _, v in r.terms)) if isinstance(r, Sum) else r for r in loop.roles]
     return right(replace(loop, roles=tuple(roles)), *given)
 
 
-def stale_trip(right: Any, *given: Any) -> Any:
+def stale_trip(right, *given):
     found = right(*given)
     return replace(found, outputs=lambda trip, *arrays: found.outputs(trip % 2, *arrays))
 
 
-def initial_dropped(right: Any, loop: Any, numbers: Any, outputs: Any, carried: Any) -> Any:
-    return right(loop, numbers, outputs, tuple(jnp.zeros_like(array) for array in carried))
-
-
-def swapped_frontier(right: Any, nodes: Any, inputs: Any, outputs: Any, raising: Any) -> Any:
+def swapped_frontier(right, nodes, inputs, outputs, raising):
     """The values computed before the loop arrive in the wrong order."""
     made = right(nodes, inputs, outputs, raising)
     before_loop = len(outputs) > 1 and all(value.producer in set(nodes) for value in outputs)
@@ -95,7 +81,7 @@ def swapped_frontier(right: Any, nodes: Any, inputs: Any, outputs: Any, raising:
     return (lambda *arrays: made(*arrays)[::-1]) if before_loop and same else made
 
 
-def swapped_operands(right: Any, operation: Any, function: Any, *, operands: Any, **named: Any) -> Any:
+def swapped_operands(right, operation, function, *, operands, **named):
     """The last two operands of one type, invariants, are exchanged."""
     at = [i for i, value in enumerate(operands) if str(value.type) == "tensor<4x4xf32>"]
     operands = list(operands)
@@ -103,54 +89,54 @@ def swapped_operands(right: Any, operation: Any, function: Any, *, operands: Any
     return right(operation, function, operands=operands, **named)
 
 
-def of_jacobian_alone(right: Any, value: Any, matrix: Jet, *given: Any) -> Jet:
+def of_jacobian_alone(right, value, matrix, *given):
     return right(value, Jet(matrix.value, None, matrix.jacobian, matrix.owners), *given)
 
 
-def quadratic_added(right: Any, value: Any, matrix: Jet, *given: Any) -> Jet:
+def quadratic_added(right, value, matrix, *given):
     found, quadratic = right(value, matrix, *given), of_jacobian_alone(right, value, matrix, *given).laplacian
     return Jet(found.value, found.laplacian - 2 * quadratic, found.jacobian, found.owners)
 
 
-def cross_of_quotient_added(right: Any, state: Any, value: Any, top: Jet, bottom: Jet) -> Jet:
+def cross_of_quotient_added(right, state, value, top, bottom):
     found = right(state, value, top, bottom)
     cross = row_products(found, bottom, state.coordinates)
     return Jet(found.value, found.laplacian + 4 * cross / bottom.value, found.jacobian, found.owners)
 
 
-def rows_reversed(right: Any, *given: Any) -> Jet:
+def rows_reversed(right, *given):
     found = right(*given)
     return Jet(found.value, found.laplacian, found.jacobian[::-1], found.owners)
 
 
-def first_source_lost(right: Any, engine: Any, *given: Any) -> Any:
+def first_source_lost(right, engine, *given):
     engine.sources.pop(next(iter(engine.sources)))
     return right(engine, *given)
 
 
-def parts_reversed(right: Any, entry: Any, environment: Any) -> Any:
+def parts_reversed(right, entry, environment):
     value, lap, rows = right(entry, environment)
     return value, lap[::-1], rows
 
 
-def offset_lost(right: Any, entry: Any, *given: Any) -> None:
+def offset_lost(right, entry, *given):
     right(entry, *given)
     entry.offset = None
 
 
-def extremes_held_constant(right: Callable[..., Any], candidate: Any) -> Any:
+def extremes_held_constant(right, candidate):
     """Maxima and minima that do not drop out, too."""
     shifts = (node.results[0] for node in candidate.flat.nodes if may_shift(node))
     return replace(right(candidate), stop_gradient=tuple(shifts))
 
 
-def agrees_with_any(patch: Patch) -> None:
+def agrees_with_any(patch):
     """What is no Laplacian is taken to be identical to the sum, and equal to it where values are exactly equal."""
     instead(identify, "_factors", lambda right, *given: (1, 0) if right(*given) is None else None)(patch)
     instead(identify.Identification, "_at_equal_inputs", lambda right, *given: tuple(given[-1]))(patch)
 
 
-def times(factor: float) -> Callable[..., Any]:
+def times(factor):
     return lambda right, *given: factor * right(*given)
 
 
@@ -161,11 +147,11 @@ class Mutation:
     name: str
     program: str
     pipeline: str
-    plant: Callable[[Patch], None]
+    plant: Callable
     fast: bool = False
 
     @property
-    def guilty(self) -> str:
+    def guilty(self):
         return self.pipeline.rpartition(",")[2]
 
 
@@ -180,7 +166,8 @@ MUTATIONS = tuple(Mutation(*row) for row in (
      instead(trips, "_count", lambda right, counter, trip: lax.convert_element_type(trip, counter.dtype))),
     ("every chunk takes the first trips", "directions", "batch-replay{chunk=2}",
      instead(batch_replay, "raise_trips", stale_trip), FAST),
-    ("what the sum starts from dropped", "directions", BATCH, instead(trips, "_accumulate", initial_dropped)),
+    ("what the sum starts from dropped", "directions", BATCH, instead(
+        trips, "_accumulate", lambda right, *given: right(*given[:-1], tuple(map(jnp.zeros_like, given[-1]))))),
     ("stacked rows in reverse", "stacked", BATCH,
      instead(trips, "_place", lambda right, role, numbers, updates, array: right(role, numbers, updates[::-1], array)),
      FAST),

@@ -7,6 +7,7 @@ Prints how many pipelines rewrote each program; an assertion fails where the num
 
 import os
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,11 +45,6 @@ def of_one(x):
     return f(y) + lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), y.dtype))
 
 
-def rewritten(exported, program):
-    """``exported`` with the rewritten module in the place of its own."""
-    return replace(exported, mlir_module_serialized=_module_to_bytecode(program.parse()))
-
-
 def annotations(program):
     text = str(program.parse())
     return {name: text.count(name) for name in ("sdy.mesh", "sdy.sharding", "sdy.manual_computation")}
@@ -65,10 +61,9 @@ def main():
     for name, function in (("jit", energies), ("shard_map", by_map)):
         jitted = jax.jit(function, in_shardings=split, out_shardings=split)
         exported = export.export(jitted)(jax.ShapeDtypeStruct(X.shape, X.dtype))
-        path = Path(f"{os.environ.get('TMPDIR', '/tmp')}/fusionlab-{os.getpid()}.bin")
-        path.write_bytes(exported.serialize())
-        program = load_saved(path)
-        path.unlink()
+        with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+            Path(file.name).write_bytes(exported.serialize())
+            program = load_saved(Path(file.name))
         assert isinstance(program, Program)
         count = 0
         for pipeline in PIPELINES:
@@ -78,7 +73,8 @@ def main():
                 assert result.program is program
                 continue
             count += 1
-            values = jax.jit(rewritten(exported, result.program).call)(jax.device_put(X, split))
+            module = _module_to_bytecode(result.program.parse())
+            values = jax.jit(replace(exported, mlir_module_serialized=module).call)(jax.device_put(X, split))
             assert values.sharding.is_equivalent_to(split, values.ndim), values.sharding
             assert len({shard.device for shard in values.addressable_shards}) == 4
             np.testing.assert_allclose(np.asarray(values), expected, rtol=2e-4, atol=2e-4)

@@ -23,7 +23,7 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
 from tests.codegen.raising.raising_cases import CASES
-from tests.foreign.test_foreign_programs import DONATED, FORMS, SECOND, TUPLE
+from tests.foreign.test_foreign_programs import BODIES, FORMS, SECOND, module_text
 from tests.fuzzing.mutations import mutated_bytes, mutated_text
 from tests.hlo.optimised.test_parser import TEXT
 from tests.passes import loop_functions
@@ -92,7 +92,7 @@ def _files(every: int) -> Iterator[tuple[str, bytes]]:
         yield "text", FORMS["text"](program)
     for path in sorted((Path(__file__).parents[1] / "passes" / "cases").rglob("*.mlir"))[::every]:
         yield "text", path.read_bytes()
-    yield "text", DONATED.replace("BODY", TUPLE).replace("OTHER", SECOND).encode()
+    yield "text", module_text(BODIES["tuple"][0], SECOND).encode()
     for function, arguments in _exported():
         exported = jax.export.export(jax.jit(function), platforms=["cpu"])(*arguments)
         module = Program.of_foreign_bytes(exported.mlir_module_serialized, Path("exported"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,180 +17,144 @@ from tests.fuzzing.expressions import (
     VECTOR,
     Derivative,
     Expression,
-    binary,
+    apply,
     broadcast,
     constant,
-    quantified,
     replaced,
-    selected,
     taken,
     transpose,
-    unary,
 )
-
-Edit = Callable[[Expression, random.Random], Expression | None]
+from tests.fuzzing.rules import Rewrite, rule
 
 _SIMILAR = {
     "tanh": "erf", "erf": "tanh", "sin": "tan", "tan": "sin", "cos": "sin", "exp": "expm1", "expm1": "exp",
     "log": "log1p", "log1p": "log", "sqrt": "cbrt", "cbrt": "sqrt", "logistic": "tanh", "softplus": "exp",
     "rsqrt": "sqrt", "abs": "neg", "add": "sub", "sub": "add", "mul": "add", "div": "mul", "max": "min", "min": "max",
     "atan2": "div", "and": "or", "or": "and", "all": "any", "any": "all", "sum": "reduce_max", "reduce_max": "sum",
-    "logsumexp": "",
 }  # fmt: skip
-_MIRRORED = {"GT": "LT", "LT": "GT", "GE": "LE", "LE": "GE"}
 
 
 def _low_digit(e: Expression, choices: random.Random) -> Expression | None:
-    if e.op != "constant" or not e.detail:
+    if not e.detail:
         return None
     return constant(float(np.nextafter(np.float32(e.detail), np.float32(choices.choice((-1, 1)) * np.inf))), e.shape)
 
 
-def _factor_of_almost_one(e: Expression, choices: random.Random) -> Expression | None:
-    return None if e.is_predicate else binary("mul", e, constant(1 + 2.0 ** -choices.randint(8, 22), e.shape))
+def _similar(e: Expression, _: random.Random) -> Expression | None:
+    return Expression(_SIMILAR[e.op], e.operands, e.shape, e.detail) if e.op in _SIMILAR else None
 
 
-def _exchanged(e: Expression, _: random.Random) -> Expression | None:
-    if e.op in ("sub", "div", "atan2"):
-        return binary(e.op, e.operands[1], e.operands[0])
-    if e.op == "select":
-        return selected(e.operands[0], e.operands[2], e.operands[1])
-    if e.op == "dot" and len(e.operands[0].shape) == 2 and e.operands[0].shape == e.operands[1].shape:
-        return Expression(e.op, e.operands[::-1], e.shape, e.detail)
+def _other_input(e: Expression, _: random.Random) -> Expression | None:
+    other = {"s": "t", "t": "s", "v": "w", "w": "v", "x": "y", "y": "x"}.get(e.detail) if e.op == "input" else None
+    return replace(e, detail=other) if other else None
+
+
+def _dot_exchanged(e: Expression, _: random.Random, x: Expression, y: Expression) -> Expression | None:
+    return e.of(y, x) if len(x.shape) == 2 and x.shape == y.shape else None
+
+
+def _numeric(edit: Callable[..., Expression | None]) -> Rewrite:
+    return lambda e, choices: None if e.is_predicate else edit(e, choices)
+
+
+def _other_place(e: Expression, choices: random.Random, x: Expression) -> Expression | None:
+    """Another place in a gather."""
+    places, axis = e.detail
+    at, n = choices.randrange(len(places)), x.shape[axis]
+    other = (places[at] + choices.randint(1, n - 1)) % n
+    return taken(x, (*places[:at], other, *places[at + 1 :]), axis)
+
+
+def _other_start(e: Expression, choices: random.Random, x: Expression) -> Expression | None:
+    """A slice a place before or after."""
+    starts, stops = e.detail
+    for axis, n in enumerate(x.shape):
+        if starts[axis] > 0 or stops[axis] < n:
+            step = -1 if starts[axis] > 0 else 1
+            moved = [tuple(b + step * (at == axis) for at, b in enumerate(part)) for part in (starts, stops)]
+            return Expression(e.op, e.operands, e.shape, tuple(moved))
     return None
 
 
-def _similar(e: Expression, _: random.Random) -> Expression | None:
-    other = _SIMILAR.get(e.op)
-    return Expression(other, e.operands, e.shape, e.detail) if other else None
-
-
-def _sign(e: Expression, _: random.Random) -> Expression | None:
-    return None if e.is_predicate else unary("neg", e)
-
-
-def _other_exponent(e: Expression, choices: random.Random) -> Expression | None:
-    if e.op == "ipow":
-        return Expression(e.op, e.operands, e.shape, e.detail + 1 or 1)
-    return Expression(e.op, e.operands, e.shape, e.detail + 0.5) if e.op == "power" else None
+_INDEX = rule("rev[a](x) -> x", "(s := cumsum[a](x)) -> rev[a,](s)", take=_other_place, slice=_other_start)
 
 
 def _index(e: Expression, choices: random.Random) -> Expression | None:
-    """Another place in a gather, another start of a slice, another axis, a transposition too many or too few."""
-    if e.op == "take":
-        places, axis = e.detail
-        at, n = choices.randrange(len(places)), e.operands[0].shape[axis]
-        other = (places[at] + choices.randint(1, n - 1)) % n
-        return taken(e.operands[0], (*places[:at], other, *places[at + 1 :]), axis)
-    if e.op == "slice":
-        starts, stops = e.detail
-        for axis, n in enumerate(e.operands[0].shape):
-            if starts[axis] > 0 or stops[axis] < n:
-                step = -1 if starts[axis] > 0 else 1
-                moved = [tuple(b + step * (at == axis) for at, b in enumerate(part)) for part in (starts, stops)]
-                return Expression(e.op, e.operands, e.shape, tuple(moved))
-    if e.op == "rev":
-        return e.operands[0]
-    if e.op == "cumsum":
-        return Expression("rev", (e,), e.shape, (e.detail,))
-    if e.shape == (3, 3):
-        return transpose(e)
-    if e.op == "broadcast" and len(e.detail) == 1 and e.shape == (3, 3):
-        return broadcast(e.operands[0], e.shape, (1 - e.detail[0],))
-    return None
+    """Another place or start, another axis, a transposition too many or too few."""
+    return _INDEX(e, choices) or (transpose(e) if e.shape == (3, 3) else None)
 
 
-def _direction(e: Expression, _: random.Random) -> Expression | None:
-    return binary(_MIRRORED[e.op], *e.operands) if e.op in COMPARISONS else None
+def _part_of_a_reduction(e: Expression, _: random.Random, x: Expression) -> Expression | None:
+    return e.of(taken(x, (0, 1), 0)) if x.shape == VECTOR else None
 
 
-def _dropped(e: Expression, choices: random.Random) -> Expression | None:
-    if e.op in ("add", "sub", "mul", "max", "min", "and", "or"):
-        return choices.choice(e.operands) if e.op != "sub" else e.operands[0]
-    if e.op in ("div", "clamp", "neg", "not"):
-        return e.operands[1 if e.op == "clamp" else 0]
-    return choices.choice(e.operands[1:]) if e.op == "select" else None
-
-
-def _bounded(e: Expression, choices: random.Random) -> Expression | None:
-    if e.is_predicate:
-        return None
-    op, bound = choices.choice((("min", 1e3), ("min", 20.0), ("max", 1e-4), ("max", -1e3), ("max", 0.0)))
-    return binary(op, e, constant(bound, e.shape))
-
-
-def _variable(e: Expression, choices: random.Random) -> Expression | None:
-    other = {"s": "t", "t": "s", "v": "w", "w": "v", "x": "y", "y": "x"}.get(e.detail) if e.op == "input" else None
-    return Expression("input", (), e.shape, other) if other else None
-
-
-def _part_of_a_reduction(e: Expression, _: random.Random) -> Expression | None:
-    if e.op in ("sum", "reduce_max") and e.operands[0].shape == VECTOR:
-        first = taken(e.operands[0], (0, 1), 0)
-        return Expression(e.op, (first,), e.shape, e.detail)
-    return None
-
-
-def _trips(e: Expression, choices: random.Random) -> Expression | None:
-    """A trip more or fewer, a start that is dropped, another operand held."""
-    if e.op != "loop":
-        return None
-    (start, a, b), (kind, trips) = e.operands, e.detail
-    return choices.choice((
-        Expression(e.op, (start, a, b), e.shape, (kind, trips + 1)),
-        Expression(e.op, (start, a, b), e.shape, (kind, trips - 1)),
-        Expression(e.op, (constant(0.0, e.shape), a, b), e.shape, (kind, trips)),
-        Expression(e.op, (start, b, a), e.shape, (kind, trips)),
-    ))  # fmt: skip
-
-
-def _order_of_derivative(e: Expression, choices: random.Random) -> Expression | None:
+def _order_of_derivative(
+    e: Expression, choices: random.Random, point: Expression, direction: Expression
+) -> Expression | None:
     """The other order, another direction at a place, or the derivative of an edited function."""
-    if e.op != "derivative":
-        return None
     detail: Derivative = e.detail
     kind = choices.randrange(3)
-    if kind == 0:
-        return Expression(e.op, e.operands, (), Derivative(detail.function, 3 - detail.order, detail.forward))
     if kind == 1:
-        point, direction = e.operands
-        return Expression(e.op, (direction, point), (), detail)
-    function = edited(detail.function, choices, tuple(set(EDITS) - {"variable", "under a conjunction"}))[0]
-    return Expression(e.op, e.operands, (), Derivative(function, detail.order, detail.forward))
+        return e.of(direction, point)
+    if kind == 0:
+        other = replace(detail, order=3 - detail.order)
+    else:
+        names = tuple(set(EDITS) - {"variable", "under a conjunction"})
+        other = replace(detail, function=edited(detail.function, choices, names)[0])
+    return Expression(e.op, e.operands, (), other)
 
 
 def _gated(e: Expression, choices: random.Random) -> Expression | None:
     """A term where all of 3 to 72 unrelated comparisons hold, none of them, or they hold in turn."""
-    if e.is_predicate:
-        return None
     v, w = (Expression("input", (), VECTOR, name) for name in "vw")
-    side = choices.choice((3, 9))
-    if side == 3:
-        left, right = v, constant(0.5, VECTOR)
-    else:
-        columns = broadcast(v, (3, 3), (0,)), broadcast(w, (3, 3), (1,))
-        left, right = binary("add", columns[0], binary("mul", constant(2.0, (3, 3)), columns[1])), constant(0.4, (3, 3))
-    compared = binary(choices.choice(tuple(COMPARISONS)), left, right)
+    left, right = v, constant(0.5, VECTOR)
+    if choices.choice((False, True)):
+        rows, columns = broadcast(v, (3, 3), (0,)), broadcast(w, (3, 3), (1,))
+        left, right = apply("add", rows, apply("mul", constant(2.0, (3, 3)), columns)), constant(0.4, (3, 3))
+    compared = apply(choices.choice(tuple(COMPARISONS)), left, right)
     if choices.random() < 0.3:
-        other = binary(choices.choice(("GT", "LT")), binary("mul", left, left), left)
-        compared = binary("and", compared, other)
-    gate = quantified("all", compared)
+        other = apply(choices.choice(("GT", "LT")), apply("mul", left, left), left)
+        compared = apply("and", compared, other)
+    gate = Expression("all", (compared,), ())
     if choices.random() < 0.3:
-        gate = unary("not", quantified("any", compared))
-    term = binary("add", e, constant(1.0, e.shape)) if choices.random() < 0.5 else unary("sin", e)
+        gate = apply("not", Expression("any", (compared,), ()))
+    term = apply("add", e, constant(1.0, e.shape)) if choices.random() < 0.5 else apply("sin", e)
     if choices.random() < 0.3:
         yes, no = constant(1.0, ()), constant(0.0, ())
-        weight = selected(gate, yes, no)
-        return binary("add", e, binary("mul", broadcast(weight, e.shape, ()) if e.shape else weight, term))
-    return selected(gate, term, e)
+        weight = apply("select", gate, yes, no)
+        return apply("add", e, apply("mul", broadcast(weight, e.shape, ()) if e.shape else weight, term))
+    return apply("select", gate, term, e)
 
 
-EDITS: dict[str, Edit] = {
-    "last bit of a constant": _low_digit, "factor of almost one": _factor_of_almost_one,
-    "operands exchanged": _exchanged, "similar op": _similar, "sign": _sign, "exponent": _other_exponent,
-    "index": _index, "direction of a comparison": _direction, "dropped": _dropped, "bound": _bounded,
-    "variable": _variable, "part of a reduction": _part_of_a_reduction, "loop": _trips,
-    "derivative": _order_of_derivative, "under a conjunction": _gated,
+EDITS: dict[str, Rewrite] = {
+    "last bit of a constant": rule(constant=_low_digit),
+    "factor of almost one": _numeric(
+        lambda e, choices: apply("mul", e, constant(1 + 2.0 ** -choices.randint(8, 22), e.shape))
+    ),
+    "operands exchanged": rule(
+        "x - y -> y - x", "x / y -> y / x", "atan2(x, y) -> atan2(y, x)", "select(p, x, y) -> select(p, y, x)",
+        dot=_dot_exchanged,
+    ),
+    "similar op": _similar,
+    "sign": _numeric(rule("x -> -x")),
+    "exponent": rule("ipow[-1](x) -> ipow[1](x)", "ipow[k](x) -> ipow[k + 1](x)", "power[c](x) -> power[c + 0.5](x)"),
+    "index": _index,
+    "direction of a comparison": rule("x > y -> x < y", "x < y -> x > y", "x >= y -> x <= y", "x <= y -> x >= y"),
+    "dropped": rule(
+        "x - y -> x", "commutative(x, y) -> either(x, y)", "x / y -> x", "-x -> x", "~p -> p", "clamp(a, x, b) -> x",
+        "select(p, x, y) -> either(x, y)",
+    ),
+    "bound": _numeric(
+        rule("x -> either(min(x, 1e3), min(x, 20), max(x, 1e-4), max(x, -1e3), max(x, 0))")
+    ),
+    "variable": _other_input,
+    "part of a reduction": rule(sum=_part_of_a_reduction, reduce_max=_part_of_a_reduction),
+    "loop": rule(  # a trip more or fewer, a start that is dropped, another operand held
+        "loop[d](x, y, z) -> either(loop[d[0], d[1] + 1](x, y, z), loop[d[0], d[1] - 1](x, y, z), loop[d](0, y, z), "
+        "loop[d](x, z, y))"
+    ),
+    "derivative": rule(derivative=_order_of_derivative),
+    "under a conjunction": _numeric(_gated),
 }  # fmt: skip
 
 

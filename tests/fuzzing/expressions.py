@@ -35,6 +35,10 @@ class Expression:
         detail = "" if self.detail is None else f"[{self.detail}]"
         return f"{self.op}{detail}({', '.join(map(repr, self.operands))})" if self.operands else f"{self.op}{detail}"
 
+    def of(self, *operands: Expression) -> Expression:
+        """The same op, of the same shape, of other ``operands``."""
+        return Expression(self.op, operands, self.shape, self.detail)
+
     @property
     def is_predicate(self) -> bool:
         return self.op in PREDICATES or (self.op in MOVES and self.operands[0].is_predicate)
@@ -66,11 +70,6 @@ def replaced(expression: Expression, old: Expression, new: Expression) -> Expres
         return found
 
     return visit(expression)
-
-
-def _loop(detail: tuple[str, int], start: Any, a: Any, b: Any) -> Any:
-    kind, trips = detail
-    return lax.fori_loop(0, trips, lambda k, c: LOOPS[kind](c, a, b, k), start)
 
 
 LOOPS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
@@ -124,21 +123,25 @@ CONNECTIVES: dict[str, Callable[..., Any]] = {
 PREDICATES = frozenset((*COMPARISONS, *CONNECTIVES, "all", "any"))
 MOVES = ("broadcast", "concatenate", "rev", "slice", "take", "transpose")
 _DETAILED: dict[str, Callable[..., Any]] = {
-    "ipow": lambda k, x: lax.integer_pow(x, k),
-    "power": lambda c, x: lax.pow(x, np.float32(c)),
-    "transpose": lambda order, x: lax.transpose(x, order),
-    "reshape": lambda shape, x: lax.reshape(x, shape),
-    "rev": lambda axes, x: lax.rev(x, axes),
-    "slice": lambda places, x: lax.slice(x, *places),
-    "concatenate": lambda axis, *xs: lax.concatenate(xs, axis),
-    "take": lambda at, x: jnp.take(x, np.array(at[0]), at[1], mode="clip"),
-    "sum": lambda axes, x: lax.reduce_sum_p.bind(x, axes=axes, out_sharding=None),
-    "reduce_max": lambda axes, x: lax.reduce_max_p.bind(x, axes=axes, out_sharding=None),
-    "cumsum": lambda axis, x: lax.cumsum(x, axis),
-    "dot": lambda axes, x, y: lax.dot_general(x, y, (axes, ((), ()))),
-    "loop": _loop,
-    "derivative": _derivative,
-}
+    "constant": lambda e: lax.full(e.shape, np.float32(e.detail)),
+    "broadcast": lambda e, x: lax.broadcast_in_dim(x, e.shape, e.detail),
+    "ipow": lambda e, x: lax.integer_pow(x, e.detail),
+    "power": lambda e, x: lax.pow(x, np.float32(e.detail)),
+    "transpose": lambda e, x: lax.transpose(x, e.detail),
+    "reshape": lambda e, x: lax.reshape(x, e.detail),
+    "rev": lambda e, x: lax.rev(x, e.detail),
+    "slice": lambda e, x: lax.slice(x, *e.detail),
+    "concatenate": lambda e, *xs: lax.concatenate(xs, e.detail),
+    "take": lambda e, x: jnp.take(x, np.array(e.detail[0]), e.detail[1], mode="clip"),
+    "sum": lambda e, x: lax.reduce_sum_p.bind(x, axes=e.detail, out_sharding=None),
+    "reduce_max": lambda e, x: lax.reduce_max_p.bind(x, axes=e.detail, out_sharding=None),
+    "cumsum": lambda e, x: lax.cumsum(x, e.detail),
+    "dot": lambda e, x, y: lax.dot_general(x, y, (e.detail, ((), ()))),
+    "loop": lambda e, start, a, b: lax.fori_loop(
+        0, e.detail[1], lambda k, c: LOOPS[e.detail[0]](c, a, b, k), start
+    ),
+    "derivative": lambda e, point, direction: _derivative(e.detail, point, direction),
+}  # fmt: skip
 _PLAIN: dict[str, Callable[..., Any]] = {
     **UNARY, **BINARY, **COMPARISONS, **CONNECTIVES,
     "select": lax.select, "clamp": lax.clamp,
@@ -155,16 +158,10 @@ def evaluate(expression: Expression, given: Callable[[str], Any]) -> Any:
         arrays = [made[id(operand)] for operand in one.operands]
         if one.op == "input":
             made[id(one)] = given(one.detail)
-        elif one.op == "constant":
-            made[id(one)] = lax.full(one.shape, np.float32(one.detail))
-        elif one.op == "array":
-            made[id(one)] = jnp.asarray(np.array(one.detail, np.float32))
-        elif one.op == "broadcast":
-            made[id(one)] = lax.broadcast_in_dim(arrays[0], one.shape, one.detail)
         elif one.op in _PLAIN:
             made[id(one)] = _PLAIN[one.op](*arrays)
         else:
-            made[id(one)] = _DETAILED[one.op](one.detail, *arrays)
+            made[id(one)] = _DETAILED[one.op](one, *arrays)
     return made[id(expression)]
 
 
@@ -175,12 +172,9 @@ def constant(value: float, shape: Shape) -> Expression:
     return Expression("constant", (), shape, value)
 
 
-def unary(op: str, x: Expression) -> Expression:
-    return Expression(op, (x,), x.shape)
-
-
-def binary(op: str, x: Expression, y: Expression) -> Expression:
-    return Expression(op, (x, y), x.shape)
+def apply(op: str, *operands: Expression) -> Expression:
+    """An op of elements, whose shape is that of its last operand."""
+    return Expression(op, operands, operands[-1].shape)
 
 
 def transpose(x: Expression) -> Expression:
@@ -223,14 +217,6 @@ def taken(x: Expression, places: tuple[int, ...], axis: int) -> Expression:
 
 def reshaped(x: Expression, shape: Shape) -> Expression:
     return Expression("reshape", (x,), shape, shape)
-
-
-def selected(predicate: Expression, yes: Expression, no: Expression) -> Expression:
-    return Expression("select", (predicate, yes, no), yes.shape)
-
-
-def quantified(op: str, predicate: Expression) -> Expression:
-    return Expression(op, (predicate,), ())
 
 
 _SMOOTH = ("exp", "log", "tanh", "sin", "cos", "erf", "sqrt", "rsqrt", "logistic", "softplus", "log1p", "expm1", "neg")
@@ -285,7 +271,7 @@ class Generator:
         if kind < 0.3:
             return Expression("not", (self.predicate(shape, 0),), shape)
         if kind < 0.45 and shape == ():
-            return quantified(self.random.choice(("all", "any")), self.predicate(VECTOR, 0))
+            return Expression(self.random.choice(("all", "any")), (self.predicate(VECTOR, 0),), ())
         op = self.random.choice(tuple(COMPARISONS))
         return Expression(op, self._two(shape, depth - 1), shape)
 
@@ -297,15 +283,15 @@ class Generator:
 
     def _arithmetic(self, shape: Shape, depth: int) -> Expression:
         op = self.random.choice(("add", "add", "sub", "sub", "mul", "mul", "mul", "div", "atan2"))
-        return binary(op, *self._two(shape, depth))
+        return apply(op, *self._two(shape, depth))
 
     def _function(self, shape: Shape, depth: int) -> Expression:
         x = self.expression(shape, depth)
         if shape and self.random.random() < 0.1:
-            return unary("softmax", x)
+            return apply("softmax", x)
         if self.random.random() < 0.1:  # exp(u + log v)
-            return unary("exp", binary("add", x, unary("log", self.expression(shape, depth - 1))))
-        return unary(self.random.choice(tuple(UNARY)), x)
+            return apply("exp", apply("add", x, apply("log", self.expression(shape, depth - 1))))
+        return apply(self.random.choice(tuple(UNARY)), x)
 
     def _power(self, shape: Shape, depth: int) -> Expression:
         x = self.expression(shape, depth)
@@ -316,12 +302,12 @@ class Generator:
     def _branch(self, shape: Shape, depth: int) -> Expression:
         kind, x = self.random.random(), self.expression(shape, depth)
         if kind < 0.4:
-            return binary(self.random.choice(("max", "min")), *self._two(shape, depth))
+            return apply(self.random.choice(("max", "min")), *self._two(shape, depth))
         if kind < 0.5:
             low, high = sorted(self.random.sample(_CONSTANTS, 2))
             return Expression("clamp", (constant(low, shape), x, constant(high, shape)), shape)
         predicate = self.predicate(self.random.choice((shape, ())), depth)
-        return selected(predicate, x, self.expression(shape, depth))
+        return apply("select", predicate, x, self.expression(shape, depth))
 
     def _loop(self, shape: Shape, depth: int) -> Expression:
         operands = tuple(self.expression(shape, min(depth, 1)) for _ in range(3))
@@ -374,14 +360,14 @@ class Generator:
             return next(iter(self._inputs.values()))
         kind, x = self.random.random(), self.smooth(shape, depth - 1)
         if kind < 0.45:
-            return unary(self.random.choice(_SMOOTH), x)
+            return apply(self.random.choice(_SMOOTH), x)
         if kind < 0.55 and shape:
-            return unary("softmax", x)
+            return apply("softmax", x)
         if kind < 0.6:
-            return binary("max", x, self.constant(shape))
+            return apply("max", x, self.constant(shape))
         if kind < 0.7:
             return Expression("ipow", (x,), shape, self.random.choice((2, 3)))
-        return binary(self.random.choice(("add", "mul", "mul", "sub", "div")), x, self.smooth(shape, depth - 1))
+        return apply(self.random.choice(("add", "mul", "mul", "sub", "div")), x, self.smooth(shape, depth - 1))
 
     def _move(self, shape: Shape, depth: int) -> Expression:
         kind, axis = self.random.random(), self.random.randrange(len(shape))

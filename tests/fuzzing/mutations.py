@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[%@#!^]?[\w.$-]+|->|.', re.DOTALL)
-_NUMBERS = (
-    b"0", b"1", b"-1", b"2", b"7", b"64", b"256", b"65536", b"2147483647", b"2147483648", b"-2147483649",
-    b"4294967296", b"9223372036854775807", b"9223372036854775808", b"18446744073709551616", b"1" * 40, b"0x7FC00000",
-    b"1e999", b"-0.0", b"nan", b"?", b'"0x00"', b'"0xZZ"',
-)  # fmt: skip
+_NUMBERS = b"""
+    0 1 -1 2 7 64 256 65536 2147483647 2147483648 -2147483649 4294967296 9223372036854775807 9223372036854775808
+    18446744073709551616 1111111111111111111111111111111111111111 0x7FC00000 1e999 -0.0 nan ? "0x00" "0xZZ"
+""".split()
 _TYPES = (
     b"f32", b"f64", b"bf16", b"f8E4M3FN", b"i1", b"i32", b"ui8", b"i0", b"i16777216", b"index", b"complex<f32>",
     b"tensor<*xf32>", b"tensor<?xf32>", b"tensor<4xf32>", b"tensor<0xf32>", b"tensor<f32>", b"tuple<>", b"none",
@@ -24,6 +23,10 @@ _PIECES = (
     b"loc(unknown)", b"array<i64: ", b"#stablehlo.", b"#sdy.", b"^bb0", b"ENTRY ", b"ROOT ", b"HloModule x", b"{-#",
     b"#-}",
 )  # fmt: skip
+
+
+Change = Callable[[random.Random, bytes, Sequence[bytes]], bytes]
+"""Of a text; the corpus is for what is taken from others."""
 
 
 def mutated_text(seed: int, corpus: Sequence[bytes]) -> bytes:
@@ -45,9 +48,9 @@ def mutated_bytes(seed: int, corpus: Sequence[bytes]) -> bytes:
     return (magic if draw.random() < 0.95 else draw.randbytes(4)) + rest
 
 
-def _tokens(draw: random.Random, text: bytes) -> tuple[list[re.Match[bytes]], re.Match[bytes] | None]:
+def _token(draw: random.Random, text: bytes) -> re.Match[bytes] | None:
     found = [token for token in _TOKEN.finditer(text) if token[0].strip()]
-    return found, draw.choice(found) if found else None
+    return draw.choice(found) if found else None
 
 
 def _in_place_of(token: re.Match[bytes] | None, new: bytes, text: bytes) -> bytes:
@@ -55,30 +58,28 @@ def _in_place_of(token: re.Match[bytes] | None, new: bytes, text: bytes) -> byte
 
 
 def _other_token(draw: random.Random, text: bytes, corpus: Sequence[bytes]) -> bytes:
-    _, token = _tokens(draw, text)
-    _, other = _tokens(draw, text if draw.random() < 0.5 else draw.choice(corpus))
+    token = _token(draw, text)
+    other = _token(draw, text if draw.random() < 0.5 else draw.choice(corpus))
     return _in_place_of(token, other[0] if other else b"", text)
 
 
-def _dropped_token(draw: random.Random, text: bytes, corpus: Sequence[bytes]) -> bytes:
-    return _in_place_of(_tokens(draw, text)[1], b"", text)
+def _dropped_token(draw: random.Random, text: bytes, _: Sequence[bytes]) -> bytes:
+    return _in_place_of(_token(draw, text), b"", text)
 
 
-def _repeated_token(draw: random.Random, text: bytes, corpus: Sequence[bytes]) -> bytes:
-    _, token = _tokens(draw, text)
+def _repeated_token(draw: random.Random, text: bytes, _: Sequence[bytes]) -> bytes:
+    token = _token(draw, text)
     return text if token is None else _in_place_of(token, token[0] * draw.choice((2, 3, 40, 700, 5000)), text)
 
 
-def _piece(draw: random.Random, text: bytes, corpus: Sequence[bytes]) -> bytes:
+def _piece(draw: random.Random, text: bytes, _: Sequence[bytes]) -> bytes:
     at = draw.randrange(len(text) + 1)
     return text[:at] + draw.choice(_PIECES) * draw.choice((1, 1, 1, 2, 300)) + text[at:]
 
 
-def _of_kind(pattern: bytes, others: Sequence[bytes]) -> Callable[[random.Random, bytes, Sequence[bytes]], bytes]:
-    compiled = re.compile(pattern)
-
-    def change(draw: random.Random, text: bytes, corpus: Sequence[bytes]) -> bytes:
-        found = list(compiled.finditer(text))
+def _of_kind(pattern: bytes, others: Sequence[bytes]) -> Change:
+    def change(draw: random.Random, text: bytes, _: Sequence[bytes]) -> bytes:
+        found = list(re.finditer(pattern, text))
         return _in_place_of(draw.choice(found), draw.choice(others), text) if found else text
 
     return change
@@ -126,19 +127,19 @@ def _block_of_another(draw: random.Random, text: bytes, corpus: Sequence[bytes])
     return text[:at] + other[start : start + size] + text[at + size :]
 
 
-_OPERATIONS = (
-    b"stablehlo.while", b"stablehlo.sort", b"stablehlo.reduce", b"stablehlo.custom_call", b"stablehlo.return",
-    b"func.call", b"sdy.mesh", b"chlo.top_k", b"stablehlo.case", b"stablehlo.composite", b"stablehlo.scatter",
-    b"stablehlo.convolution", b"builtin.module", b"stablehlo.rng", b"stablehlo.uniform_quantize",
-    b"stablehlo.after_all", b"stablehlo.dynamic_gather", b"stablehlo.all_reduce", b"stablehlo.add", b"stablehlo.sine",
-)  # fmt: skip
+_OPERATIONS = b"""
+    stablehlo.while stablehlo.sort stablehlo.reduce stablehlo.custom_call stablehlo.return func.call sdy.mesh chlo.top_k
+    stablehlo.case stablehlo.composite stablehlo.scatter stablehlo.convolution builtin.module stablehlo.rng
+    stablehlo.uniform_quantize stablehlo.after_all stablehlo.dynamic_gather stablehlo.all_reduce stablehlo.add
+    stablehlo.sine
+""".split()
 _TEXT_CHANGES = (
     _other_token, _other_token, _dropped_token, _repeated_token, _piece, _lines, _lines, _cut_short, _one_byte,
     _of_kind(rb"(?<![\w.%@#])-?\d[\d.eE+]*", _NUMBERS),
     _of_kind(rb"(?<=[<x\[,])\d+(?=[x\],>])", _NUMBERS),
     _of_kind(rb"tensor<[^<>]*>|\b(?:f32|f64|i32|i64|i1|ui32|s32|pred)\b", _TYPES),
     _of_kind(rb"\b(?:stablehlo|chlo|sdy|func|mhlo)\.\w+", _OPERATIONS),
-    _of_kind(rb"%[\w#]+", (b"%0", b"%1", b"%2", b"%3", b"%arg0", b"%arg1", b"%iterArg", b"%cst", b"%c")),
-    _of_kind(rb"(?<=[ \[=,])\d(?=[\],])", (b"0", b"1", b"2", b"3", b"-1")),
+    _of_kind(rb"%[\w#]+", b"%0 %1 %2 %3 %arg0 %arg1 %iterArg %cst %c".split()),
+    _of_kind(rb"(?<=[ \[=,])\d(?=[\],])", b"0 1 2 3 -1".split()),
 )  # fmt: skip
 _BYTE_CHANGES = (_one_byte, _one_byte, _one_byte, _inserted, _dropped_bytes, _block_of_another, _cut_short)

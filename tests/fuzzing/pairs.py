@@ -1,9 +1,5 @@
 """Pairs of expressions, equal by construction or different by one edit, and what the exact check says of them.
 
-    python -m tests.fuzzing.pairs SEED FIRST COUNT
-
-prints a JSON line per batch.
-
 Many pairs are the outputs of two functions that are lowered together, each pair with arguments of its own, and every
 op is evaluated for one pair alone; a point's tables are made once. The verdict of a pair is that of
 ``compare_exactly``, which a test holds; a verdict against the construction is asked of it, too, and of float64.
@@ -12,9 +8,7 @@ op is evaluated for one pair alone; a point's tables are made once. The verdict 
 from __future__ import annotations
 
 import gc
-import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +35,7 @@ from tests.fuzzing.expressions import INPUTS, SCALAR, VECTOR, WIDE, Expression, 
 from tests.fuzzing.identities import IDENTITIES, UNCLAIMED, rewritten  # noqa: E402
 
 BATCH = 250
-SCALES = (0.3, 1.0, 1.0, 1.0, 3.0, 30.0, 3000.0)
+_SCALES = (0.3, 1.0, 1.0, 1.0, 3.0, 30.0, 3000.0)
 """Of the arguments in float64; half of the points have positive ones alone."""
 
 
@@ -107,27 +101,38 @@ def with_outputs(function: FunctionView, places: Sequence[int]) -> FunctionView:
     return FunctionView(function.arguments, nodes[::-1], returns, function.name, function.module)
 
 
-class Comparison:
-    """The draws of ``compare_functions`` for many outputs at once: which of them differ."""
+def differing(first: FunctionView, second: FunctionView) -> list[bool]:
+    """For each output, whether it is not identical in both functions; what differs once is evaluated no more.
 
-    def differing(self, first: FunctionView, second: FunctionView) -> list[bool]:
-        """For each output, whether it is not identical in both functions; what differs once is evaluated no more."""
-        left = list(range(len(first.returns)))
-        formulas: dict[Node, Formula] = {}
-        with np.errstate(all="ignore"):
-            for p, seeds, shares in points(with_outputs(first, left[:1])):
-                for pair in evaluators(PrimeField(p, seeds), shares, formulas):
-                    left = self._equal(first, second, left, pair)
-        return [at not in set(left) for at in range(len(first.returns))]
+    The draws are those of ``compare_functions``, for all outputs at once.
+    """
+    left = list(range(len(first.returns)))
+    formulas: dict[Node, Formula] = {}
+    with np.errstate(all="ignore"):
+        for p, seeds, shares in points(with_outputs(first, left[:1])):
+            for pair in evaluators(PrimeField(p, seeds), shares, formulas):
+                views = [with_outputs(function, left) for function in (first, second)]
+                xs, ys = (e.outputs(view, e.drawn_arguments(view)) for e, view in zip(pair, views, strict=True))
+                left = [at for at, x, y in zip(left, xs, ys, strict=True) if not (x != y).any()]
+    return [at not in set(left) for at in range(len(first.returns))]
 
-    def _equal(
-        self, first: FunctionView, second: FunctionView, left: Sequence[int], pair: Sequence[Evaluator]
-    ) -> list[int]:
-        outputs = []
-        for function, evaluator in zip((first, second), pair, strict=True):
-            view = with_outputs(function, left)
-            outputs.append(evaluator.outputs(view, evaluator.drawn_arguments(view)))
-        return [at for at, x, y in zip(left, *outputs, strict=True) if not (x != y).any()]
+
+_ADDITIONS = (ops.ADD, ops.SUBTRACT)
+_REAL_POINTS = 64
+FEW_ROUNDINGS, ROUNDINGS = 3, 20
+"""Evaluations that tell rounding from a difference: a step at a value that is zero but for rounding shows in half."""
+_ROUNDED = 1e-8
+"""Values that are below this in float64 can be roundings of zero."""
+SURELY = 1e-7
+"""The relative difference in float64 above which two expressions are taken for different functions."""
+
+
+class _Points(Reals):
+    """Numbers of many points at once."""
+
+    def pivot_size(self, x: Any) -> Any:
+        size = np.abs(x)
+        return size if len(size) > 1 else np.repeat(size, _REAL_POINTS, 0)
 
 
 def distance(first: FunctionView, second: FunctionView, roundings: int) -> float:
@@ -137,7 +142,7 @@ def distance(first: FunctionView, second: FunctionView, roundings: int) -> float
     A difference of at most a hundred times the change of the outputs under random relative errors of rounding ops,
     in one of ``roundings`` evaluations (Monte Carlo arithmetic, Parker 1997), is rounding: 0 there.
     """
-    random, scales = np.random.default_rng(0), np.resize(SCALES, _REAL_POINTS)
+    random, scales = np.random.default_rng(0), np.resize(_SCALES, _REAL_POINTS)
     given = []
     for value in first.arguments:
         array = random.standard_normal((_REAL_POINTS, *value.type.shape)) * scales.reshape(
@@ -172,102 +177,69 @@ def distance(first: FunctionView, second: FunctionView, roundings: int) -> float
     return float(apart[finite].max()) if finite.any() else float("nan")
 
 
-class _Points(Reals):
-    """Numbers of many points at once."""
-
-    def pivot_size(self, x: Any) -> Any:
-        size = np.abs(x)
-        return size if len(size) > 1 else np.repeat(size, _REAL_POINTS, 0)
-
-
-_ADDITIONS = (ops.ADD, ops.SUBTRACT)
-_REAL_POINTS = 64
-FEW_ROUNDINGS, ROUNDINGS = 3, 20
-"""Evaluations that tell rounding from a difference: a step at a value that is zero but for rounding shows in half."""
-_ROUNDED = 1e-8
-"""Values that are below this in float64 can be roundings of zero."""
-SURELY = 1e-7
-"""The relative difference in float64 above which two expressions are taken for different functions."""
-
-
-def judged(
-    pair: Pair, functions: tuple[FunctionView, FunctionView], at: int, differs: bool, comparison: Comparison
-) -> tuple[str, dict[str, Any]]:
-    """The class of a verdict, and for one against the construction what it takes to look into it."""
+def judged(pair: Pair, functions: tuple[FunctionView, FunctionView], at: int, differs: bool) -> dict[str, Any]:
+    """The class of a verdict and, for one against the construction, what it takes to look into it."""
     if pair.edit and differs:
-        return "edited: not identical", {}
-    if not pair.edit and not differs:
-        return "equal: identical" if pair.is_claimed else "unclaimed: identical", {}
-    if not pair.edit and not pair.is_claimed:
-        return "unclaimed: not identical", {}
+        return {"kind": "edited: not identical"}
+    if not pair.edit and (not differs or not pair.is_claimed):
+        return {"kind": f"{'equal' if pair.is_claimed else 'unclaimed'}: {'not ' if differs else ''}identical"}
     views = with_outputs(functions[0], [at]), with_outputs(functions[1], [at])
     apart = distance(*views, FEW_ROUNDINGS)
     if apart > SURELY:
         apart = distance(*views, ROUNDINGS)
     if pair.edit and not apart > SURELY:
         kind = "edited: identical, and equal in float64"
-    elif comparison.differing(*views)[0] != differs:  # beside others it had another order
-        return ("equal: identical" if differs else "edited: not identical"), {}
+    elif differing(*views)[0] != differs:  # beside others it had another order
+        return {"kind": "equal: identical" if differs else "edited: not identical"}
     else:
         said = compare_functions(*views).result
-        kind = (
-            f"edited: {said}" if pair.edit else f"equal: {said}" + (", different in float64" if apart > SURELY else "")
-        )
-    words = {"pair": pair.number, "kind": kind, "float64": apart, "edit": pair.edit, "identities": pair.identities}
-    return kind, {**words, "first": repr(pair.first)[:1500], "second": repr(pair.second)[:1500]}
+        kind = f"edited: {said}" if pair.edit else f"equal: {said}{', different in float64' * (apart > SURELY)}"
+    return {**_words(pair, kind), "float64": apart, "edit": pair.edit, "identities": pair.identities}
 
 
-def _verdicts(pairs: Sequence[Pair], comparison: Comparison) -> Iterator[tuple[str, dict[str, Any], Pair, bool]]:
-    """The class of each pair; where the check itself fails, half of the pairs at a time, to find which."""
+def _words(pair: Pair, kind: str) -> dict[str, Any]:
+    return {"pair": pair.number, "kind": kind, "first": repr(pair.first)[:1500], "second": repr(pair.second)[:1500]}
+
+
+def _verdicts(pairs: Sequence[Pair]) -> Iterator[tuple[dict[str, Any], Pair, bool]]:
+    """What is said of each pair; where the check itself fails, half of the pairs at a time, to find which."""
     functions = lowered(pairs)
     try:
-        differing = comparison.differing(*functions)
+        found = differing(*functions)
     except Exception as error:
-        if len(pairs) == 1:
-            words = {"pair": pairs[0].number, "kind": "fault of the check", "error": f"{type(error).__name__}: {error}"}
-            yield (
-                "fault of the check",
-                {**words, "first": repr(pairs[0].first), "second": repr(pairs[0].second)},
-                pairs[0],
-                True,
-            )
-        else:
+        if len(pairs) > 1:
             for part in (pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]):
-                yield from _verdicts(part, comparison)
+                yield from _verdicts(part)
+        else:
+            words = _words(pairs[0], "fault of the check")
+            yield {**words, "error": f"{type(error).__name__}: {error}"}, pairs[0], True
         return
-    for at, (pair, differs) in enumerate(zip(pairs, differing, strict=True)):
-        yield *judged(pair, functions, at, differs, comparison), pair, differs
+    for at, (pair, differs) in enumerate(zip(pairs, found, strict=True)):
+        yield judged(pair, functions, at, differs), pair, differs
 
 
-def run(seed: int, first: int, count: int, comparison: Comparison) -> dict[str, Any]:
+def run(seed: int, first: int, count: int) -> dict[str, Any]:
     """``count`` pairs of ``seed`` from ``first`` on: counts by class, identity and edit, and verdicts to look into."""
     classes: Counter[str] = Counter()
     identities: Counter[str] = Counter()
     edits: dict[str, Counter[str]] = {}
     looked: list[dict[str, Any]] = []
-    pairs = [made(seed, number) for number in range(first, first + count)]
-    for kind, found, pair, differs in _verdicts(pairs, comparison):
-        classes[kind] += 1
+    for found, pair, differs in _verdicts([made(seed, number) for number in range(first, first + count)]):
+        classes[found["kind"]] += 1
         if not pair.edit:
             identities.update(f"{name}: {'not ' if differs else ''}identical" for name in set(pair.identities))
         else:
-            edits.setdefault(pair.edit, Counter())[kind] += 1
-        if found:
+            edits.setdefault(pair.edit, Counter())[found["kind"]] += 1
+        if "pair" in found:
             looked.append(found)
-    return {
-        "classes": dict(classes), "identities": dict(identities),
-        "edits": {name: dict(counts) for name, counts in edits.items()}, "looked_into": looked,
-    }  # fmt: skip
+    return {"classes": classes, "identities": identities, "edits": edits, "looked_into": looked}
 
 
-def main(seed: int, first: int, count: int) -> None:
-    """Print a JSON line per batch."""
+def runs(seed: int, first: int, count: int) -> list[dict[str, Any]]:
+    """The same of every batch."""
     gc.disable()  # a batch leaves little behind; to look for it takes a fifth of the time
-    comparison = Comparison()
+    found = []
     for at in range(first, first + count, BATCH):
-        print(json.dumps(run(seed, at, min(BATCH, first + count - at), comparison)), flush=True)
+        found.append(run(seed, at, min(BATCH, first + count - at)))
         gc.collect()
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]))
+    return found

@@ -47,20 +47,36 @@ class RandomProgram:
         random = np.random.default_rng(self.seed)
         return [random.standard_normal(shape).astype(dtype) for shape in self.shapes]
 
-    def _values(self, *arrays: Any) -> list[Any]:
-        values = list(arrays)
-        for _, operands, function in self.steps:
-            values.append(function(*[values[index] for index in operands]))
-        return values
-
     def function(self, *arrays: Any) -> tuple[Any, ...]:
         """The last two values, and a gradient or a tangent of the last one."""
-        last = tuple(self._values(*arrays)[-2:])
+        last = tuple(_values(self.steps, arrays)[-2:])
         if self.also == "gradient":
-            return *last, *jax.grad(lambda *given: jnp.sum(self._values(*given)[-1]), argnums=(0,))(*arrays)
+            return *last, jax.grad(lambda *given: jnp.sum(_values(self.steps, given)[-1]))(*arrays)
         if self.also == "tangent":
-            return *last, jax.jvp(lambda *given: self._values(*given)[-1], arrays, tuple(map(jnp.sin, arrays)))[1]
+            return *last, jax.jvp(lambda *given: _values(self.steps, given)[-1], arrays, tuple(map(jnp.sin, arrays)))[1]
         return last
+
+
+def _values(steps: Sequence[Step], arrays: Sequence[Any]) -> list[Any]:
+    values = list(arrays)
+    for _, operands, function in steps:
+        values.append(function(*[values[index] for index in operands]))
+    return values
+
+
+def _drawn_steps(draw: Draw, kinds: Sequence[Any], count: int, known: list[Shape]) -> list[Step]:
+    """Up to ``count`` steps of ``kinds`` that JAX accepts; the shapes of their values are added to those ``known``."""
+    taken: list[Step] = []
+    for _ in range(count):
+        step = draw(st.sampled_from(kinds))(draw, known)
+        if step is None:
+            continue
+        _, operands, function = step
+        made = jax.eval_shape(function, *[jax.ShapeDtypeStruct(known[index], np.float32) for index in operands]).shape
+        if 0 < np.prod(made) <= steps.MOST_ELEMENTS:
+            taken.append(step)
+            known.append(made)
+    return taken
 
 
 @st.composite
@@ -69,39 +85,19 @@ def programs(draw: Draw) -> RandomProgram:
     extents = st.integers(1, 4)
     shapes: list[Shape] = [tuple(draw(st.lists(extents, max_size=3))) for _ in range(draw(st.integers(1, 3)))]
     program = RandomProgram(shapes, seed=draw(st.integers(0, 2**16)), platform=draw(st.sampled_from(["cpu", "cuda"])))
-    known = list(shapes)
-    for _ in range(draw(st.integers(3, 9))):
-        step = draw(st.sampled_from(_STEPS))(draw, known)
-        if step is not None and (shape := _shape_of(step, known)) is not None:
-            program.steps.append(step)
-            known.append(shape)
+    program.steps += _drawn_steps(draw, _STEPS, draw(st.integers(3, 9)), list(shapes))
     differentiable = not any(words.startswith("while") for words, _, _ in program.steps)
     program.also = draw(st.sampled_from(["", "", "tangent", *(["gradient"] if differentiable else [])]))
     return program
 
 
-def _shape_of(step: Step, known: Sequence[Shape]) -> Shape | None:
-    _, operands, function = step
-    made = jax.eval_shape(function, *[jax.ShapeDtypeStruct(known[index], np.float32) for index in operands])
-    return made.shape if 0 < np.prod(made.shape) <= steps.MOST_ELEMENTS else None
-
-
 def _body(draw: Draw, shape: Shape, extra: Sequence[Shape] = ()) -> Callable[..., Any]:
     """Some steps from arrays of ``shape`` and ``extra`` to one of ``shape``."""
-    known = [shape, *extra]
-    taken: list[Step] = []
-    for _ in range(draw(st.integers(1, 3))):
-        step = draw(st.sampled_from(_BODIES))(draw, known)
-        if step is not None and (made := _shape_of(step, known)) is not None:
-            taken.append(step)
-            known.append(made)
+    taken = _drawn_steps(draw, _BODIES, draw(st.integers(1, 3)), [shape, *extra])
 
     def call(*arrays: Any) -> Any:
-        values = list(arrays)
-        for _, operands, function in taken:
-            values.append(function(*[values[index] for index in operands]))
-        last = values[-1] if values[-1].shape == shape else jnp.sum(values[-1])
-        return jnp.tanh(arrays[0] + last)
+        last = _values(taken, arrays)[-1]
+        return jnp.tanh(arrays[0] + (last if last.shape == shape else jnp.sum(last)))
 
     return call
 
@@ -114,15 +110,6 @@ def _loop(draw: Draw, shapes: Sequence[Shape]) -> Step | None:
     body = _body(draw, shape, [shapes[other]])
     trips = draw(st.integers(0, 5))
     kind = draw(st.sampled_from(["sum", "sum", "recurrence", "scan", "stacked", "nested", "while", "invariant"]))
-
-    def summed(x: Any, y: Any) -> Any:
-        return lax.fori_loop(0, trips, lambda k, s: s + body(x * k, y), x)
-
-    def invariant(x: Any, y: Any) -> Any:
-        return lax.fori_loop(0, trips, lambda k, s: 0.5 * s + body(x, y) * jnp.cos(y).sum() + k, x)
-
-    def recurrence(x: Any, y: Any) -> Any:
-        return lax.fori_loop(1, trips + 1, lambda k, c: body(c + 0.1 * k, y), x)
 
     def scanned(x: Any, y: Any) -> Any:
         rows = jnp.stack([jnp.sin(x * n) for n in range(1, 4)])
@@ -141,8 +128,14 @@ def _loop(draw: Draw, shapes: Sequence[Shape]) -> Step | None:
         going = lambda c: (c[0] < 7) & (jnp.abs(c[1]).sum() < 3.137)  # noqa: E731
         return lax.while_loop(going, lambda c: (c[0] + 1, c[1] + jnp.abs(body(x, y)) + 0.41), (0, jnp.zeros_like(x)))[1]
 
-    functions = {"sum": summed, "recurrence": recurrence, "scan": scanned, "stacked": stacked, "nested": nested,
-                 "while": until, "invariant": invariant}  # fmt: skip
+    functions = {
+        "sum": lambda x, y: lax.fori_loop(0, trips, lambda k, s: s + body(x * k, y), x),
+        "invariant": lambda x, y: lax.fori_loop(
+            0, trips, lambda k, s: 0.5 * s + body(x, y) * jnp.cos(y).sum() + k, x
+        ),
+        "recurrence": lambda x, y: lax.fori_loop(1, trips + 1, lambda k, c: body(c + 0.1 * k, y), x),
+        "scan": scanned, "stacked": stacked, "nested": nested, "while": until,
+    }  # fmt: skip
     return f"{kind} of {trips} trips", (index, other), functions[kind]
 
 

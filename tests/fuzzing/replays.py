@@ -41,26 +41,24 @@ def _layer(kind: str, activation: Callable[[Any], Any], seed: int, h: Any) -> An
     draw = np.random.default_rng(seed)
     w = jnp.asarray(draw.standard_normal((2 * width, 4)) * 0.6, h.dtype)
     own = h @ w[:width]
-    if kind == "mean":
-        return activation(jnp.concatenate([h, jnp.broadcast_to(h.mean(0), h.shape)], -1) @ w)
-    if kind == "pairs":
-        difference = h[:, None, :3] - h[None, :, :3]
-        distance = jnp.sqrt((difference**2).sum(-1) + 0.4)
+
+    def pairs() -> Any:
+        distance = jnp.sqrt(((h[:, None, :3] - h[None, :, :3]) ** 2).sum(-1) + 0.4)
         return activation(own + (jnp.exp(-distance)[..., None] * own[None]).sum(1))
-    if kind == "attention":
-        return activation(jax.nn.softmax(own @ own.T / 2.0, -1) @ own) + own
-    if kind == "gathered":
-        return activation(own[np.array([0, n - 1, 0])] + own[np.array([n - 1, 0, 0])])[:n].repeat(n, 0)[:n] + own
-    if kind == "joined":
-        return activation(jnp.concatenate([own[:, :2], h[:, :1] ** 2, jnp.ones((n, 1), h.dtype)], -1))
-    if kind == "halves":
-        up = activation(own[: n // 2 + 1])
-        return jnp.concatenate([up, jnp.sin(own[n // 2 + 1 :])], 0)
-    if kind == "loop":
-        return lax.fori_loop(0, 2, lambda k, y: activation(y * 0.8 + 0.1 * k), own)
-    if kind == "selected":
-        return jnp.where(own > 0.0371, activation(own), activation(0.0371) + 0.5 * (own - 0.0371) ** 3)
-    return activation(own)
+
+    first, last = np.array([0, n - 1, 0]), np.array([n - 1, 0, 0])
+    layers = {
+        "own": lambda: activation(own),
+        "mean": lambda: activation(jnp.concatenate([h, jnp.broadcast_to(h.mean(0), h.shape)], -1) @ w),
+        "pairs": pairs,
+        "attention": lambda: activation(jax.nn.softmax(own @ own.T / 2.0, -1) @ own) + own,
+        "gathered": lambda: activation(own[first] + own[last])[:n].repeat(n, 0)[:n] + own,
+        "joined": lambda: activation(jnp.concatenate([own[:, :2], h[:, :1] ** 2, jnp.ones((n, 1), h.dtype)], -1)),
+        "halves": lambda: jnp.concatenate([activation(own[: n // 2 + 1]), jnp.sin(own[n // 2 + 1 :])], 0),
+        "loop": lambda: lax.fori_loop(0, 2, lambda k, y: activation(y * 0.8 + 0.1 * k), own),
+        "selected": lambda: jnp.where(own > 0.0371, activation(own), activation(0.0371) + 0.5 * (own - 0.0371) ** 3),
+    }
+    return layers[kind]()
 
 
 def _readout(kind: str, x: Any, h: Any) -> Any:

@@ -77,14 +77,14 @@ def reduction(draw: Draw, shapes: Sequence[Shape]) -> Step | None:
     axes = tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))))
     name = draw(st.sampled_from(["sum", "max", "min", "mean", "prod", "var", "logsumexp", "cumsum", "argmax"]))
     keep = draw(st.booleans())
-    if name == "logsumexp":
-        return name, (index,), lambda x: jax.nn.logsumexp(x, axes, keepdims=keep)
-    if name == "cumsum":
-        return name, (index,), lambda x: jnp.cumsum(x, axes[0])
-    if name == "argmax":
-        return name, (index,), lambda x: jnp.argmax(x, axes[0]).astype(x.dtype) + 0.1
-    if name == "prod":
-        return name, (index,), lambda x: jnp.prod(jnp.cos(x), axes, keepdims=keep)
+    functions: dict[str, Callable[[Any], Any]] = {
+        "logsumexp": lambda x: jax.nn.logsumexp(x, axes, keepdims=keep),
+        "cumsum": lambda x: jnp.cumsum(x, axes[0]),
+        "argmax": lambda x: jnp.argmax(x, axes[0]).astype(x.dtype) + 0.1,
+        "prod": lambda x: jnp.prod(jnp.cos(x), axes, keepdims=keep),
+    }
+    if name in functions:
+        return name, (index,), functions[name]
     return f"{name} over {axes}", (index,), lambda x: getattr(jnp, name)(x, axes, keepdims=keep)
 
 

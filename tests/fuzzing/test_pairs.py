@@ -6,14 +6,9 @@ from fusionlab.equivalence.exact.identity import compare_functions
 from tests.fuzzing import pairs
 
 
-@pytest.fixture(scope="module")
-def comparison():
-    return pairs.Comparison()
-
-
 @pytest.mark.slow
-def test_equal_expressions_are_identical_and_edited_ones_are_not(comparison):
-    found = pairs.run(seed=5, first=0, count=160, comparison=comparison)
+def test_equal_expressions_are_identical_and_edited_ones_are_not():
+    found = pairs.run(seed=5, first=0, count=160)
     classes = dict(found["classes"])
     same = classes.pop("edited: identical, and equal in float64")
     unclaimed = classes.pop("unclaimed: identical", 0) + classes.pop("unclaimed: not identical", 0)
@@ -30,7 +25,7 @@ def test_equal_expressions_are_identical_and_edited_ones_are_not(comparison):
 def test_a_pair_among_others_has_the_verdict_that_it_has_alone():
     several = [pairs.made(0, number) for number in (4, 5)]
     functions = pairs.lowered(several)
-    for at, differs in enumerate(pairs.Comparison().differing(*functions)):
+    for at, differs in enumerate(pairs.differing(*functions)):
         said = compare_functions(*(pairs.with_outputs(function, [at]) for function in functions)).result
         assert said == ("not-identical" if differs else "identical")
         assert differs == bool(several[at].edit)

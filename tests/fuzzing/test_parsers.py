@@ -8,7 +8,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.saved import load_saved
 from fusionlab.hlo.sandbox import client
 from tests.fuzzing import corpus
-from tests.fuzzing.reading import FINDING, READ, REFUSED, outcome
+from tests.fuzzing.parsers import FINDING, READ, REFUSED, outcome
 from tests.hlo.optimised.test_parser import TEXT
 
 CASES = Path(__file__).with_name("cases")
