@@ -38,7 +38,7 @@ FIRST = (
     "cli/test_study.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
     "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
     "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
-    "facts/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
+    "cli/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
     "codegen/laplacian/test_jets.py",
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
     "workloads/test_train_step.py", "optimizing/test_optimize.py", "codegen/raising/test_raising.py",

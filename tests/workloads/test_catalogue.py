@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
+from tests.workloads.wavefunctions import STAGES
 from workloads.catalogue import PROGRAMS, build
 from workloads.molecules import find_molecule
 from workloads.programs.potential import POTENTIALS
@@ -66,6 +67,16 @@ def test_rebuild_changes_what_is_asked_and_keeps_the_rest(x64):
     parameters, _ = jax.eval_shape(changed.inputs, 0)
     assert parameters["backflow"]["up"]["weight"].shape == (8, 8)
     assert workload.rebuild(program="log-psi").laplacian == "none"
+
+
+@pytest.mark.parametrize("laplacian", ["replay", "hutchinson"])
+@pytest.mark.parametrize("program", ["inference-step", "train-step"])
+def test_phases_and_stages_are_marked(program, laplacian):
+    workload = build("ferminet", "LiH", program, walkers=2, laplacian=laplacian, size="tiny")
+    text = jax.jit(workload.function).lower(*jax.eval_shape(workload.inputs, 0)).as_text(debug_info=True)
+    assert all(scope in text for scope in ("mcmc", *STAGES))
+    assert workload.argument_names[:4] == ("parameters", "walkers", "key", "step")
+    assert ("optimiser" in text) == (program == "train-step")
 
 
 def test_a_laplacian_with_random_numbers_adds_a_key():

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.workloads.wavefunctions import LIH, STAGES, abstract, drawn, hydrogen
+from tests.workloads.wavefunctions import LIH, drawn, hydrogen
 from workloads.ansatze import psiformer
 from workloads.programs import inference_step, local_energy, mcmc
 
@@ -46,12 +46,3 @@ def test_result_names_shapes_and_dtypes(outcome):
     vectors = dict.fromkeys(("log_psi", "sign", "local_energy"), (8,))
     assert shapes == {"walkers": (8, 4, 3), "acceptance": (), "step": (), "energy": (), **vectors}
     assert {value.dtype for value in outcome[2].values()} == {np.dtype("float32")}
-
-
-@pytest.mark.parametrize("laplacian", ["replay", "hutchinson"])
-def test_phases_and_stages_are_marked(laplacian):
-    ansatz = psiformer.build(LIH, "tiny")
-    assert inference_step.argument_names(laplacian) == ("parameters", "walkers", "key", "step")
-    arguments = (*abstract(ansatz, 2), jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((), jnp.float32))
-    text = jax.jit(inference_step.build(ansatz, laplacian)).lower(*arguments).as_text(debug_info=True)
-    assert all(scope in text for scope in ("mcmc", *STAGES))
