@@ -53,8 +53,3 @@ def test_where_nothing_is_better_nothing_is_applied(cli, recurrence_file, tmp_pa
     assert result.exit_code == 0, result.stderr
     assert "best: no pass: none makes it better" in result.stdout
     assert out.read_bytes() == recurrence_file.read_bytes()
-
-
-def test_it_is_listed(cli):
-    assert "best: searched by apply" in cli("passes").stdout
-    assert cli("passes", "best").exit_code == 0

@@ -1,24 +1,9 @@
-"""``fusionlab dump``, ``models`` and ``--help``."""
+"""``fusionlab dump``: the folder that it writes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from fusionlab.hlo.program import Program
-
-
-def test_help_needs_no_jax():
-    code = (
-        "import sys, fusionlab.cli\n"
-        "try:\n    fusionlab.cli.main(['--help'])\n"
-        "except SystemExit as exit:\n    assert not exit.code\n"
-        "heavy = {'jax', 'jaxlib', 'numpy', 'rich', 'networkx'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "apply" in done.stdout
 
 
 def test_a_file_is_dumped_into_a_folder_named_after_it(cli, replay_file, tmp_path, monkeypatch):

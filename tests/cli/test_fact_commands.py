@@ -143,13 +143,16 @@ def test_broken_hlo_text_names_the_place(name, cli, tmp_path):
     assert complaint in result.stderr
 
 
-def test_a_saved_export_is_a_program(tmp_path):
+def test_a_saved_export_is_a_program_whose_name_is_no_path(tmp_path):
+    def evil(x):
+        return jnp.tanh(x) * 2
+
+    evil.__name__ = "../../outside"
     path = tmp_path / "saved.bin"
-    exported = export.export(jax.jit(lambda x: jnp.tanh(x) * 2), platforms=["cpu"])(jnp.ones(3))
-    path.write_bytes(exported.serialize())
+    path.write_bytes(export.export(jax.jit(evil), platforms=["cpu"])(jnp.ones(3)).serialize())
     program = load_saved(path)
     assert isinstance(program, Program)
-    assert (program.platform, program.inputs[0].shape) == ("cpu", (3,))
+    assert (program.name, program.platform, program.inputs[0].shape) == ("_.._outside", "cpu", (3,))
     assert program.ops >= 2
 
 

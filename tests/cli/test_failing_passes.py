@@ -1,9 +1,6 @@
 """A pass that fails by itself is no success of a command: one line on stderr, exit code 1, and nothing is written."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -54,17 +51,3 @@ def test_the_report_of_a_study_shows_it(cli, replay_file, tmp_path):
     assert result.exit_code == 1
     assert result.stderr.startswith(f"fusionlab: cpu: {LINE}")
     assert "ZeroDivisionError: a bug" in (out / "study.json").read_text()
-
-
-def test_the_traceback_is_in_the_log_and_not_on_the_terminal(tmp_path):
-    code = """
-from fusionlab.cli.terminal import keep_native_log
-keep_native_log()
-import logging
-logging.getLogger("fusionlab.passes.pipeline").error("pass x failed", exc_info=ZeroDivisionError("a bug"))
-"""
-    log = tmp_path / "log"
-    environment = {**os.environ, "FUSIONLAB_LOG": str(log)}
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert result.stderr == ""
-    assert "ZeroDivisionError: a bug" in log.read_text()

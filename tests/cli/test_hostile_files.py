@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fusionlab.subprocesses import module_command
@@ -94,21 +93,6 @@ def test_names_in_a_module_are_no_paths(cli, tmp_path):
     assert sorted(file.name for file in inside.iterdir()) == ["names.mlir", "out"]
 
 
-def test_the_name_of_an_exported_function_is_no_path(tmp_path):
-    import jax
-    from jax import export
-
-    from fusionlab.hlo.optimised.saved import load_saved
-
-    def evil(x):
-        return x * 2
-
-    evil.__name__ = "../../outside"
-    exported = export.export(jax.jit(evil), platforms=["cpu"])(jax.ShapeDtypeStruct((3,), np.float32))
-    (tmp_path / "saved.bin").write_bytes(exported.serialize())
-    assert load_saved(tmp_path / "saved.bin").name == "_.._outside"
-
-
 CALLBACK = ENTRY.format(
     '  %0 = stablehlo.custom_call @TARGET(%x) {api_version = 2 : i32, backend_config = "4660"} : '
     "(tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>"
@@ -146,47 +130,3 @@ def test_no_process_of_ours_looks_where_it_is_started(monkeypatch):
     command, environment = module_command("fusionlab.hlo.sandbox.worker")
     assert "-P" in command
     assert environment["PYTHONPATH"].split(os.pathsep)[1:] == ["/theirs"]
-
-
-def in_a_process(command, **options):
-    return subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, text=True, check=False, timeout=120, **options
-    )
-
-
-def test_a_full_disk_leaves_the_old_file(tmp_path):
-    """A limit on the size of files stands for it: the write fails halfway."""
-    path = tmp_path / "out.mlir"
-    path.write_text("old")
-    command = (
-        "import resource, signal\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "from pathlib import Path\n"
-        "from fusionlab.files import write_whole\n"
-        "from fusionlab.errors import InputError\n"
-        f"try:\n    write_whole(Path({str(path)!r}), 'x' * 100_000)\n"
-        "except InputError as error:\n    print(error)\n"
-    )
-    done = in_a_process(command, cwd=os.getcwd())
-    assert "out.mlir: cannot be written: " in done.stdout, done.stderr
-    assert path.read_text() == "old"
-    assert [file.name for file in tmp_path.iterdir()] == ["out.mlir"]
-
-
-def test_a_killed_run_leaves_the_old_file_or_the_new_one(tmp_path):
-    path = tmp_path / "out.mlir"
-    contents = [letter * 3_000_000 for letter in "ab"]
-    path.write_text(contents[0])
-    command = (
-        "from pathlib import Path\nfrom fusionlab.files import write_whole\nprint('writing', flush=True)\n"
-        f"while True:\n    for letter in 'ab':\n        write_whole(Path({str(path)!r}), letter * 3_000_000)\n"
-    )
-    for _ in range(5):
-        with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, text=True) as writer:
-            assert writer.stdout.readline() == "writing\n"
-            try:
-                writer.wait(timeout=0.05)
-            except subprocess.TimeoutExpired:
-                writer.kill()
-        assert path.read_text() in contents

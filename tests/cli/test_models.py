@@ -8,7 +8,8 @@ import jax
 import pytest
 
 from fusionlab.cli.models import count_ops, stored_counts
-from workloads.catalogue import ANSATZE, PROGRAMS
+from fusionlab.errors import InputError
+from workloads.catalogue import ANSATZE, PROGRAMS, build
 from workloads.molecules import MOLECULES
 
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n"
@@ -77,6 +78,8 @@ def test_the_table_says_under_which_jax_ops_were_counted(cli):
 
 
 def test_a_model_that_cannot_be_made_says_why(cli, no_deepqmc):
+    with pytest.raises(InputError, match=r"pip install 'fusionlab\[deepqmc\]'"):
+        build("deepqmc:paulinet")
     result = cli("models", "--molecule", "LiH", "--charge", "1")
     assert result.exit_code == 0
     assert re.search(

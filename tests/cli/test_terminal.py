@@ -90,19 +90,26 @@ def test_no_colours_when_they_are_not_wanted(tmp_path):
     assert not COLOUR.search(found)
 
 
-def test_native_noise_goes_to_the_log(tmp_path):
-    script = (
-        "import os, sys; from fusionlab.cli.terminal import keep_native_log; keep_native_log();"
-        "os.write(2, b'a native line\\n'); print('our line', file=sys.stderr)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_LOG": str(tmp_path / "logs" / "own.log")}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert done.stderr == "our line\n"
-    assert "a native line" in (tmp_path / "logs" / "own.log").read_text()
-    environment["FUSIONLAB_LOG"] = "-"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert "a native line" in done.stderr
-    assert "our line" in done.stderr
+def test_native_noise_and_tracebacks_go_to_the_log(tmp_path):
+    script = """
+from fusionlab.cli.terminal import keep_native_log
+keep_native_log()
+import logging, os, sys
+os.write(2, b"a native line\\n")
+print("our line", file=sys.stderr)
+logging.getLogger("fusionlab.passes.pipeline").error("pass x failed", exc_info=ZeroDivisionError("a bug"))
+"""
+    log = tmp_path / "logs" / "own.log"
+
+    def said(where):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_LOG": str(where)}
+        command = [sys.executable, "-c", script]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stderr
+
+    assert said(log) == "our line\n"
+    for part in ("a native line", "ZeroDivisionError: a bug"):
+        assert part in log.read_text()
+    assert {"a native line", "our line"} <= set(said("-").splitlines())
 
 
 def test_the_log_lies_beside_the_cache(tmp_path, monkeypatch):

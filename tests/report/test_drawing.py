@@ -16,6 +16,7 @@ from fusionlab.report.pictures.dataflow import dataflow_drawing, dataflow_graph
 from fusionlab.report.pictures.dot import bytes_text, drawing_dot, flops_text, quoted, text
 from fusionlab.report.pictures.drawing import side_by_side
 from fusionlab.report.pictures.launches import cluster_drawing, kernel_drawing, launch_graph
+from fusionlab.report.pictures.replay import replay_dot
 from fusionlab.report.pictures.stages import scope_drawing
 
 
@@ -119,13 +120,14 @@ def test_graphviz_takes_every_view(ferminet, compiled):
         pytest.skip("Graphviz is not installed")
     stages = scope_drawing(ferminet, 1)
     kernel = next(name for name in launch_graph(compiled) if name.startswith("loop_"))
-    for drawing in (
+    drawings = (
         side_by_side(stages, stages, "nothing <&>"),
         cluster_drawing(compiled),
         kernel_drawing(compiled, kernel),
         dataflow_drawing(ferminet, "main/20"),
-    ):
-        done = subprocess.run(["dot", "-Tsvg"], input=drawing_dot(drawing), capture_output=True, text=True, check=False)
+    )
+    for picture in (replay_dot(ferminet), *map(drawing_dot, drawings)):
+        done = subprocess.run(["dot", "-Tsvg"], input=picture, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         assert "<svg" in done.stdout
 

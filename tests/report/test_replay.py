@@ -1,8 +1,6 @@
 """The picture of the replay: what it says, that it loses nothing, and what it says when there is no replay."""
 
 import re
-import shutil
-import subprocess
 
 import jax
 import jax.numpy as jnp
@@ -60,14 +58,6 @@ def test_stages_stand_in_two_columns_in_reading_order(picture):
         inside = sorted(panel[1:] for panel in panels if panel[0] == column)
         assert [stage for _, stage, _ in inside] == list("EABCD")
         assert {role for *_, role in inside} == {words}
-
-
-def test_graphviz_accepts_it(picture):
-    if shutil.which("dot") is None:
-        pytest.skip("Graphviz is not installed")
-    done = subprocess.run(["dot", "-Tsvg"], input=picture.encode(), capture_output=True, check=True)
-    assert done.stderr == b""
-    assert b"</svg>" in done.stdout
 
 
 def test_a_program_without_a_loop_says_so_and_shows_its_stages(lowered):

@@ -53,18 +53,3 @@ def test_bad_files_get_one_clear_line(tmp_path, text, complaint):
     assert "mine.xyz" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value).removeprefix(str(tmp_path))) < 130
-
-
-def test_impossible_spin_and_charge(tmp_path):
-    path = write(tmp_path, WATER)
-    with pytest.raises(InputError, match="spin 1 is impossible with 10 electrons"):
-        read_xyz(path, spin=1)
-    with pytest.raises(InputError, match="spin 12 is impossible"):
-        read_xyz(path, spin=12)
-    with pytest.raises(InputError, match="leaves 0 electrons"):
-        read_xyz(path, charge=10)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(InputError, match=r"none\.xyz: cannot be read"):
-        find_molecule(str(tmp_path / "none.xyz"))
