@@ -39,8 +39,7 @@ def test_the_committed_launches_agree_with_the_table_of_programs():
 def test_the_committed_page_is_that_of_the_committed_record(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(ROOT)
     written = tmp_path / "paper.md"
-    result = cli("paper", "--no-run", "--page", written)
-    assert result.exit_code == 0, result.stderr
+    cli("paper", "--no-run", "--page", written, code=0)
     assert written.read_text() == PAGE.read_text(), "run: fusionlab paper --no-run --page studies/paper.md"
 
 
@@ -49,22 +48,21 @@ def test_the_readme_says_how_much_of_the_matrix_is_measured():
     assert f"{len(Record(RECORD, MatrixSetup()).rows)} of its 96 cells are measured" in words
 
 
-def test_the_document_has_cells_claims_and_what_is_lacking(tmp_path, monkeypatch, cli):
+def test_the_document_has_cells_claims_and_what_is_lacking(tmp_path, monkeypatch, cli, as_json):
     monkeypatch.chdir(ROOT)
-    result = cli("paper", "--no-run", "--json")
-    document = json.loads(result.stdout)
+    document = as_json("paper", "--no-run")
     assert document["paper_jax"] == "0.4.28"
     assert len(document["cells"]) + len(document["not_measured"]) == 96
     assert {one["verdict"] for one in document["claims"]} <= {
         "confirmed", "contradicted", "not testable here", "not measured yet",
     }  # fmt: skip
     assert all(one["ours"] for one in document["claims"] if one["verdict"] in ("confirmed", "contradicted"))
-    assert cli("paper", "--no-run", "--record", tmp_path / "none.json").exit_code == 0
+    cli("paper", "--no-run", "--record", tmp_path / "none.json", code=0)
 
 
 def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
-    assert cli("paper", "--no-run").exit_code == 0
+    cli("paper", "--no-run", code=0)
     corrupt, empty = tmp_path / "corrupt", tmp_path / "empty"
     for folder in (corrupt, empty):
         folder.mkdir()
@@ -85,9 +83,9 @@ def test_rows_of_other_sources_are_said(monkeypatch, cli):
     assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
 
 
-def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch, cli):
+def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch, as_json):
     monkeypatch.setattr(run, "measure_apart", lambda *_: {"failed": "no room"})
     cell = ("--models", "ferminet", "--molecules", "LiH", "--programs", "train-step", "--targets", "a100")
-    result = cli("paper", *cell, "--record", tmp_path / "r.json", "--json", "--quiet")
-    assert result.exit_code == 1
-    assert json.loads(result.stdout)["failed"] == {"ferminet LiH train-step a100": "no room"}
+    assert as_json("paper", *cell, "--record", tmp_path / "r.json", code=1)["failed"] == {
+        "ferminet LiH train-step a100": "no room"
+    }

@@ -26,8 +26,7 @@ def out(tmp_path):
 
 
 def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, out, run_raised, processes):
-    result = cli("apply", replay_file, "--pass", "fuse-jvp-replay", "--out", out, *ON_CPU)
-    assert result.exit_code == 0, result.stderr
+    result = cli("apply", replay_file, "--pass", "fuse-jvp-replay", "--out", out, *ON_CPU, code=0)
     assert result.stderr == ""
     assert "before" in result.stdout
     assert "after" in result.stdout
@@ -39,10 +38,8 @@ def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, out, run_raised
     np.testing.assert_allclose(run_raised(rewritten, (x,))[0], run_raised(original, (x,))[0], rtol=1e-5)
 
 
-def test_json_is_the_whole_of_stdout(cli, replay_file):
-    result = cli("apply", replay_file, "--pipeline", "batch-replay{chunk=2}", "--json", *ON_CPU)
-    assert result.exit_code == 0
-    document = json.loads(result.stdout)
+def test_json_is_the_whole_of_stdout(as_json, replay_file):
+    document = as_json("apply", replay_file, "--pipeline", "batch-replay{chunk=2}", *ON_CPU)
     assert set(document) >= {"before", "after", "pipeline", "pass_s", "events", "equivalence"}
     assert set(document["before"]) >= FOOTPRINT
     assert set(document["after"]) >= FOOTPRINT
@@ -57,30 +54,27 @@ def test_json_is_the_whole_of_stdout(cli, replay_file):
 
 def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cli, recurrence_file, replay_file, out):
     arguments = ("--pass", "batch-replay", "--out", out, *ON_CPU)
-    result = cli("apply", recurrence_file, *arguments)
-    assert result.exit_code == 0
+    result = cli("apply", recurrence_file, *arguments, code=0)
     assert out.read_bytes() == recurrence_file.read_bytes()
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: carried value")
     assert "declined batch-replay (unsafe)" in result.stdout
     out.unlink()
-    result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json")
-    assert result.exit_code == 1
+    result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json", code=1)
     assert out.read_bytes() == recurrence_file.read_bytes()
     document = json.loads(result.stdout)
     (event,) = document["events"]
     assert event["kind"] == "unsafe"
     assert event["declined"] == event["reason"] != ""
     assert document["equivalence"]["verdict"] == "equal"
-    assert cli("apply", replay_file, *arguments, "--require-applied").exit_code == 0
+    cli("apply", replay_file, *arguments, "--require-applied", code=0)
 
 
 def test_a_different_program_is_not_written(cli, monkeypatch, replay_file, out):
     infinite = OutputError("output 0", float("inf"), 0.5, float("inf"), 1e-9, False)
     wrong = Verdict("different", (infinite,), None, worst="seed 2, walker 1, output 0: error inf")
     monkeypatch.setattr(study, "check", lambda *_, **__: wrong)
-    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, "--json", "--unchecked", *ON_CPU)
-    assert result.exit_code == 1
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, "--json", "--unchecked", *ON_CPU, code=1)
     assert not out.exists()
     assert "walker 1" in result.stderr
     document = json.loads(result.stdout)
@@ -90,12 +84,11 @@ def test_a_different_program_is_not_written(cli, monkeypatch, replay_file, out):
 
 def test_an_unchecked_program_is_written_only_when_asked(cli, replay_file, out):
     words = ("apply", replay_file, "--pass", "batch-replay", "--check-time-limit", "0.1", "--out", out, *ON_CPU)
-    refused = cli(*words)
-    assert refused.exit_code == 1
+    refused = cli(*words, code=1)
     assert not out.exists()
     assert "the check did not finish within 0.1 s" in refused.stderr
     assert "--unchecked" in refused.stderr
-    assert cli(*words, "--unchecked").exit_code == 0
+    cli(*words, "--unchecked", code=0)
     assert out.exists()
 
 
@@ -107,36 +100,32 @@ def test_a_wrong_pass_is_caught_by_the_real_check(cli, monkeypatch, replay_file,
         "batched_loop",
         lambda trips, chunk: right(replace(trips, loop=replace(trips.loop, trips=trips.loop.trips - 1)), chunk - 1),
     )
-    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, *ON_CPU)
-    assert result.exit_code == 1
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, *ON_CPU, code=1)
     assert not out.exists()
     assert "different and was not written" in result.stderr
     assert "walker" in result.stderr
 
 
-def test_the_diff_of_each_pass(cli, replay_file):
+def test_the_diff_of_each_pass(cli, as_json, replay_file):
     arguments = ("--pipeline", "scatter-to-gather,batch-replay", *ON_CPU)
     assert "diff " not in cli("apply", replay_file, *arguments).stdout
-    result = cli("apply", replay_file, *arguments, "--diff")
-    assert result.exit_code == 0, result.stderr
+    result = cli("apply", replay_file, *arguments, "--diff", code=0)
     assert "diff scatter-to-gather: nothing changed" in result.stdout
     assert "diff batch-replay: ops: " in result.stdout
     assert "    - " in result.stdout
     assert "    + " in result.stdout
     assert "while[" in result.stdout
-    document = json.loads(cli("apply", replay_file, *arguments, "--diff-lines", "0", "--json").stdout)
+    document = as_json("apply", replay_file, *arguments, "--diff-lines", "0")
     assert [one["pass"] for one in document["diff"]] == ["scatter-to-gather", "batch-replay"]
     first, second = document["diff"]
     assert first["hunks"] == []
     assert second["removed"] == sum(len(hunk["removed"]) for hunk in second["hunks"]) > 0
 
 
-def test_passes_compose_one_by_one_or_as_a_pipeline(cli, replay_file):
+def test_passes_compose_one_by_one_or_as_a_pipeline(as_json, replay_file):
     one_by_one = ("--pass", "licm", "--pass", "batch-replay{chunk=2}")
     at_once = ("--pipeline", "licm,batch-replay{chunk=2}")
     both = ("--pass", "licm", "--pipeline", "batch-replay{chunk=2}")
-    documents = [
-        json.loads(cli("apply", replay_file, *given, "--json", *ON_CPU).stdout) for given in (one_by_one, at_once, both)
-    ]
+    documents = [as_json("apply", replay_file, *given, *ON_CPU) for given in (one_by_one, at_once, both)]
     assert {document["pipeline"] for document in documents} == {at_once[1]}
     assert documents[0]["events"] == documents[1]["events"] == documents[2]["events"]

@@ -14,14 +14,14 @@ TINY = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers
 SHORT = ("--device", "cpu", "--runs", 3, "--repeats", 2)
 
 
-def bench(cli, tmp_path, *arguments):
-    result = cli("bench", *arguments, *SHORT, "--records", tmp_path / "records", "--json", "--quiet")
-    return result, json.loads(result.stdout) if result.stdout else None
+@pytest.fixture
+def bench(as_json, tmp_path):
+    """``bench(*words, code=0)``: the document of a short run that is recorded."""
+    return lambda *words, **given: as_json("bench", *words, *SHORT, "--records", tmp_path / "records", **given)
 
 
-def test_a_file_beside_its_rewriting(cli, tmp_path, replay_file):
-    result, document = bench(cli, tmp_path, replay_file, "--pass", "batch-replay")
-    assert result.exit_code == 0, result.stderr
+def test_a_file_beside_its_rewriting(bench, tmp_path, replay_file):
+    document = bench(replay_file, "--pass", "batch-replay")
     original, fused = document["variants"]
     assert (original["name"], fused["name"], fused["pipeline"]) == ("original", "fused", "batch-replay")
     assert original["ratio_to_first"] == 1.0
@@ -41,9 +41,8 @@ def test_a_file_beside_its_rewriting(cli, tmp_path, replay_file):
     assert record["versions"]["jax"].startswith("jax ")
 
 
-def test_a_file_in_which_nothing_applies_is_timed_alone_and_exits_1(cli, tmp_path, recurrence_file):
-    result, document = bench(cli, tmp_path, recurrence_file, "--pass", "batch-replay", "--against", "folx")
-    assert result.exit_code == 1
+def test_a_file_in_which_nothing_applies_is_timed_alone_and_exits_1(bench, recurrence_file):
+    document = bench(recurrence_file, "--pass", "batch-replay", "--against", "folx", code=1)
     assert [one["name"] for one in document["variants"]] == ["original"]
     assert [(one["name"], one["step"]) for one in document["failures"]] == [("fused", "rewrite"), ("folx", "lower")]
 
@@ -86,7 +85,7 @@ def test_a_peer_that_cannot_do_it_says_why(tiny):
 
 
 @pytest.mark.slow
-def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch):
+def test_a_verdict_that_was_reached_is_not_reached_again(tiny, as_json, monkeypatch):
     folder, _ = tiny
     monkeypatch.setenv("FUSIONLAB_CACHE", str(folder / "cache"))
 
@@ -94,18 +93,15 @@ def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch)
         raise AssertionError("the check is done already")
 
     monkeypatch.setattr(variants, "check_workload", asked)
-    result = cli("bench", *TINY, *SHORT, "--against", "none", "--check-only", "--json", "--records", "none")
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
+    document = as_json("bench", *TINY, *SHORT, "--against", "none", "--check-only", "--records", "none")
     assert document["variants"] == []
     assert [one["verdict"] for one in document["checked"]] == ["equal", "within-bound"]
 
 
 @pytest.mark.slow
-def test_what_is_different_gets_no_figures(tiny, cli, monkeypatch, tmp_path):
+def test_what_is_different_gets_no_figures(tiny, bench, monkeypatch):
     monkeypatch.setattr(variants, "check_workload", lambda *_, **__: Verdict("different", worst="walker 1"))
-    result, document = bench(cli, tmp_path, *TINY, "--against", "none", "--check-only")
-    assert result.exit_code == 1
+    document = bench(*TINY, "--against", "none", "--check-only", code=1)
     assert [one["name"] for one in document["checked"]] == ["replay"]
     assert document["failures"][0]["reason"] == "different: walker 1"
 

@@ -57,26 +57,21 @@ def test_two_files(other, words, code, cli, files, tmp_path):
     assert document["oracles"][0]["agrees"] is True
 
 
-def test_the_worst_walker_tells_them_apart_again(cli, files, tmp_path, monkeypatch):
+def test_the_worst_walker_tells_them_apart_again(cli, as_json, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    first = cli("check", files["a"], files["wrong"], *QUIET)
-    assert first.exit_code == 1
+    first = cli("check", files["a"], files["wrong"], *QUIET, code=1)
     assert "verdict: different" in first.stdout
     found = Counterexample.load(tmp_path / "worst-walker.npz")
     assert abs(found.rewritten - found.truth) > abs(found.original - found.truth)
     words = shlex.split(found.command)
     assert words[:2] == ["fusionlab", "check"]
-    again = cli(*words[1:], "--json")
-    assert again.exit_code == 1
-    document = json.loads(again.stdout)
+    document = as_json(*words[1:], code=1)
     assert found.label in document["worst_walker"]
-    assert cli("check", files["a"], files["same"], "--inputs", "worst-walker.npz", *QUIET).exit_code == 0
+    cli("check", files["a"], files["same"], "--inputs", "worst-walker.npz", *QUIET, code=0)
 
 
-def test_a_file_and_passes(cli, files, processes):
-    result = cli("check", files["a"], "--pass", "batch-replay", "--target", "cpu", "--json", *QUIET)
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
+def test_a_file_and_passes(as_json, files, processes):
+    document = as_json("check", files["a"], "--pass", "batch-replay", "--target", "cpu")
     assert document["pipeline"] == "batch-replay"
     assert "applied" in document["events"][0]
 
@@ -85,18 +80,15 @@ MODEL = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walker
 
 
 @pytest.mark.slow
-def test_a_model_and_another_laplacian(cli):
-    result = cli("check", *MODEL, "--check-walkers", "7", "--against-laplacian", "forward", "--json", *QUIET)
-    assert result.exit_code == 0, result.stdout
-    document = json.loads(result.stdout)
+def test_a_model_and_another_laplacian(as_json):
+    document = as_json("check", *MODEL, "--check-walkers", "7", "--against-laplacian", "forward")
     assert (document["walkers"], document["verdict"]) == (7, "within-bound")
     assert document["oracles"][0]["agrees"] is True
     assert abs(document["outputs"][0]["mean_shift"]) < document["outputs"][0]["standard_error"]
 
 
 def test_what_could_not_be_checked_is_no_yes(cli, files):
-    result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", *QUIET)
-    assert result.exit_code == 1
+    result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", *QUIET, code=1)
     assert "verdict: not-checked: the check did not finish within 0.1 s" in result.stdout
 
 
@@ -111,8 +103,7 @@ def test_a_model_beside_a_file_that_cannot_be_run_or_never_ends(cli, tmp_path):
     )
     for content, limit, said in ((opaque, "300", "custom call @theirs is opaque"), (text, "0.1", "did not finish")):
         path.write_text(content)
-        result = cli("check", *model, path, "--target", "cpu", "--check-time-limit", limit, *QUIET)
-        assert result.exit_code == 1, result.stderr
+        result = cli("check", *model, path, "--target", "cpu", "--check-time-limit", limit, *QUIET, code=1)
         assert "verdict: not-checked" in result.stdout
         assert said in result.stdout
     path.write_text(text.replace("stablehlo.tanh", "stablehlo.sine", 1))

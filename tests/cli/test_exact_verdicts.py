@@ -79,16 +79,12 @@ def test_apply_and_check_tell_it_first(arguments, result, line, cli):
 
 
 @each
-def test_study_and_bisect_keep_it(arguments, result, line, cli, tmp_path):
-    done = cli("study", *arguments, "-o", tmp_path / "study", "--json")
-    assert done.exit_code == 0, done.stderr
-    (target,) = json.loads(done.stdout)["targets"]
+def test_study_and_bisect_keep_it(arguments, result, line, as_json, tmp_path):
+    (target,) = as_json("study", *arguments, "-o", tmp_path / "study")["targets"]
     require_exact(target["equivalence"], result)
     (kept,) = json.loads((tmp_path / "study" / "study.json").read_text())["targets"]
     assert kept["equivalence"] == target["equivalence"]
-    done = cli("bisect", *arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = as_json("bisect", *arguments)
     (step,) = document["verdicts"]
     require_exact(step, result)
     assert document["steps"] == [step["step"]]
@@ -102,16 +98,16 @@ def test_bisect_says_of_a_step_that_it_is_accepted_by_the_float_verdict_only(arg
 
 
 @of_one
-def test_two_files(arguments, cli):
+def test_two_files(arguments, as_json):
     path = arguments[0]
-    document = json.loads(cli("check", path, path, "--json", "--quiet").stdout)
+    document = as_json("check", path, path)
     require_exact(document, "identical")
 
 
 @of_one
-def test_it_is_left_out(arguments, cli):
+def test_it_is_left_out(arguments, as_json):
     for command in ("apply", "check", "bisect"):
-        document = json.loads(cli(command, *arguments, "--no-exact", "--json").stdout)
+        document = as_json(command, *arguments, "--no-exact")
         (verdict,) = document.get("verdicts", [document.get("equivalence", document)])
         assert verdict["exact"] is None
         assert verdict["verdict"] in ("equal", "within-bound")
@@ -125,8 +121,7 @@ def test_a_time_limit_is_no_failure_of_the_command(arguments, cli, monkeypatch):
         return call(function, *arguments, **limits)
 
     monkeypatch.setattr(isolated, "call", late)
-    done = cli("apply", *arguments, "--check-time-limit", "9")
-    assert done.exit_code == 0, done.stderr
+    done = cli("apply", *arguments, "--check-time-limit", "9", code=0)
     assert f"equivalence: {ONLY}not-covered: time limit: the check did not finish within 9 s; float" in done.stdout
 
 
@@ -138,6 +133,6 @@ def test_progress_names_both_checks(arguments, cli):
     assert [line.partition(":")[0] for line in said] == ["measure", "rewrite", "check", "check", "measure"]
 
 
-def test_an_unchanged_program_has_no_exact_verdict(cli, recurrence_file):
-    done = cli("apply", recurrence_file, "--pass", "batch-replay", "--target", "cpu", "--json", "--quiet")
-    assert json.loads(done.stdout)["equivalence"]["exact"] is None
+def test_an_unchanged_program_has_no_exact_verdict(as_json, recurrence_file):
+    document = as_json("apply", recurrence_file, "--pass", "batch-replay", "--target", "cpu")
+    assert document["equivalence"]["exact"] is None

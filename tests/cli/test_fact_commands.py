@@ -1,6 +1,5 @@
 """Launches, roofline, clusters, explain and replays: on files of HLO text, on small models, on rewritten programs."""
 
-import json
 import re
 from pathlib import Path
 
@@ -73,21 +72,21 @@ def test_a_rewritten_program_keeps_its_origins(on_a100):
     assert after.attributed_launches >= 0.95 * after.dynamic_launches
 
 
-def test_hlo_text_belongs_to_the_target_that_its_estimates_are_for(cli, estimated):
-    document = json.loads(cli("launches", estimated, "--json", "--by", "stage", "--quiet").stdout)
+def test_hlo_text_belongs_to_the_target_that_its_estimates_are_for(as_json, estimated):
+    document = as_json("launches", estimated, "--by", "stage")
     (row,) = document["rows"]
     assert (row["name"], row["stage"], row["flops"], row["bytes"]) == ("loop_tanh_fusion", "B", 8, 64)
     assert (document["target"], row["model_source"], row["model_us"]) == ("a100", "xla", 3.0)
     assert document["notes"] == []
     assert document["groups"][0]["stage"] == "B"
-    document = json.loads(cli("roofline", estimated, "--json", "--target", "a5000").stdout)
+    document = as_json("roofline", estimated, "--target", "a5000")
     assert document["families"][0]["name"] == "elementwise"
 
 
-def test_estimates_for_another_target_are_not_used_and_that_is_said(cli, estimated):
+def test_estimates_for_another_target_are_not_used_and_that_is_said(cli, as_json, estimated):
     words = ("launches", estimated, "--target", "h200", "--quiet")
     assert "for a clock of 1.410 GHz, which is not that of h200: they are not used" in cli(*words).stdout
-    (row,) = json.loads(cli(*words, "--json").stdout)["rows"]
+    (row,) = as_json(*words)["rows"]
     assert row["model_source"] == "roofline"
     assert row["model_us"] < 2
 
@@ -105,16 +104,16 @@ def test_hlo_text_has_no_record_of_fusions_and_no_stablehlo(estimated, console):
         replays(source, True, A100, console)
 
 
-def test_a_cpu_text_is_the_cpus_and_unknown_times_are_dashes(cli, lowered, tmp_path):
+def test_a_cpu_text_is_the_cpus_and_unknown_times_are_dashes(cli, as_json, lowered, tmp_path):
     program = lowered(lambda x: jnp.sort(jnp.tanh(x) @ x.T) * 2 + 1, jnp.ones((8, 8)))
     path = tmp_path / "cpu.hlo"
     path.write_text(make(program, CPU).compiled.optimized_hlo)
-    document = json.loads(cli("launches", path, "--json", "--by", "family", "--quiet").stdout)
+    document = as_json("launches", path, "--by", "family")
     assert document["target"] == "cpu"
     assert document["totals"]["model_us"] is None
     assert {group["model_us"] for group in document["groups"]} == {None}
     assert re.search(r"^ ?all .* -\s*$", cli("launches", path, "--quiet").stdout, re.MULTILINE)
-    assert cli("roofline", path, "--quiet").exit_code == 0
+    cli("roofline", path, "--quiet", code=0)
     refused = cli("launches", path, "--target", "a100")
     assert "compiled this text for the CPU, but target a100 is a GPU" in refused.stderr
 

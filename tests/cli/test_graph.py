@@ -17,16 +17,14 @@ def no_graphviz(monkeypatch):
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_without_graphviz_there_is_the_dot_file_and_how_to_go_on(suffix, no_graphviz, replay_file, tmp_path, cli):
-    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / f"p.{suffix}")
-    assert result.exit_code == 0, result.stderr
+    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / f"p.{suffix}", code=0)
     assert [path.name for path in tmp_path.glob("p.*")] == ["p.dot"]
     assert f"dot -T{suffix}" in result.stderr
     assert "apt-get install graphviz" in result.stderr
 
 
 def test_model_explorer_reads_both_graphs_and_node_data(tmp_path, cli):
-    result = cli("graph", *TINY, "--view", "stages", "--out", tmp_path / "p.json", "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    result = cli("graph", *TINY, "--view", "stages", "--out", tmp_path / "p.json", "--json", "--quiet", code=0)
     assert result.stderr == ""
     names = {path.rpartition("/")[2] for path in json.loads(result.stdout)["files"]}
     assert names == {"p.json", "p.bytes.json", "p.flops.json", "p.launches.json", "p.time_us.json"}
@@ -44,16 +42,15 @@ def test_model_explorer_reads_both_graphs_and_node_data(tmp_path, cli):
 
 
 def test_graphml_can_be_read_back(replay_file, tmp_path, cli):
-    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "p.graphml")
-    assert result.exit_code == 0, result.stderr
+    cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "p.graphml", code=0)
     read = nx.read_graphml(tmp_path / "p.graphml")
     assert {"sine", "while"} <= {facts["name"].removeprefix("stablehlo.") for _, facts in read.nodes(data=True)}
     assert all(data["bytes"] >= 0 for *_, data in read.edges(data=True))
 
 
 def test_before_and_after_stand_side_by_side(replay_file, tmp_path, cli, no_graphviz):
-    result = cli("graph", replay_file, "--view", "stages", "--pass", "batch-replay", "--out", tmp_path / "p.svg")
-    assert result.exit_code == 0, result.stderr
+    words = ("graph", replay_file, "--view", "stages", "--pass", "batch-replay")
+    cli(*words, "--out", tmp_path / "p.svg", code=0)
     text = (tmp_path / "p.dot").read_text()
     assert 'label="before"' in text
     assert 'label="after batch-replay"' in text

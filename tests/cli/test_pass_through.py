@@ -59,8 +59,7 @@ def test_it_comes_out_as_it_went_in(name, cli, path, out):
     content, named = UNTOUCHED[name]
     path.write_text(content)
     pipeline = ("--pipeline", "licm,batch-replay")
-    result = cli("apply", path, *pipeline, "--out", out, "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    result = cli("apply", path, *pipeline, "--out", out, "--json", "--quiet", code=0)
     assert out.read_bytes() == path.read_bytes()
     document = json.loads(result.stdout)
     assert [event["pass"] for event in document["events"]] == ["licm", "batch-replay"]
@@ -69,19 +68,16 @@ def test_it_comes_out_as_it_went_in(name, cli, path, out):
     assert (document["before"], document["after"]) == (None, None)
     assert document["equivalence"]["verdict"] == "equal"
     assert named in result.stderr
-    assert cli("apply", path, *pipeline, "--require-applied", "--quiet").exit_code == 1
+    cli("apply", path, *pipeline, "--require-applied", "--quiet", code=1)
     if name == "several devices":  # what only reads a program takes it
         return
-    refused = cli("replays", path, "--quiet")
-    assert refused.exit_code == 2
+    refused = cli("replays", path, "--quiet", code=2)
     assert named in refused.stderr
 
 
-def test_a_search_is_refused_too(cli, path):
+def test_a_search_is_refused_too(as_json, path):
     path.write_text(module(other=DYNAMIC_FUNCTION))
-    result = cli("apply", path, "--pipeline", "best", "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
-    assert [event["pass"] for event in json.loads(result.stdout)["events"]] == ["best"]
+    assert [event["pass"] for event in as_json("apply", path, "--pipeline", "best")["events"]] == ["best"]
 
 
 def test_what_was_read_is_what_is_written(path, out):
@@ -100,8 +96,7 @@ def test_an_artifact_of_jax_export_comes_out_whole(cli, tmp_path, out):
     (rows,) = export.symbolic_shape("rows")
     argument = jax.ShapeDtypeStruct((rows,), "float32")
     path.write_bytes(export.export(jax.jit(lambda x: x * 2), platforms=["cpu"])(argument).serialize())
-    result = cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet")
-    assert result.exit_code == 0, result.stderr
+    cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet", code=0)
     assert out.read_bytes() == path.read_bytes()
 
 
@@ -132,34 +127,29 @@ def test_dynamic_shapes_are_found_in_every_type(name, cli, path):
     """Also in the signature of a function without a body."""
     type_, said = SHAPES[name]
     path.write_text(module(other=f"func.func private @far({type_})"))
-    refused = cli("replays", path, "--quiet")
-    assert refused.exit_code == 2
+    refused = cli("replays", path, "--quiet", code=2)
     assert said in refused.stderr
 
 
 def test_a_dialect_that_cannot_even_be_parsed_is_named(cli, path, out):
     path.write_text(module("foo.bar %y : tensor<4xf32>"))
-    result = cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet")
-    assert result.exit_code == 2
+    result = cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet", code=2)
     assert "Dialect `foo' not found" in result.stderr
     assert not out.exists()
 
 
-def test_what_xla_cannot_compile_goes_through_where_no_pass_changes_it(cli, path, out):
+def test_what_xla_cannot_compile_goes_through_where_no_pass_changes_it(cli, as_json, path, out):
     call = "stablehlo.custom_call @write_it(%y) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>"
     path.write_text(module(call))
-    result = cli("apply", path, "--pass", "batch-replay", "--target", "cpu", "--out", out, "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    words = ("apply", path, "--pass", "batch-replay", "--target", "cpu", "--out", out)
+    document = as_json(*words)
     assert out.read_bytes() == path.read_bytes()
-    document = json.loads(result.stdout)
     assert document["before"] is None
     assert "custom call @write_it" in document["events"][0]["declined"]
 
     out.unlink()
     path.write_text(before_returning(f"  %w = {call}\n"))
-    beside = cli("apply", path, "--pass", "batch-replay", "--target", "cpu", "--out", out, "--quiet")
-    assert beside.exit_code == 2
-    assert "write_it" in beside.stderr
+    assert "write_it" in cli(*words, "--quiet", code=2).stderr
     assert not out.exists()
 
 
@@ -171,7 +161,6 @@ def test_a_program_that_feeds_a_host_is_not_run_by_a_check(cli, path):
         ": (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token\n"
     )
     path.write_text(before_returning(outfeed))
-    result = cli("check", path, path, "--quiet")
-    assert result.exit_code == 1
+    result = cli("check", path, path, "--quiet", code=1)
     assert "not-checked" in result.stdout
     assert "stablehlo.outfeed waits for another side" in result.stdout

@@ -13,11 +13,9 @@ from fusionlab.equivalence.verdict import OutputError, Verdict
 ON_CPU = ("--target", "cpu", "--quiet")
 
 
-def test_the_folder_holds_the_report_its_data_and_the_programs(cli, replay_file, tmp_path):
+def test_the_folder_holds_the_report_its_data_and_the_programs(as_json, replay_file, tmp_path):
     folder = tmp_path / "new" / "my study"
-    result = cli("study", replay_file, "-o", folder, "--check-walkers", "8", "--json", *ON_CPU)
-    assert result.exit_code == 0, result.stderr
-    printed = json.loads(result.stdout)
+    printed = as_json("study", replay_file, "-o", folder, "--check-walkers", "8", *ON_CPU)
     names = {path.name for path in folder.iterdir()}
     assert names == {"report.html", "study.json", "original.mlir", "rewritten-cpu.mlir"}
     assert sorted(printed["files"]) == sorted(str(path) for path in folder.iterdir())
@@ -46,9 +44,9 @@ def test_an_earlier_study_is_replaced_and_other_folders_are_left_alone(cli, recu
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / "rewritten-a100.mlir").write_text("of an earlier study")
-    assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 2  # nothing says that it is of a study
+    cli("study", recurrence_file, "-o", folder, *ON_CPU, code=2)  # nothing says that it is of a study
     (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
-    assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 0
+    cli("study", recurrence_file, "-o", folder, *ON_CPU, code=0)
     assert {path.name for path in folder.iterdir()} == {"report.html", "study.json", "original.mlir"}
 
 
@@ -66,33 +64,29 @@ def test_a_different_program_has_no_figures(cli, replay_file, tmp_path, monkeypa
     wrong = Verdict("different", (OutputError("output 0", 1.0, 0.1, 1.0, 0.1, False),), worst="walker 3")
     monkeypatch.setattr(study, "check", lambda *_, **__: wrong)
     folder = tmp_path / "study"
-    result = cli("study", replay_file, "-o", folder, *ON_CPU)
-    assert result.exit_code == 1
+    result = cli("study", replay_file, "-o", folder, *ON_CPU, code=1)
     assert "different" in result.stderr
     (target,) = json.loads((folder / "study.json").read_text())["targets"]
     assert target["after"] is None
     assert not (folder / "rewritten-cpu.mlir").exists()
 
 
-def test_the_paper_is_that_of_the_paper_command(cli, monkeypatch):
+def test_the_paper_is_that_of_the_paper_command(cli, as_json, monkeypatch):
     given = []
     monkeypatch.setattr(paper.command, "callback", lambda **options: given.append(options) or ({"cells": []}, 0))
-    result = cli("study", "--paper", "--quiet", "--json")
-    assert (result.exit_code, json.loads(result.stdout)) == (0, {"cells": []})
-    assert cli("paper", "--quiet", "--json").exit_code == 0
+    assert as_json("study", "--paper") == {"cells": []}
+    cli("paper", "--json", "--quiet", code=0)
     assert given[0] == given[1]
 
 
 def test_the_folder_must_be_named(cli, recurrence_file):
-    result = cli("study", recurrence_file)
-    assert (result.exit_code, "Missing option '-o'" in result.stderr) == (2, True)
+    assert "Missing option '-o'" in cli("study", recurrence_file, code=2).stderr
 
 
 @pytest.mark.slow
 def test_the_report_of_paulinet_is_small_and_complete(cli, tmp_path):
     folder = tmp_path / "study"
-    result = cli("study", "--model", "paulinet", "-o", folder, "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    cli("study", "--model", "paulinet", "-o", folder, "--quiet", code=0)
     assert (folder / "report.html").stat().st_size < 5_000_000
     document = json.loads((folder / "study.json").read_text())
     (target,) = document["targets"]

@@ -56,8 +56,7 @@ def test_every_command_has_json_and_quiet(name):
 def test_quiet_json_is_one_document_and_nothing_else(words, replay_file, tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     places = {"FILE": replay_file, "RECORDS": ROOT / "studies" / "bench"}
-    result = cli(*(places.get(word, word) for word in words), "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    result = cli(*(places.get(word, word) for word in words), "--json", "--quiet", code=0)
     assert json.loads(result.stdout)
     assert result.stderr == ""
 
@@ -147,10 +146,9 @@ def test_a_long_step_says_how_long_and_clears_it_away_on_a_terminal(monkeypatch)
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_printed(shell, cli):
-    result = cli("completion", shell)
-    assert result.exit_code == 0
+    result = cli("completion", shell, code=0)
     assert "_FUSIONLAB_COMPLETE" in result.stdout
-    assert cli("completion", "tcsh").exit_code == 2
+    cli("completion", "tcsh", code=2)
 
 
 @pytest.mark.parametrize(
