@@ -15,11 +15,12 @@ def no_graphviz(monkeypatch):
     monkeypatch.setattr(files.shutil, "which", lambda name: None)
 
 
-@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+@pytest.mark.parametrize("suffix", ["", ".png", ".pdf", ".svg"])
 def test_without_graphviz_there_is_the_dot_file_and_how_to_go_on(suffix, no_graphviz, replay_file, tmp_path, cli):
-    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / f"p.{suffix}", code=0)
-    assert [path.name for path in tmp_path.glob("p.*")] == ["p.dot"]
-    assert f"dot -T{suffix}" in result.stderr
+    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "out" / f"p{suffix}", code=0)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["p.dot"]
+    assert f"dot -T{suffix[1:] or 'svg'}" in result.stderr
+    assert str(tmp_path / "out" / "p.dot") in result.stderr
     assert "apt-get install graphviz" in result.stderr
 
 

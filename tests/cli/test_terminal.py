@@ -35,28 +35,27 @@ def test_every_command_has_json_and_quiet(name):
     assert len(set(parameters)) == len(parameters)  # of two with one name a value is lost
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("dump", "FILE", "--target", "cpu"),
-        ("apply", "FILE", "--target", "cpu", "--pass", "batch-replay"),
-        ("graph", "FILE", "--view", "stages"),
-        ("launches", "FILE", "--target", "cpu"),
-        ("clusters", "FILE", "--target", "cpu"),
-        ("replays", "FILE"),
-        ("check", "FILE", "--target", "cpu", "--pass", "batch-replay", "--no-oracles"),
-        ("passes",),
-        ("models", "--model", "ferminet", "--molecule", "LiH"),
-        ("compare", "RECORDS"),
-        ("paper", "--no-run"),
-        ("completion", "bash"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_quiet_json_is_one_document_and_nothing_else(words, replay_file, tmp_path, monkeypatch, cli):
+DOCUMENTS = """
+dump FILE --target cpu
+apply FILE --target cpu --pass batch-replay
+graph FILE --view stages
+launches FILE --target cpu
+clusters FILE --target cpu
+replays FILE
+check FILE --target cpu --pass batch-replay --no-oracles
+passes
+models --model ferminet --molecule LiH
+compare RECORDS
+paper --no-run
+completion bash
+"""
+
+
+@pytest.mark.parametrize("command", DOCUMENTS.split("\n")[1:-1])
+def test_quiet_json_is_one_document_and_nothing_else(command, replay_file, tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     places = {"FILE": replay_file, "RECORDS": ROOT / "studies" / "bench"}
-    result = cli(*(places.get(word, word) for word in words), "--json", "--quiet", code=0)
+    result = cli(*(places.get(word, word) for word in command.split()), "--json", "--quiet", code=0)
     assert json.loads(result.stdout)
     assert result.stderr == ""
 

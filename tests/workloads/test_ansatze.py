@@ -93,14 +93,10 @@ def test_exchange_of_same_spin_electrons_flips_only_the_sign(sample):
         np.testing.assert_allclose(other_gradient, gradient[:, order], rtol=1e-7, atol=1e-9)
 
 
-def test_exchange_of_opposite_spins_is_no_symmetry(sample):
-    _, before, _, _ = sample.run(sample.walkers)
+def test_exchange_of_opposite_spins_is_no_symmetry_and_only_the_logarithm_carries_a_gradient(sample):
+    _, before, gradient, sign_gradient = sample.run(sample.walkers)
     _, after, _, _ = sample.run(jnp.roll(sample.walkers, -1, axis=1))
     assert not np.any(np.isclose(after, before, rtol=1e-6))
-
-
-def test_only_the_logarithm_carries_a_gradient(sample):
-    _, _, gradient, sign_gradient = sample.run(sample.walkers)
     assert not np.any(sign_gradient)
     assert np.all(gradient)
 

@@ -96,10 +96,17 @@ def assert_normal(walkers):
     assert np.all(np.abs(walkers.var(axis=0) - WIDTH**2) < 5 * WIDTH**2 * (2 / WALKERS) ** 0.5)
 
 
-def test_the_density_is_stationary(transitions):
-    result = transitions(exact_walkers(0), 1)
+def test_the_density_is_stationary_and_the_result_belongs_to_the_walkers(transitions):
+    result, again, other = (transitions(exact_walkers(0), seed) for seed in (1, 1, 2))
+    walkers = np.asarray(result["walkers"])
     assert 0.2 < float(result["acceptance"]) < 0.95
-    assert_normal(result["walkers"])
+    assert_normal(walkers)
+    np.testing.assert_allclose(
+        result["log_psi"], -np.sum(walkers**2, axis=(1, 2)) / (4 * WIDTH**2), rtol=1e-5, atol=1e-6
+    )
+    assert np.all(np.asarray(result["sign"]) == 1)
+    np.testing.assert_array_equal(walkers, again["walkers"])
+    assert np.mean(walkers == np.asarray(other["walkers"])) < 0.2  # another key
 
 
 def test_walkers_converge_to_the_density(transitions):
@@ -118,19 +125,6 @@ def test_transitions_are_reversible(transitions):
         flow = (f(x) * g(y) - g(x) * f(y)).ravel()
         assert abs(flow.mean()) < 5 * flow.std() / flow.size**0.5
         assert flow.std() > 0
-
-
-def test_result_belongs_to_the_walkers(transitions):
-    result = transitions(exact_walkers(5), 6)
-    expected = -np.sum(np.asarray(result["walkers"]) ** 2, axis=(1, 2)) / (4 * WIDTH**2)
-    np.testing.assert_allclose(result["log_psi"], expected, rtol=1e-5, atol=1e-6)
-    assert np.all(np.asarray(result["sign"]) == 1)
-
-
-def test_same_key_same_walkers(transitions):
-    first, again, other = (np.asarray(transitions(exact_walkers(7), seed)["walkers"]) for seed in (8, 8, 9))
-    np.testing.assert_array_equal(first, again)
-    assert np.mean(first == other) < 0.2
 
 
 @pytest.mark.parametrize("name", in_tiers(SAMPLERS, ("langevin", "metropolis-oneqmc")))
