@@ -24,19 +24,12 @@ def nested_regions(count):
     return ENTRY.format(f"{opening}stablehlo.return %x : tensor<4xf32>\n{closing}")
 
 
-def calls(count, times):
-    """``count`` functions, each calling the next one ``times`` times."""
-
-    def body(i):
-        lines = [f"%{n + 1} = call @f{i}(%{n if n else 'x'}) : (tensor<4xf32>) -> tensor<4xf32>" for n in range(times)]
-        return "\n".join([*lines, f"return %{times} : tensor<4xf32>"])
-
-    functions = [
-        f"func.func private @f{i}(%x: tensor<4xf32>) -> tensor<4xf32> {{\n"
-        f"{body(i + 1) if i + 1 < count else 'return %x : tensor<4xf32>'}\n}}\n"
-        for i in range(count)
-    ]
-    return ENTRY.format(body(0)) + "".join(functions)
+def call_chain(count):
+    """``count`` functions, each calling the next one."""
+    body = "  %1 = call @f{}(%p, %x) : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>\n  return %1 : tensor<4xf32>"
+    functions = [ENTRY.replace("public @main", f"private @f{i}").format(body.format(i + 1)) for i in range(count - 1)]
+    last = IDENTITY.replace("public @main", f"private @f{count - 1}")
+    return ENTRY.format(body.format(0)) + "".join([*functions, last])
 
 
 LARGE = ENTRY.format(
@@ -49,13 +42,9 @@ FILES = {
     "newer-bytecode": (b"ML\xefR\xff\xff" + bytes(range(100)), "not a valid StableHLO module"),
     "only-magic": (b"ML\xefR", "not a valid StableHLO module"),
     "attributes": (f"module attributes {{a = {'[' * 100_000}{']' * 100_000}}} {{}}", "brackets nest deeper than 256"),
-    "types": (IDENTITY.replace("%p: tensor<i1>", f"%p: {'tuple<' * 50_000}{'>' * 50_000}"), "brackets nest deeper"),
     "many-regions": (nested_regions(20_000), "brackets nest deeper than 256"),
     "regions": (nested_regions(100), "regions nest deeper than 64 in @main"),
-    "call-chain": (calls(3_000, 1), "calls nest deeper than 200"),
-    "call-doubling": (calls(60, 2), "with its calls inlined has over 5,000,000 operations"),
-    "cycle": (calls(1, 1).replace("return %x : tensor<4xf32>\n}\n", "%1 = call @f0(%x) : (tensor<4xf32>) -> "
-              "tensor<4xf32>\nreturn %1 : tensor<4xf32>\n}\n"), "@f0 calls itself"),
+    "call-chain": (call_chain(3_000), "calls nest deeper than 200"),
     "large": (LARGE, "more than any memory holds"),
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from fusionlab.passes.interface import Declined
 from fusionlab.report.tables import Table, column_groups, field, number, print_rows
 from fusionlab.report.tables.programs import print_events, print_footprint
 from fusionlab.report.tables.records import peak_mib, print_run
+from tests.measure.made import record, variant
 
 
 @pytest.fixture
@@ -126,15 +127,9 @@ def test_memory_is_the_allocators_peak_and_else_named_as_buffer_assignment():
     ("platform", "driver", "said"), [("cuda", None, True), ("cuda", "570.1", False), ("cpu", None, False)]
 )
 def test_a_gpu_without_nvml_is_said(platform, driver, said, console):
-    variant = {
-        "name": "replay", "median_us": 1e3, "ratio_interval": None, "dynamic_launches": 7, "compile_s": 1.0,
-        "peak_bytes": None, "assigned_bytes": 2**20, "verdict": "equal",
-        "device_time": {"mean_us": None, "ratio_interval": None},
-    }  # fmt: skip
-    record = {
-        "workload": {"title": "a model"}, "device": {"name": "a device", "platform": platform, "driver": driver},
-        "variants": [variant], "failures": [], "protocol": {"runs": 11, "dropped": 1, "repeats": 10},
-        "versions": {"jax": "jax 0.10.2", "python": "3.11.7"}, "commit": None,
-    }  # fmt: skip
-    print_run(record, console)
+    one = {**variant(ratio_interval=None), "median_us": 1e3, "dynamic_launches": 7, "compile_s": 1.0}
+    one["device_time"] = {"mean_us": None, "ratio_interval": None}
+    given = record(one, protocol={"runs": 11, "dropped": 1, "repeats": 10}, versions={"jax": "jax 1", "python": "3.11"})
+    given["device"] = {"name": "a device", "platform": platform, "driver": driver}
+    print_run(given, console)
     assert ("NVML does not answer" in console.file.getvalue()) == said
