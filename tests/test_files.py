@@ -17,15 +17,11 @@ from fusionlab.files import Own, read_file, require_own_folder, require_writable
 from fusionlab.subprocesses import ProcessFailed, call
 
 
-def test_text_and_bytes(tmp_path):
+def test_text_and_bytes_with_the_permissions_of_a_new_file(tmp_path):
     write_whole(tmp_path / "a", "text ψ\n")
     write_whole(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-def test_permissions_are_those_of_a_new_file(tmp_path):
-    write_whole(tmp_path / "a", "x")
     (tmp_path / "b").write_text("x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 

@@ -23,9 +23,10 @@ def bonds(name, first, second):
     return [d for d in distances if d < 1.7]
 
 
-def test_electrons_of_the_study():
+def test_electrons_names_and_sources_of_the_study():
     electrons = {name: (m.electrons, m.n_up, m.n_down) for name, m in MOLECULES.items()}
     assert electrons == {"LiH": (4, 2, 2), "CH4": (10, 5, 5), "C2H6": (18, 9, 9), "C4H4": (28, 14, 14)}
+    assert all(molecule.name == name and molecule.source for name, molecule in MOLECULES.items())
 
 
 @pytest.mark.parametrize(
@@ -43,12 +44,6 @@ def test_bond_lengths(name, pair, count, length):
     found = bonds(name, *pair)
     assert len(found) == count
     np.testing.assert_allclose(found, length, atol=5e-4)
-
-
-def test_every_molecule_is_named_and_sourced():
-    for name, molecule in MOLECULES.items():
-        assert molecule.name == name
-        assert molecule.source
 
 
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nh 0 -0.7572 -0.4692\n"
@@ -111,14 +106,11 @@ def atom(charge=0, spin=0):
     return Molecule("O", (8,), ((0.0, 0.0, 0.0),), charge=charge, spin=spin)
 
 
-def test_each_nucleus_gets_its_charge_in_paired_electrons():
-    assert occupation(find_molecule("CH4")) == [(3, 3), (1, 0), (0, 1), (1, 0), (0, 1)]
-    assert occupation(find_molecule("LiH")) == [(2, 1), (0, 1)]
-
-
 @pytest.mark.parametrize(
     ("molecule", "expected"),
     [
+        (find_molecule("CH4"), [(3, 3), (1, 0), (0, 1), (1, 0), (0, 1)]),  # paired
+        (find_molecule("LiH"), [(2, 1), (0, 1)]),
         (atom(spin=2), [(5, 3)]),
         (atom(spin=-2), [(3, 5)]),
         (atom(charge=1, spin=1), [(4, 3)]),
@@ -127,7 +119,7 @@ def test_each_nucleus_gets_its_charge_in_paired_electrons():
         (Molecule("H2", (1, 1), ((0.0, 0.0, 0.0), (1.4, 0.0, 0.0)), spin=2), [(1, 0), (1, 0)]),
     ],
 )
-def test_ions_and_open_shells(molecule, expected):
+def test_each_nucleus_gets_the_electrons_of_its_charge_and_spin(molecule, expected):
     assert occupation(molecule) == expected
 
 

@@ -157,18 +157,16 @@ def drift_of_one_electron(v, r, molecule, step):
 
 
 @pytest.mark.usefixtures("x64")
-def test_drift_formula():
+def test_drift_is_its_formula_and_finite_at_a_nucleus_and_without_gradient():
     molecule = Molecule("LiH", (3, 1), ((0.0, 0.0, 0.0), (0.0, 0.0, 3.0)))
     random = np.random.default_rng(0)
     r, v = random.normal(size=(6, 3)), random.normal(size=(6, 3)) * np.array([[0.1], [1], [3], [10], [30], [100]])
     r[5] = [0.0, 0.01, 3.0]
     expected = [drift_of_one_electron(vi, ri, molecule, 0.4) for vi, ri in zip(v, r, strict=True)]
     np.testing.assert_allclose(limited_drift(jnp.asarray(v), jnp.asarray(r), molecule, 0.4), expected, rtol=1e-10)
-
-
-def test_drift_is_finite_at_a_nucleus_and_without_gradient():
-    assert np.all(np.isfinite(limited_drift(jnp.ones((1, 3)), jnp.zeros((1, 3)), HYDROGEN, 0.5)))
-    assert not np.any(limited_drift(jnp.zeros((1, 3)), jnp.ones((1, 3)), HYDROGEN, 0.5))
+    one = jnp.ones((1, 3), "float32")
+    assert np.all(np.isfinite(limited_drift(one, jnp.zeros_like(one), HYDROGEN, 0.5)))
+    assert not np.any(limited_drift(jnp.zeros_like(one), one, HYDROGEN, 0.5))
 
 
 def test_pruning_replaces_lost_walkers_by_others():
