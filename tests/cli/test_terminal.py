@@ -145,22 +145,21 @@ def test_a_long_step_says_how_long_and_clears_it_away_on_a_terminal(monkeypatch)
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_printed(shell, cli):
-    result = cli("completion", shell, code=0)
-    assert "_FUSIONLAB_COMPLETE" in result.stdout
+    assert "_FUSIONLAB_COMPLETE" in cli("completion", shell, code=0).stdout
     cli("completion", "tcsh", code=2)
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("fusionlab lau", {"launches"}),
-        ("fusionlab dump --model pa", {"paulinet"}),
-        ("fusionlab dump --molecule C", {"CH4", "C2H6", "C4H4"}),
-        ("fusionlab apply --pass fuse", {"fuse-jvp-replay"}),
-        ("fusionlab dump --target a1", {"a100"}),
-        ("fusionlab graph --view k", {"kernel:"}),
-    ],
-)
+COMPLETED = {
+    "fusionlab lau": {"launches"},
+    "fusionlab dump --model pa": {"paulinet"},
+    "fusionlab dump --molecule C": {"CH4", "C2H6", "C4H4"},
+    "fusionlab apply --pass fuse": {"fuse-jvp-replay"},
+    "fusionlab dump --target a1": {"a100"},
+    "fusionlab graph --view k": {"kernel:"},
+}
+
+
+@pytest.mark.parametrize(("words", "offered"), COMPLETED.items(), ids=COMPLETED)
 def test_names_are_completed(words, offered, monkeypatch, capsys):
     monkeypatch.setenv("_FUSIONLAB_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)

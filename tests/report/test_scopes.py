@@ -184,12 +184,17 @@ NODES = [
 TOP, DEEP = ("net",), [("net", layer, part) for layer in ("layer", "layer_1") for part in "uw"]
 
 
+def folded(*more):
+    view = chained(NODES)
+    view.add_edges_from(more, bytes=8, values=1)
+    return view, Fold(view, dict.fromkeys(view, "tangent"))
+
+
 @pytest.mark.parametrize(
     ("most", "scopes"), [(1, {TOP}), (3, {TOP, ("net", "layer"), ("net", "layer_1")}), (5, {TOP, *DEEP})]
 )
 def test_more_panels_show_deeper_scopes_and_nothing_is_lost(most, scopes):
-    view = chained(NODES)
-    found = Fold(view, dict.fromkeys(view, "tangent"))
+    view, found = folded()
     panels = found.panels(found.largest(most))
     assert {panel.scope for panel in panels} == scopes
     assert sorted(node for panel in panels for node in panel.members) == sorted(view)
@@ -199,12 +204,10 @@ def test_more_panels_show_deeper_scopes_and_nothing_is_lost(most, scopes):
 
 
 def test_a_negligible_scope_is_part_of_its_parent():
-    view = chained(NODES)
-    found = Fold(view, dict.fromkeys(view, "tangent"))
-    sizes = [
-        {panel.scope: len(panel.members) for panel in found.panels(found.down_to(2), share)} for share in (0.3, 0.4)
-    ]
-    assert sizes == [{("net", "layer"): 3, ("net", "layer_1"): 3, TOP: 1}, {("net", "layer"): 3, TOP: 4}]
+    _, found = folded()
+    small, large = (found.panels(found.down_to(2), share) for share in (0.3, 0.4))
+    assert {panel.scope: len(panel.members) for panel in small} == {("net", "layer"): 3, ("net", "layer_1"): 3, TOP: 1}
+    assert {panel.scope: len(panel.members) for panel in large} == {("net", "layer"): 3, TOP: 4}
 
 
 def test_both_roles_of_a_scope_are_panels_of_their_own():
@@ -215,10 +218,7 @@ def test_both_roles_of_a_scope_are_panels_of_their_own():
 
 
 def test_a_value_counts_once_per_panel_that_reads_it():
-    view = chained(NODES)
-    view.add_edge("2", "4", bytes=8, values=1)
-    view.add_edge("2", "5", bytes=8, values=1)
-    found = Fold(view, dict.fromkeys(view, "tangent"))
+    view, found = folded(("2", "4"), ("2", "5"))
     moved = flows(view, found.panels(found.down_to(2)))
     assert [(flow.source, flow.target, flow.bytes, flow.values) for flow in moved] == [(0, 1, 8, 1), (1, 2, 8, 1)]
 
