@@ -17,8 +17,8 @@ from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.ops import WIDE_FLOATS
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import FunctionView, Value, reads, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import FunctionView, Value, reads
 from fusionlab.passes.interface import Setting, VerificationError
 
 MOST_TRIALS = 24
@@ -65,7 +65,7 @@ def reduce_program(step: Step, setting: Setting, judge: Judge, *, most_trials: i
 
 
 def _of_fewer_results(program: Program) -> Iterator[Program | None]:
-    flat = view_of(program.parse())
+    flat = program_view(program)
     if len(flat.returns) > 1:
         for value in dict.fromkeys(flat.returns):
             yield _sliced(program, flat, flat.arguments, [value])
@@ -73,7 +73,7 @@ def _of_fewer_results(program: Program) -> Iterator[Program | None]:
 
 def _of_inner_results(program: Program) -> Iterator[Program | None]:
     """Results of loops, and of the ops right after them, instead of the program's."""
-    flat = view_of(program.parse())
+    flat = program_view(program)
     for node in flat.nodes:
         if node.op is ops.WHILE:
             for value in node.results:
@@ -82,7 +82,7 @@ def _of_inner_results(program: Program) -> Iterator[Program | None]:
 
 
 def _cut(program: Program) -> Iterator[Program | None]:
-    flat = view_of(program.parse())
+    flat = program_view(program)
     for part in _PARTS:
         at = int(part * len(flat.nodes))
         above = {value for node in flat.nodes[:at] for value in node.results} | set(flat.arguments)

@@ -89,11 +89,11 @@ def _no_record(name: str, given: Circumstances) -> InputError:
 
 def _ops_by_scope(program: Program | None) -> dict[str, str]:
     """JAX name stack to the StableHLO op lowered under it (the last one, which makes the primitive's result)."""
-    from fusionlab.hlo.view import view_of
+    from fusionlab.hlo.program import program_view
 
     if program is None:
         return {}
-    return {node.scope: node.name for node in view_of(program.parse()).walk()}
+    return {node.scope: node.name for node in program_view(program).walk()}
 
 
 def _print_causes(document: dict[str, Any], console: Console) -> None:

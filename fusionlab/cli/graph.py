@@ -146,7 +146,7 @@ def _drawing(
 def _export(program: Program, view: str, what: str, path: Path, steps: int, given: Circumstances) -> Sequence[str]:
     """The graph that the view is drawn from: operations, or launches; both in Model Explorer's JSON."""
     from fusionlab.hlo.graph import graph
-    from fusionlab.hlo.view import view_of
+    from fusionlab.hlo.program import program_view
     from fusionlab.report.pictures.dataflow import dataflow_graph
     from fusionlab.report.pictures.files import graphml, model_explorer, node_data, of_all_trips
     from fusionlab.report.pictures.launches import launch_graph
@@ -160,7 +160,7 @@ def _export(program: Program, view: str, what: str, path: Path, steps: int, give
         contents = {path: graphml(next(iter(graphs.values())))}
     else:
         if "operations" in graphs:
-            graphs["operations"] = of_all_trips(graphs["operations"], view_of(program.parse()))
+            graphs["operations"] = of_all_trips(graphs["operations"], program_view(program))
         contents = {path: model_explorer(program.name, graphs).encode()}
         contents |= {path.with_suffix(f".{name}.json"): text.encode() for name, text in node_data(graphs).items()}
     for written in contents:

@@ -44,13 +44,13 @@ def replays(source: Source, rewrites: bool, given: Circumstances, console: Conso
     With ``rewrites`` every rewrite is tried, and its change or the reason against it printed.
     """
     from fusionlab.hlo.loops import with_numbered_loops
+    from fusionlab.hlo.program import program_view
     from fusionlab.hlo.replay import inventory
-    from fusionlab.hlo.view import view_of
     from fusionlab.study import lower
 
     program = with_numbered_loops(lower(require_program(source, "replays"), given))
     given.progress(f"inventory: {program.ops:,} ops")
-    loops = inventory(view_of(program.parse()))
+    loops = inventory(program_view(program))
     events = _events(program, given) if rewrites and any(not loop.blockers for loop in loops) else []
     documents = [_document(loop, events) for loop in loops]
     for document in documents:

@@ -23,8 +23,7 @@ from fusionlab.equivalence.tolerances import Pairs
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
 from fusionlab.hlo import ops
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.workload import Workload
 
 
@@ -328,6 +327,6 @@ def why_less_precise(original: Program, rewritten: Program) -> str | None:
 
 def _least(program: Program) -> tuple[lax.Precision, str | None]:
     """The lowest precision of the contractions of ``program``, and the scope of the first that has it."""
-    contractions = [node for node in view_of(program.parse()).walk() if node.op in _CONTRACTIONS]
+    contractions = [node for node in program_view(program).walk() if node.op in _CONTRACTIONS]
     found = [(laxest_precision(node), node.scope) for node in contractions]
     return min(found, key=lambda one: one[0].value, default=(lax.Precision.HIGHEST, None))

@@ -17,8 +17,8 @@ from fusionlab.equivalence.tolerances import tolerance_of
 from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import public_function, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import public_function
 from fusionlab.subprocesses import ProcessFailed, call
 
 NAME = "StableHLO reference interpreter"
@@ -36,7 +36,7 @@ def ask_interpreter(
 
     Skipped, with the reason, if the program calls libraries or is too large.
     """
-    flat = view_of(program.parse())
+    flat = program_view(program)
     called = next((node for node in flat.walk() if node.op is ops.CUSTOM_CALL), None)
     if called is not None:
         return OracleAgreement(NAME, None, reason=f"it does not know {called.label}")

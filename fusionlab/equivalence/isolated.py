@@ -13,8 +13,7 @@ from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity, compare_functions
 from fusionlab.equivalence.few_walkers import WALKERS, narrow
 from fusionlab.equivalence.verdict import Verdict
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.subprocesses import ProcessFailed, call
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
 
 def compare(original: list[Any], rewritten: list[Any]) -> dict[str, Any]:
     """The exact verdict on the two programs, as JSON."""
-    views = [view_of(Program(*program).parse()) for program in (original, rewritten)]
+    views = [program_view(Program(*program)) for program in (original, rewritten)]
     few = WALKERS if narrow(views) else None
     return replace(compare_functions(*views), walkers=few).to_json()
 

@@ -18,8 +18,8 @@ from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import WIDE_FLOATS
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import TensorType, constant_array, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import TensorType, constant_array
 from fusionlab.workload import Workload
 
 SEEDS = (1, 2, 3)
@@ -215,7 +215,7 @@ def _near_one(array: np.ndarray, nuclei: int) -> np.ndarray:
 
 def _nuclei(program: Program) -> Sequence[Sequence[float]]:
     """Positions of nuclei (bohr) in a program lowered from a model; empty if it has none."""
-    for node in view_of(program.parse()).walk():
+    for node in program_view(program).walk():
         if node.op is ops.CONSTANT:
             type_ = node.results[0].type
             if len(type_.shape) == 2 and type_.shape[0] > 0 and type_.shape[1] == 3 and type_.dtype in WIDE_FLOATS:

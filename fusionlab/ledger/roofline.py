@@ -14,8 +14,8 @@ from typing import Any
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.loops import analyse
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Region, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import Region
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals, totals_by
 from fusionlab.ledger.model_time import LAUNCH_US, Ceilings
 
@@ -69,7 +69,7 @@ def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Co
     A loop of unknown trips counts once and a branch as both its sides.
     """
     found: dict[str, Cost] = {}
-    region = view_of(program.parse()) if isinstance(program, Program) else program
+    region = program_view(program) if isinstance(program, Program) else program
     for node in region.nodes:
         if node.op in (ops.WHILE, ops.CASE, ops.IF):
             trips = analyse(node).trips if node.op is ops.WHILE else 1

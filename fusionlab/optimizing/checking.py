@@ -20,8 +20,7 @@ from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.lowering import lower_traced
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.optimizing.primitive import apply_owned
 from fusionlab.optimizing.variants import VARIANTS, Held, attempts, can_vary, held_arguments
 
@@ -86,7 +85,7 @@ class Runners:
 
     @functools.cached_property
     def _held(self) -> Held:
-        return held_arguments(view_of(self.original.parse()))
+        return held_arguments(program_view(self.original))
 
     def _variants(self, given: Sequence[np.ndarray], vary: Sequence[bool]) -> Iterator[Sample]:
         expected = self._finite(given)
@@ -134,7 +133,7 @@ def _why(error: Exception) -> str:
 
 def widened(program: Program) -> Program:
     """``program`` in float64, lowered for its platform; including unused values, which passes look for."""
-    raising, flat = Raising(widen=True), view_of(program.parse())
+    raising, flat = Raising(widen=True), program_view(program)
 
     def call(*arrays: Any) -> tuple[Any, ...]:
         environment = dict(zip(flat.arguments, arrays, strict=True))

@@ -24,8 +24,7 @@ from fusionlab.bytesize import UNBOUNDED, ByteSize
 from fusionlab.codegen.raising.trips import batched_loop, raise_trips
 from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.passes.interface import Declined, Pass, Result, Setting
 from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, loop_marks, require_reduction, rewrite_loops
 
@@ -120,7 +119,7 @@ def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Resu
 
 def _most_trips(program: Program) -> int:
     """The trip count of the longest loop that can be batched."""
-    loops = find_loops(view_of(program.parse()))
+    loops = find_loops(program_view(program))
     return max(loop.trips for loop in loops if loop.trips is not None and not loop.indices(Recurrent))
 
 

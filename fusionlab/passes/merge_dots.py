@@ -28,8 +28,8 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, location_name, view_of
+from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.view import Node, location_name
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.rewriting import Change, inline_in_blocks
 
@@ -42,7 +42,7 @@ class MergeDots(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Merge in every loop; see the module's docstring."""
-        nodes = list(view_of(program.parse()).walk())
+        nodes = list(program_view(program).walk())
         loops = any(node.op is ops.WHILE for node in nodes)
         result = inline_in_blocks(
             program,

@@ -100,7 +100,7 @@ def test_hlo_text_has_no_record_of_fusions_and_no_stablehlo(estimated, console):
         explain(source, "u", 0, A100, console)
     with pytest.raises(InputError, match="no record of its fusion decisions"):
         explain(source, None, 0, A100, console)
-    with pytest.raises(InputError, match="reads StableHLO"):
+    with pytest.raises(InputError, match="needs StableHLO"):
         replays(source, True, A100, console)
 
 

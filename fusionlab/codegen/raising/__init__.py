@@ -20,7 +20,7 @@ from fusionlab.codegen.raising.rules.folding import folded
 from fusionlab.codegen.raising.rules.rule import JaxRefusal, RaisedOp, RaiseError, RaisingFault, Rule
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import NUMPY
-from fusionlab.hlo.program import SHARDINGS, Program
+from fusionlab.hlo.program import SHARDINGS, Program, program_view
 from fusionlab.hlo.view import (
     FunctionView,
     Node,
@@ -30,7 +30,6 @@ from fusionlab.hlo.view import (
     constant_array,
     free_values,
     reads,
-    view_of,
 )
 
 __all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
@@ -169,7 +168,7 @@ def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence
 
 def raise_program(program: Program | FunctionView, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:
     """The whole public function as a JAX callable (flat arguments to a tuple of flat results)."""
-    flat = view_of(program.parse()) if isinstance(program, Program) else program
+    flat = program_view(program) if isinstance(program, Program) else program
     return raise_nodes(flat.nodes, flat.arguments, flat.returns, raising)
 
 

@@ -19,9 +19,9 @@ import networkx as nx
 from fusionlab.hlo.cost import Cost, node_cost, program_cost
 from fusionlab.hlo.graph import graph
 from fusionlab.hlo.loops import Invariant
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.replay import Replay, inventory
-from fusionlab.hlo.view import FunctionView, Node, view_of
+from fusionlab.hlo.view import FunctionView, Node
 from fusionlab.report.pictures import dot
 from fusionlab.report.pictures.drawing import PictureBlock, worth_drawing
 from fusionlab.report.pictures.grid import Grid, column_of, pin, polyline
@@ -42,7 +42,7 @@ def replay_dot(program: Program, *, expand: bool = False) -> str:
     Alike layers are one panel, ×3 for three; ``expand`` draws each. A program without a replay gets the picture of its
     stages, with the reasons why no loop is one.
     """
-    flat = view_of(program.parse())
+    flat = program_view(program)
     loops = inventory(flat)
     replays = [replay for replay in loops if not replay.blockers]
     if not replays:

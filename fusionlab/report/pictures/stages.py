@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from fusionlab.hlo.graph import graph, nodes_by_id
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.replay import inventory
-from fusionlab.hlo.view import FunctionView, view_of
+from fusionlab.hlo.view import FunctionView
 from fusionlab.report.pictures.dot import bytes_text, flops_text
 from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, PictureBlock, gathered
 from fusionlab.report.pictures.panels import Fold, Panel
@@ -33,7 +33,7 @@ def scope_drawing(program: Program, depth: int = 2, *, expand: bool = False) -> 
 
     ``expand`` draws repeats one by one.
     """
-    return _View(program.name, view_of(program.parse()), depth, expand).drawing()
+    return _View(program.name, program_view(program), depth, expand).drawing()
 
 
 @dataclass(frozen=True)

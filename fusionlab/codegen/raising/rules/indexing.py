@@ -94,11 +94,7 @@ def _placed_updates(op: RaisedOp, combined_by: str, numbers: Any) -> Any | None:
     operand, indices, updates = op.operands
     axes = tuple(numbers.scattered_dims_to_operand_dims)
     window = tuple(numbers.update_window_dims)
-    if (
-        combined_by not in ("add", "second")
-        or not isinstance(indices, np.ndarray)
-        or tuple(numbers.input_batching_dims)
-    ):
+    if combined_by not in ("add", "second") or not isinstance(indices, np.ndarray):
         return None
     if sorted(axes) != list(numbers.inserted_window_dims) or tuple(numbers.input_batching_dims):
         return None
