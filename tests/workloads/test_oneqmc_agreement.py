@@ -21,9 +21,11 @@ REFERENCE = json.loads((Path(__file__).parent / "oneqmc.json").read_text())
 BUILDERS = {**OURS, "orbformer_leaf": lambda molecule: OURS["orbformer"](molecule, mode="leaf")}
 
 
-def ansatz_of(case):
+def of_case(case):
+    """The ansatz, and its parameters and walkers."""
     name, molecule = case.split("-")
-    return BUILDERS[name](find_molecule(molecule))
+    ansatz = BUILDERS[name](find_molecule(molecule))
+    return ansatz, (reproducible_parameters(ansatz), reproducible_walkers(ansatz.molecule))
 
 
 def reproducible_parameters(ansatz):
@@ -46,8 +48,7 @@ def reproducible_walkers(molecule):
 
 @pytest.mark.parametrize("case", in_tiers(REFERENCE, [name for name in REFERENCE if name.endswith("LiH")]))
 def test_wavefunction_is_that_of_oneqmc(case, quickly):
-    ansatz, reference = ansatz_of(case), REFERENCE[case]
-    arguments = reproducible_parameters(ansatz), reproducible_walkers(ansatz.molecule)
+    (ansatz, arguments), reference = of_case(case), REFERENCE[case]
     sign, log_psi = quickly(jax.vmap(ansatz.log_psi, (None, 0)), *arguments)(*arguments)
     np.testing.assert_array_equal(sign, reference["sign"])
     np.testing.assert_allclose(log_psi, reference["log_psi"], atol=1e-11, rtol=0)
@@ -55,7 +56,6 @@ def test_wavefunction_is_that_of_oneqmc(case, quickly):
 
 @pytest.mark.parametrize("case", in_tiers(REFERENCE, ("psiformer-LiH",)))
 def test_local_energy_is_that_of_oneqmc(case, quickly):
-    ansatz = ansatz_of(case)
-    arguments = reproducible_parameters(ansatz), reproducible_walkers(ansatz.molecule)
+    ansatz, arguments = of_case(case)
     energies = quickly(local_energy.build(ansatz, "replay"), *arguments)(*arguments)["local_energy"]
     np.testing.assert_allclose(energies, REFERENCE[case]["local_energy"], atol=1e-9, rtol=0)
