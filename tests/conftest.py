@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -38,12 +39,12 @@ FIRST = (
     "cli/test_study.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
     "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
     "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
-    "facts/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
+    "cli/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
     "codegen/laplacian/test_jets.py",
     "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
     "workloads/test_train_step.py", "optimizing/test_optimize.py", "codegen/raising/test_raising.py",
     "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_guards.py", "search/test_best.py",
-    "passes/test_interface.py", "workloads/test_mcmc.py", "fuzzing/test_programs.py", "test_benchmarks.py",
+    "passes/test_interface.py", "workloads/test_programs.py", "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip
 """The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""
 
@@ -108,7 +109,7 @@ class _Flushed:
 
 @pytest.fixture
 def cli(compile_cache: None, request: pytest.FixtureRequest) -> Callable[..., Result]:
-    """``cli("dump", "--model", ...)``: click's result, with ``stdout``, ``stderr`` and ``exit_code``.
+    """``cli("dump", "--model", ..., code=0)``: click's result (``stdout``, ``stderr``), of that exit code if given.
 
     Commands leave out the exact check, as by ``--no-exact``, but for a test that asks for ``exact_checks``.
     """
@@ -118,14 +119,21 @@ def cli(compile_cache: None, request: pytest.FixtureRequest) -> Callable[..., Re
 
     defaults = {} if "exact_checks" in request.fixturenames else _WITHOUT_EXACT
 
-    def run(*arguments: Any) -> Result:
+    def run(*arguments: Any, code: int | None = None) -> Result:
         words = [str(argument) for argument in arguments]
         result = CliRunner(**apart).invoke(_Flushed(), words, default_map=defaults)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
+        assert code in (None, result.exit_code), result.stderr
         return result
 
     return run
+
+
+@pytest.fixture
+def as_json(cli: Callable[..., Result]) -> Callable[..., Any]:
+    """``as_json("dump", "--model", ..., code=0)``: what the command prints with ``--json``, of that exit code."""
+    return lambda *arguments, code=0: json.loads(cli(*arguments, "--json", "--quiet", code=code).stdout)
 
 
 @pytest.fixture

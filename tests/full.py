@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,7 @@ def main() -> int:
         "processors": len(os.sched_getaffinity(0)),
         "processes": int(given.numprocesses),
         "seconds": round(time.monotonic() - started),
-        "outcomes": {
-            outcome: sum(row["outcome"] == outcome for row in record.tests.values())
-            for outcome in sorted({row["outcome"] for row in record.tests.values()})
-        },
+        "outcomes": dict(sorted(Counter(row["outcome"] for row in record.tests.values()).items())),
         "tests": dict(sorted(record.tests.items())),
     }
     given.out.write_text(json.dumps(document, indent=1) + "\n")

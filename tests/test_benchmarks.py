@@ -21,20 +21,12 @@ def module(monkeypatch):
     return importlib.import_module
 
 
-def run(*arguments, script="fuse_jvp_replay.py"):
-    command = [sys.executable, str(FOLDER / script), *map(str, arguments)]
-    return subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=False, timeout=600)
-
-
 @pytest.mark.parametrize(
     ("program", "row"),
     [
         ("print('{\"a\": 1}'); print('{\"a\": 2}')", {"a": 2}),
         ("print('{\"a\": 1}', flush=True); raise SystemExit(3)", {"a": 1, "failed": "the process ended with 3"}),
-        (
-            "import time; print('{\"a\": 1}', flush=True); time.sleep(60)",
-            {"a": 1, "failed": "not finished within 2 s"},
-        ),
+        ("import time; print('{\"a\": 1}', flush=True); time.sleep(60)", {"a": 1, "failed": "not finished within 2 s"}),
     ],
 )
 def test_the_last_line_of_a_process_is_its_row_and_says_why_it_ended(module, tmp_path, program, row):
@@ -58,29 +50,28 @@ def test_a_row_that_is_there_is_measured_again_only_where_it_is_out_of_date(modu
     assert json.loads(path.read_text())["rows"].keys() == {"a", "b", "c"}
 
 
+FIGURES = {
+    "walkers": 1024, "target": "a100", "dynamic_launches": 100, "temp_bytes": 1000, "flops": 10.0, "dynamic_copies": 2,
+}  # fmt: skip
+
+
 def sides(**changes):
-    figures = {
-        "walkers": 1024,
-        "target": "a100",
-        "dynamic_launches": 100,
-        "temp_bytes": 1000,
-        "flops": 10.0,
-        "dynamic_copies": 2,
-    }
     known = {
-        "replay": figures | {"dynamic_launches": 1000},
-        "folx-dense": figures,
-        "folx-sparse": figures,
-        "log-psi": figures | {"dynamic_launches": 45},
-        "fused": figures | {"dynamic_launches": 90, "temp_bytes": 900},
-        "fused-in-replay-memory": figures,
+        "replay": FIGURES | {"dynamic_launches": 1000},
+        "folx-dense": FIGURES,
+        "folx-sparse": FIGURES,
+        "log-psi": FIGURES | {"dynamic_launches": 45},
+        "fused": FIGURES | {"dynamic_launches": 90, "temp_bytes": 900},
+        "fused-in-replay-memory": FIGURES,
         "pass": {"pass_process_s": 60.0},
     }
     return {side: row | changes.get(side.replace("-", "_"), {}) for side, row in known.items()}
 
 
-def held(module, model, molecule, rows):
-    return {bar.name: bar.holds for bar in module("laplacian_bars").bars(model, molecule, rows)}
+@pytest.fixture
+def held(module):
+    """``held(model, molecule, rows)``: whether each bar holds; None where that is not known."""
+    return lambda *given: {bar.name: bar.holds for bar in module("laplacian_bars").bars(*given)}
 
 
 @pytest.mark.parametrize(
@@ -96,14 +87,13 @@ def held(module, model, molecule, rows):
         ({"pass": {"pass_process_s": 60.1}}, {"pass seconds"}),
     ],
 )
-def test_bars_that_are_just_reached_hold_and_others_are_missed(module, changes, missed):
-    found = held(module, "paulinet", "C4H4", sides(**changes))
+def test_bars_that_are_just_reached_hold_and_others_are_missed(held, changes, missed):
+    found = held("paulinet", "C4H4", sides(**changes))
     assert {name for name, holds in found.items() if not holds} == missed
 
 
-def test_what_is_not_known_neither_holds_nor_is_missed(module):
-    found = held(module, "ferminet", "LiH", {"fused": sides()["fused"]})
-    assert set(found.values()) == {None}
+def test_what_is_not_known_neither_holds_nor_is_missed(held):
+    assert set(held("ferminet", "LiH", {"fused": sides()["fused"]}).values()) == {None}
 
 
 def test_tables_name_every_system_and_show_what_is_missing_as_a_dash(module):
@@ -138,15 +128,10 @@ def test_the_cost_of_a_call(module, monkeypatch, capsys):
     assert [row.split()[0] for row in rows] == ["1", "50", "500"]
 
 
-def test_the_parser_on_growing_modules(module, monkeypatch, capsys, tmp_path):
-    path = tmp_path / "small.hlo"
-    path.write_text(
-        "HloModule m\n\nENTRY %main (a: f32[4]) -> f32[4] {\n"
-        "  %a = f32[4]{0} parameter(0)\n  ROOT %t = f32[4]{0} tanh(%a)\n}\n"
-    )
+def test_the_parser_on_growing_modules(module, monkeypatch, capsys):
     script = module("optimized_hlo_parser")
     monkeypatch.setattr(script, "MEGABYTES", (0.001, 0.01))
-    script.main([str(path)])
+    script.main([str(FOLDER.parent / "tests" / "cli" / "estimated.hlo")])
     title, *rows = capsys.readouterr().out.splitlines()
     assert "instructions" in title
     assert [row.split()[-1] for row in rows] == ["yes", "yes"]
@@ -235,7 +220,9 @@ def tiny_run(tmp_path):
     def measured(*words):
         given = ("--models", "ferminet", "--molecules", "LiH", "--size", "tiny", "--walkers", 4)
         out = tmp_path / "record.json"
-        done = run(*given, *words, "--out", out)
+        command = [sys.executable, FOLDER / "fuse_jvp_replay.py", *given, *words, "--out", out]
+        words = [str(word) for word in command]
+        done = subprocess.run(words, cwd=FOLDER.parent, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stderr
         rows = json.loads(out.read_text())["rows"]
         assert not [row for row in rows.values() if "failed" in row]

@@ -1,7 +1,12 @@
 """Files are read once and only so far, and written whole or not at all."""
 
 import os
+import resource
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -9,17 +14,14 @@ import pytest
 from fusionlab import files
 from fusionlab.errors import InputError
 from fusionlab.files import Own, read_file, require_own_folder, require_writable, write_folder, write_whole
+from fusionlab.subprocesses import ProcessFailed, call
 
 
-def test_text_and_bytes(tmp_path):
+def test_text_and_bytes_with_the_permissions_of_a_new_file(tmp_path):
     write_whole(tmp_path / "a", "text ψ\n")
     write_whole(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-def test_permissions_are_those_of_a_new_file(tmp_path):
-    write_whole(tmp_path / "a", "x")
     (tmp_path / "b").write_text("x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
@@ -37,11 +39,36 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_folder_in_the_files_place(tmp_path):
-    (tmp_path / "a").mkdir()
-    with pytest.raises(InputError, match="a: cannot be written: Is a directory"):
-        write_whole(tmp_path / "a", "new")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+def write_with_little_room(path):
+    """A limit on the size of files stands for a full disk: the write fails halfway."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    write_whole(Path(path), "x" * 100_000)
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    path = tmp_path / "out.mlir"
+    path.write_text("old")
+    with pytest.raises(ProcessFailed, match=r"out\.mlir: cannot be written: "):
+        call(write_with_little_room, str(path), limit_s=120)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_killed_run_leaves_the_old_file_or_the_new_one(tmp_path):
+    path = tmp_path / "out.mlir"
+    contents = [letter * 3_000_000 for letter in "ab"]
+    path.write_text(contents[0])
+    command = (
+        "from pathlib import Path\nfrom fusionlab.files import write_whole\nprint('writing', flush=True)\n"
+        f"while True:\n    for letter in 'ab':\n        write_whole(Path({str(path)!r}), letter * 3_000_000)\n"
+    )
+    for _ in range(5):
+        with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout.readline() == "writing\n"
+            time.sleep(0.05)
+            writer.kill()
+        assert path.read_text() in contents
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
@@ -126,8 +153,14 @@ def test_what_is_no_plain_file_is_neither_replaced_nor_written_through(tmp_path)
     (tmp_path / "link").symlink_to(theirs)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
     before = sorted(tmp_path.iterdir())
-    for name, said in (("link", "symbolic link"), ("dangling", "symbolic link"), ("pipe", "a device or a pipe")):
+    for name, said in (
+        ("link", "symbolic link"),
+        ("dangling", "symbolic link"),
+        ("pipe", "a device or a pipe"),
+        ("folder", "folder: cannot be written: Is a directory"),
+    ):
         with pytest.raises(InputError, match=said):
             write_whole(tmp_path / name, "new")
     assert theirs.read_text() == "old"

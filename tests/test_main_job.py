@@ -87,12 +87,10 @@ def test_within_a_memory_budget_it_says_its_chunk(paulinet, bounded, given):
     assert loop.trips * chunk == 30
     assert 370 < found.dynamic_launches < 5_800 / 4  # what is outside the loop is launched once, whatever the chunk
 
-    for pass_ in (BatchReplay(), LoopInvariantCodeMotion()):
-        again, _ = study.rewrite(bounded.program, (pass_,), given)
-        assert again.program is bounded.program, again.applied
 
-
-def test_a_second_run_changes_nothing(batched, given):
-    for pass_ in (BatchReplay(), LoopInvariantCodeMotion()):
-        again, _ = study.rewrite(batched.program, (pass_,), given)
-        assert again.program is batched.program, again.applied
+@pytest.mark.parametrize("name", ["batched", "bounded"])
+@pytest.mark.parametrize("pass_", [BatchReplay(), LoopInvariantCodeMotion()], ids=["batch-replay", "licm"])
+def test_a_second_run_changes_nothing(name, pass_, given, request):
+    program = request.getfixturevalue(name).program
+    again, _ = study.rewrite(program, (pass_,), given)
+    assert again.program is program, again.applied

@@ -37,23 +37,20 @@ def measured(lowered):
     return make
 
 
-def test_a_difference_at_full_size_on_the_device_takes_a_variant_out(measured):
+@pytest.mark.parametrize(
+    ("program", "kept"),
+    [(None, ["original"]), ("local-energy", ["original"]), ("inference-step", ["original", "fused"])],
+)
+def test_a_difference_on_the_device_takes_out_unless_walkers_are_sampled(measured, program, kept, monkeypatch):
     found, sample, failures, source = measured(lambda x: jnp.sin(x) * 2, lambda x: jnp.sin(x) * 2.001)
-    kept = check_on_device(source, found, sample, failures)
-    assert [one.variant.name for one in kept] == ["original"]
-    assert [(one.name, one.step) for one in failures] == [("fused", "check on the device")]
-
-
-@pytest.mark.parametrize(("program", "kept"), [("local-energy", 1), ("inference-step", 2)])
-def test_where_walkers_are_sampled_a_difference_on_the_device_is_said_and_takes_nothing_out(measured, program, kept):
-    found, sample, failures, source = measured(lambda x: jnp.sin(x) * 2, lambda x: jnp.sin(x) * 2.001)
-    truth = measurement._truth(source, found[0])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measurement, "_truth", lambda *_: truth)
-        left = check_on_device(SimpleNamespace(program=program), found, sample, failures)
-    assert len(left) == kept
+    if program:  # else a file
+        truth = measurement._truth(source, found[0])
+        monkeypatch.setattr(measurement, "_truth", lambda *_: truth)
+        source = SimpleNamespace(program=program)
+    left = check_on_device(source, found, sample, failures)
+    assert [one.variant.name for one in left] == kept
     assert found[1].device_check.verdict == "different"
-    assert [one.step for one in failures] == ["check on the device"]
+    assert [(one.name, one.step) for one in failures] == [("fused", "check on the device")]
 
 
 def test_truth_that_cannot_be_computed_is_said_and_takes_nothing_out(measured, monkeypatch):

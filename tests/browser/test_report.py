@@ -20,8 +20,34 @@ SECTIONS = (
 )  # fmt: skip
 
 
+@pytest.fixture
+def target(document):
+    return document["targets"][0]
+
+
+@pytest.fixture
+def shown(chromium, tmp_path):
+    """``shown(document)``: the report of another document, opened."""
+
+    def show(document):
+        (tmp_path / "report.html").write_text(page_of(document), "utf-8")
+        chromium.get_log("browser")
+        return load(chromium, tmp_path / "report.html")
+
+    return show
+
+
+def go(page, *parts):
+    """To an address within the page."""
+    page.execute_script("location.hash = arguments[0]", "/".join(quote(str(part), safe="/") for part in parts))
+
+
+def box_of(page, box_id):
+    return one(page, f'#graph .box[data-id="{box_id}"]')
+
+
 def press(page, box_id):
-    box = one(page, f'#graph .box[data-id="{box_id}"] text.label')
+    box = box_of(page, box_id).find_element(By.CSS_SELECTOR, "text.label")
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)
     ActionChains(page).move_to_element(box).click().perform()
 
@@ -44,8 +70,7 @@ def test_the_policy_forbids_what_the_page_does_not_need(page):
     assert refused == "connect-src"
 
 
-def test_the_totals_are_those_of_the_document(page, document):
-    (target,) = document["targets"]
+def test_the_totals_are_those_of_the_document(page, target):
     fields = ("dynamic_launches", "static_launches", "dynamic_copies", "temp_bytes", "argument_bytes", "flops")
     rows = every(page, "#summary .totals tbody tr")
     for field, row in zip(fields, rows, strict=False):
@@ -60,18 +85,16 @@ def test_the_totals_are_those_of_the_document(page, document):
             assert cells[2].text == (f"{expected[1] / expected[0]:.3f}" if expected[0] else "–")
 
 
-def test_the_head_tells_of_every_target(chromium, document, tmp_path):
-    (target,) = document["targets"]
+def test_the_head_tells_of_every_target(shown, document, target):
     both = [target, {**target, "name": "other", "after": None, "diffs": []}]
-    (tmp_path / "report.html").write_text(page_of({**document, "targets": both}), "utf-8")
-    load(chromium, tmp_path / "report.html")
+    page = shown({**document, "targets": both})
     before, after = (f"{target[side]['footprint']['dynamic_launches']:,}" for side in ("before", "after"))
-    head = one(chromium, "#subtitle").text
+    head = one(page, "#subtitle").text
     assert f"on a100: {before} kernel launches become {after}; other: {before}; no rewritten program" in head
 
 
-def test_stages_and_families_are_those_of_the_document_and_link_to_their_launches(page, document):
-    (target,) = document["targets"]
+def test_stages_and_families_are_those_of_the_document_and_link_to_their_launches(page, target):
+    assert target["source"] == "a100.txtpb"  # no path
     for metric in ("dynamic_launches", "bytes", "model_us"):
         one(page, f'#launches select option[value="{metric}"]').click()
         for side, table in zip(("before", "after"), every(page, "#launches table.matrix"), strict=True):
@@ -82,25 +105,26 @@ def test_stages_and_families_are_those_of_the_document_and_link_to_their_launche
             whole = table.find_element(By.CSS_SELECTOR, "tfoot td:last-child .num")
             assert float(whole.get_attribute("data-value")) == pytest.approx(target[side]["totals"][metric], rel=1e-9)
     group = target["before"]["by_stage_family"][0]
-    page.execute_script(f"location.hash = '#launches-of/a100/before/stage/{group['stage']}/family/{group['family']}'")
+    go(page, f"launches-of/a100/before/stage/{group['stage']}/family/{group['family']}")
     listed = details(page)
     for row in rows_of(target["before"]["launches"]):
         if (row["stage"], row["family"]) == (group["stage"], group["family"]):
             assert row["name"] in listed
 
 
-def test_a_launch_leads_to_its_op_scope_and_source(page, document):
-    launch = next(row for row in rows_of(document["targets"][0]["before"]["launches"]) if row["ops"] and row["source"])
-    page.execute_script("location.hash = '#launch/a100/before/' + encodeURIComponent(arguments[0])", launch["name"])
+def test_a_launch_leads_to_its_op_scope_and_source(page, document, target):
+    launch = next(row for row in rows_of(target["before"]["launches"]) if row["ops"] and row["source"])
+    go(page, "launch/a100/before", launch["name"])
     assert launch["source"] in details(page)
+    assert f"StableHLO ops of the same name stack: {len(launch['ops'])}" in details(page)
     link = one(page, '#details a[href^="#op/original/"]')
     position = int(link.get_attribute("href").rpartition("/")[2])
     assert position in launch["ops"]
     name, text, scope, source = line(document, rows_of(document["programs"]["original"]["ops"])[position]["line"])
     link.click()
     until(page, lambda: details(page).removeprefix("×").strip().startswith(f"op {name}"))
-    assert text in details(page)
-    assert scope in details(page)
+    for part in (text, scope, "Launches of the same name stack on a100, before: "):
+        assert part in details(page)
     one(page, f'#details a[href="#source/{quote(source)}"]').click()
     until(page, lambda: f"source {source}" in details(page))
 
@@ -115,17 +139,17 @@ def test_search_finds_an_op_and_shows_it_in_the_graph(page, document):
     assert "tanh" in details(page)
     one(page, "#details button:not(.close)").click()
     assert f"op:{wanted}" in boxes(page)
-    assert "marked" in one(page, f'#graph .box[data-id="op:{wanted}"]').get_attribute("class")
+    assert "marked" in box_of(page, f"op:{wanted}").get_attribute("class")
 
 
 def test_groups_unfold_to_what_is_in_them(page, document):
     groups = document["programs"]["original"]["groups"]
     loop = next(i for i, group in enumerate(groups) if group["kind"] == "loop")
-    assert f"{groups[loop]['trips']} trips" in one(page, f'#graph .box[data-id="group:{loop}"]').text
+    assert f"{groups[loop]['trips']} trips" in box_of(page, f"group:{loop}").text
     press(page, f"group:{loop}")
     inside = {f"group:{i}" for i, group in enumerate(groups) if group["parent"] == loop}
     until(page, lambda: inside <= boxes(page))
-    assert one(page, f'#graph .box[data-id="group:{loop}"]').get_attribute("aria-expanded") == "true"
+    assert box_of(page, f"group:{loop}").get_attribute("aria-expanded") == "true"
     press(page, f"group:{loop}")
     until(page, lambda: not inside & boxes(page))
 
@@ -133,10 +157,10 @@ def test_groups_unfold_to_what_is_in_them(page, document):
 def test_identical_layers_are_one_box(page, document):
     groups = document["programs"]["original"]["groups"]
     repeat = next(i for i, group in enumerate(groups) if group["kind"] == "repeat" and group["identical"])
-    page.execute_script(f"location.hash = '#group/original/{repeat}'")
+    go(page, "group/original", repeat)
     assert "3, identical" in details(page)
     one(page, "#details button:not(.close)").click()
-    assert groups[repeat]["label"] in one(page, f'#graph .box[data-id="group:{repeat}"]').text
+    assert groups[repeat]["label"] in box_of(page, f"group:{repeat}").text
 
 
 def test_the_graph_pans_and_zooms(page):
@@ -172,8 +196,8 @@ def test_before_and_after_stand_side_by_side(page):
     until(page, lambda: len(every(page, "#graph .pane svg.graph")) == 2)
 
 
-def test_what_changed_is_unfolded(page, document):
-    diff = document["targets"][0]["diffs"][-1]
+def test_what_changed_is_unfolded(page, document, target):
+    diff = target["diffs"][-1]
     assert f"{diff['removed']:,} ops removed" in one(page, "#changes").text
     hunk = next(hunk for hunk in diff["hunks"] if hunk["removed"])
     page.execute_script("document.querySelectorAll('#changes details.hunk').forEach((one) => (one.open = true))")
@@ -224,15 +248,14 @@ def test_text_stands_out_in_light_and_dark(page, scheme):
             assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
 
 
-def test_the_exact_verdict_is_told_beside_the_other(page, document):
-    (target,) = document["targets"]
+def test_the_exact_verdict_is_told_beside_the_other(page, target):
     draws = target["equivalence"]["exact"]["draws"]
     for section in ("summary", "equivalence"):
         said = [line.text for line in every(page, f"#{section} p.exact")]
         assert said == [f"Exact: identical in {draws} draws over 2 primes of 2 walkers (chance of error below 1e-300)"]
 
 
-def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tmp_path):
+def test_a_program_that_was_not_rewritten_and_has_no_spec(shown, document):
     """What the CPU and a check that failed leave out: refusals, ceilings, everything after."""
     poor = json.loads(json.dumps(document))
     (target,) = poor["targets"]
@@ -241,24 +264,20 @@ def test_a_program_that_was_not_rewritten_and_has_no_spec(chromium, document, tm
     target["before"] |= {"refusals": None}
     target["before"]["roofline"]["ceilings"] = None
     poor |= {"replays": {"loops": []}, "pictures": [], "programs": {"original": poor["programs"]["original"]}}
-    (tmp_path / "report.html").write_text(page_of(poor), "utf-8")
-    chromium.get_log("browser")
-    load(chromium, tmp_path / "report.html")
-    assert chromium.get_log("browser") == []
-    assert "it took too long" in one(chromium, "#equivalence").text
-    assert "no record" in one(chromium, "#refusals").text
-    assert "–" in one(chromium, "#summary .totals").text
+    page = shown(poor)
+    assert page.get_log("browser") == []
+    assert "it took too long" in one(page, "#equivalence").text
+    assert "no record" in one(page, "#refusals").text
+    assert "–" in one(page, "#summary .totals").text
 
 
 @pytest.mark.parametrize("width", [1024, 420])
-def test_it_fits_a_narrow_window(chromium, document, tmp_path, width):
+def test_it_fits_a_narrow_window(shown, document, target, width):
     """Also with a reason of XLA's that is one long word."""
-    (target,) = document["targets"]
     refusals = target["before"]["refusals"]
     causes = [{**refusals["causes"][0], "cause": 60 * "tiled->(d0)"}]
     longer = {**target, "before": {**target["before"], "refusals": {**refusals, "causes": causes}}}
-    (tmp_path / "report.html").write_text(page_of({**document, "targets": [longer]}), "utf-8")
-    page = load(chromium, tmp_path / "report.html")
+    page = shown({**document, "targets": [longer]})
     page.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False}
     )
@@ -270,19 +289,11 @@ def test_it_fits_a_narrow_window(chromium, document, tmp_path, width):
 
 @pytest.mark.parametrize("address", ["op/%E0%A4%A", "op/nokey/0", "launch/a100/sideways/x", "op/original/99999"])
 def test_an_address_of_nothing_shows_nothing(page, address):
-    page.execute_script("location.hash = arguments[0]", address)
+    page.execute_script("location.hash = arguments[0]", address)  # some are no valid encoding
     until(page, lambda: page.execute_script("return location.hash.slice(1)") == address)
     page.execute_async_script("setTimeout(arguments[0], 50)")
     assert not one(page, "#details").is_displayed()
     assert page.get_log("browser") == []
-
-
-def test_labels_say_that_names_join_ops_and_launches(page, document):
-    launch = next(row for row in rows_of(document["targets"][0]["before"]["launches"]) if row["ops"])
-    page.execute_script("location.hash = '#launch/a100/before/' + encodeURIComponent(arguments[0])", launch["name"])
-    assert f"StableHLO ops of the same name stack: {len(launch['ops'])}" in details(page)
-    one(page, '#details a[href^="#op/original/"]').click()
-    until(page, lambda: "Launches of the same name stack on a100, before: " in details(page))
 
 
 def test_sorting_keeps_the_focus_and_closing_gives_it_back(page):
@@ -300,24 +311,18 @@ def test_sorting_keeps_the_focus_and_closing_gives_it_back(page):
 
 
 def test_back_to_the_plain_page_closes_the_details(page):
-    page.execute_script("location.hash = '#group/original/1'")
+    go(page, "group/original/1")
     details(page)
     page.back()
     until(page, lambda: not one(page, "#details").is_displayed())
 
 
-def test_families_without_flops_are_named(page, document):
-    points = document["targets"][0]["before"]["roofline"]["families"]
+def test_families_without_flops_are_named(page, target):
+    points = target["before"]["roofline"]["families"]
     without = [point["name"] for point in points if point["name"] != "all" and not point["flops"]]
     caption = one(page, "#roofline figcaption").text
     assert all(name in caption for name in without)
     assert ("not drawn" in caption) == bool(without)
-
-
-def test_the_document_holds_no_path_of_the_target(document):
-    (target,) = document["targets"]
-    assert target["source"].endswith(".txtpb")
-    assert "/" not in target["source"]
 
 
 def test_arrows_walk_through_what_was_found(page):

@@ -9,6 +9,7 @@ from studies.characterisation.matrix import EVERY, INFERENCE, Cell
 from studies.characterisation.page import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
 from tests.characterisation.rows import row
 
+EMPTY = MatrixFigures({})
 KERNELS = Cell("paulinet", "CH4", INFERENCE, "a5000")
 
 
@@ -17,19 +18,20 @@ def verdict_of(judge, figures):
     return one.finding.verdict
 
 
-def claim(statement):
+def judge_of(statement):
+    """``judge_of(statement)(rows)``: the finding of that claim."""
     (found,) = [one for one in CLAIMS if one.statement == statement]
-    return found
+    return lambda rows: found.judge(MatrixFigures(rows))
 
 
 @pytest.mark.parametrize(
     ("ours", "verdict"), [(0.40, "confirmed"), (0.38, "contradicted"), (0.64, "confirmed"), (0.66, "contradicted")]
 )
 def test_a_share_may_be_a_quarter_off(ours, verdict):
-    assert verdict_of(lambda _: near(0.52, ours), MatrixFigures({})) == verdict
-    assert verdict_of(lambda _: near(0.02, 0.039), MatrixFigures({})) == "confirmed"
-    assert verdict_of(lambda _: near(0.02, 0.041), MatrixFigures({})) == "contradicted"
-    assert verdict_of(lambda _: near(0.01, 0.0), MatrixFigures({})) == "contradicted"
+    assert verdict_of(lambda _: near(0.52, ours), EMPTY) == verdict
+    assert verdict_of(lambda _: near(0.02, 0.039), EMPTY) == "confirmed"
+    assert verdict_of(lambda _: near(0.02, 0.041), EMPTY) == "contradicted"
+    assert verdict_of(lambda _: near(0.01, 0.0), EMPTY) == "contradicted"
 
 
 def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming():
@@ -41,9 +43,9 @@ def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming(
 
         return lambda _: within([(str(v), lambda v=v: figure(v)) for v in values], 8, 9)
 
-    assert verdict_of(judge([8.5, 7.0, 11.0]), MatrixFigures({})) == "confirmed"
-    assert verdict_of(judge([8.5, None]), MatrixFigures({})) == "not measured yet"
-    assert verdict_of(judge([8.5, None, 20.0]), MatrixFigures({})) == "contradicted"
+    assert verdict_of(judge([8.5, 7.0, 11.0]), EMPTY) == "confirmed"
+    assert verdict_of(judge([8.5, None]), EMPTY) == "not measured yet"
+    assert verdict_of(judge([8.5, None, 20.0]), EMPTY) == "contradicted"
 
 
 def test_shares_outside_of_sampling_are_of_everything():
@@ -58,14 +60,10 @@ def test_shares_outside_of_sampling_are_of_everything():
 
 
 def test_an_empty_record_decides_nothing():
-    found = judge_all(CLAIMS, MatrixFigures({}))
+    found = judge_all(CLAIMS, EMPTY)
     assert {one.finding.verdict for one in found} == {"not measured yet", "not testable here"}
     assert all(one.finding.lacking for one in found if one.finding.verdict == "not measured yet")
-    for table in [
-        *matrix_tables(MatrixFigures({})),
-        *ratio_tables(MatrixFigures({})),
-        *share_tables(MatrixFigures({})),
-    ]:
+    for table in (*matrix_tables(EMPTY), *ratio_tables(EMPTY), *share_tables(EMPTY)):
         for line in table.rows:
             assert set(line[table.words :]) <= {"-", "", "1.1-2.9", "1.7-5.8"} or "-" in line
 
@@ -80,30 +78,27 @@ def test_a_launch_without_a_time_leaves_the_sum_unknown():
         figures.share(KERNELS, lambda group: True)
 
 
-def test_memory_is_what_the_device_must_hold():
-    assert MatrixFigures({KERNELS: row([])}).memory_bytes(KERNELS) == 6
-
-
 def test_more_memory_than_the_card_has_confirms_that_it_does_not_fit():
     rows = {
         Cell("orbformer", molecule, program, "a5000"): row([], temp_bytes=30 * 2**30)
         for molecule in ("C2H6", "C4H4")
         for program in ("inference-step", "train-step")
     }
-    fits = claim("Orbformer does not fit into the A5000 on C2H6 and C4H4").judge
-    assert fits(MatrixFigures(rows)).verdict == "confirmed"
+    assert MatrixFigures(rows).memory_bytes(next(iter(rows))) == 30 * 2**30 + 2  # what the device must hold
+    fits = judge_of("Orbformer does not fit into the A5000 on C2H6 and C4H4")
+    assert fits(rows).verdict == "confirmed"
     rows[Cell("orbformer", "C2H6", "train-step", "a5000")] = row([], temp_bytes=2**30)
-    unknown = fits(MatrixFigures(rows))
+    unknown = fits(rows)
     assert unknown.verdict == "not testable here"
     assert "C2H6 training needs at least 1.0 of 24 GiB" in unknown.ours
 
 
 def test_the_gap_on_lih_is_confirmed_by_one_ansatz():
     rows = {cell: row([("mcmc", "gemm", 10.0)]) for cell in EVERY if cell.molecule == "LiH"}
-    larger = claim("their gap is larger for some ansätze on LiH (A5000)").judge
-    assert larger(MatrixFigures(rows)).verdict == "contradicted"
+    larger = judge_of("their gap is larger for some ansätze on LiH (A5000)")
+    assert larger(rows).verdict == "contradicted"
     rows[Cell("paulinet", "LiH", "train-step", "a5000")] = row([("mcmc", "gemm", 12.0)])
-    assert larger(MatrixFigures(rows)).verdict == "confirmed"
+    assert larger(rows).verdict == "confirmed"
 
 
 def test_measured_times_are_those_of_the_program_as_it_stands():
@@ -124,70 +119,73 @@ def test_measured_times_are_those_of_the_program_as_it_stands():
 
 def test_a_slower_gpu_is_not_faster_however_wide_the_range():
     rows = {cell: row([("mcmc", "gemm", 10.0)]) for cell in EVERY}
-    faster = claim("the A100 is faster than the A5000").judge
-    assert faster(MatrixFigures(rows)).verdict == "contradicted"
-    for cell in EVERY:
-        if cell.target == "a100":
-            rows[cell] = row([("mcmc", "gemm", 9.5)])
-    assert faster(MatrixFigures(rows)).verdict == "confirmed"
+    faster = judge_of("the A100 is faster than the A5000")
+    assert faster(rows).verdict == "contradicted"
+    rows |= {cell: row([("mcmc", "gemm", 9.5)]) for cell in EVERY if cell.target == "a100"}
+    assert faster(rows).verdict == "confirmed"
 
 
-def test_a_jump_is_not_smooth():
-    def found(*sizes):
-        rows = {
-            cell: row([], temp_bytes=dict(zip(("LiH", "CH4", "C2H6", "C4H4"), sizes, strict=True))[cell.molecule])
-            for cell in EVERY
-        }
-        return claim("PauliNet's and FermiNet's memory grows smoothly with the molecule (A5000)").judge(
-            MatrixFigures(rows)
-        )
-
-    assert found(10, 40, 120, 240).verdict == "confirmed"
-    assert found(10, 40, 41, 400).verdict == "contradicted"
-    assert found(40, 40, 40, 40).verdict == "contradicted"
+@pytest.mark.parametrize(
+    ("sizes", "verdict"),
+    [((10, 40, 120, 240), "confirmed"), ((10, 40, 41, 400), "contradicted"), ((40, 40, 40, 40), "contradicted")],
+)
+def test_a_jump_is_not_smooth(sizes, verdict):
+    size_of = dict(zip(("LiH", "CH4", "C2H6", "C4H4"), sizes, strict=True))
+    smooth = judge_of("PauliNet's and FermiNet's memory grows smoothly with the molecule (A5000)")
+    assert smooth({cell: row([], temp_bytes=size_of[cell.molecule]) for cell in EVERY}).verdict == verdict
 
 
 def test_a_loop_of_another_length_is_not_one_forward_pass():
-    one = claim("Psiformer's Stage E is one forward pass, no replay").judge
+    one = judge_of("Psiformer's Stage E is one forward pass, no replay")
     for trips, verdict in ((1, "confirmed"), (7, "contradicted"), (30, "contradicted")):
         rows = {cell: row([], most_laplacian_trips=trips) for cell in EVERY}
-        assert one(MatrixFigures(rows)).verdict == verdict
+        assert one(rows).verdict == verdict
+
+
+def of_two(statement, psiformer, orbformer):
+    cells = {"psiformer": psiformer, "orbformer": orbformer}
+    rows = {Cell(name, "CH4", INFERENCE, "a5000"): row(groups) for name, groups in cells.items()}
+    return judge_of(statement)(rows)
+
+
+MUCH = [("mcmc", "gemm", 60.0), ("mcmc", "layout", 10.0), ("", "gemm", 20.0), ("", "elementwise", 10.0)]
+HALF = [("mcmc", "gemm", 30.0), ("mcmc", "elementwise", 40.0), ("", "gemm", 10.0), ("", "elementwise", 20.0)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "confirming", "contradicting"),
+    [
+        ("GEMM's share of Orbformer is about half of that of Psiformer, in both phases", (MUCH, HALF), (MUCH, MUCH)),
+        ("Orbformer has more elementwise outside of sampling than Psiformer", (MUCH, HALF), (HALF, MUCH)),
+        ("Orbformer has less transposition within sampling than Psiformer", (MUCH, HALF), (HALF, MUCH)),
+        ("GEMM is Psiformer's largest component outside of sampling", (MUCH, HALF), (HALF, MUCH)),
+        (
+            "sampling has a slightly larger share of Orbformer than of Psiformer",
+            (MUCH, [*HALF, ("mcmc", "reduction", 10.0)]),
+            (MUCH, MUCH),
+        ),
+    ],
+)
+def test_comparisons_go_by_the_figures(statement, confirming, contradicting):
+    assert of_two(statement, *confirming).verdict == "confirmed"
+    assert of_two(statement, *contradicting).verdict == "contradicted"
 
 
 def test_comparisons_name_both_figures():
-    def found(statement, psiformer, orbformer):
-        cells = {"psiformer": psiformer, "orbformer": orbformer}
-        rows = {Cell(name, "CH4", INFERENCE, "a5000"): row(groups) for name, groups in cells.items()}
-        return claim(statement).judge(MatrixFigures(rows))
-
-    much = [("mcmc", "gemm", 60.0), ("mcmc", "layout", 10.0), ("", "gemm", 20.0), ("", "elementwise", 10.0)]
-    half = [("mcmc", "gemm", 30.0), ("mcmc", "elementwise", 40.0), ("", "gemm", 10.0), ("", "elementwise", 20.0)]
-    less = found("Orbformer has less GEMM within sampling than Psiformer", much, half)
+    less = of_two("Orbformer has less GEMM within sampling than Psiformer", MUCH, HALF)
     assert (less.verdict, less.ours) == ("confirmed", "Orbformer 42.9 % against Psiformer 85.7 %")
-    halved = "GEMM's share of Orbformer is about half of that of Psiformer, in both phases"
-    assert found(halved, much, half).verdict == "confirmed"
-    assert found(halved, much, much).verdict == "contradicted"
-    more = "Orbformer has more elementwise outside of sampling than Psiformer"
-    assert (found(more, much, half).verdict, found(more, half, much).verdict) == ("confirmed", "contradicted")
-    drops = "Orbformer has less transposition within sampling than Psiformer"
-    assert (found(drops, much, half).verdict, found(drops, half, much).verdict) == ("confirmed", "contradicted")
-    slightly = "sampling has a slightly larger share of Orbformer than of Psiformer"
-    assert found(slightly, much, much).verdict == "contradicted"
-    assert found(slightly, much, [*half, ("mcmc", "reduction", 10.0)]).verdict == "confirmed"
-    inside = found("GEMM dominates Psiformer's sampling", much, half)
+    inside = of_two("GEMM dominates Psiformer's sampling", MUCH, HALF)
     assert (inside.verdict, inside.ours) == ("confirmed", "gemm 86 %, layout 14 %")
-    outside = "GEMM is Psiformer's largest component outside of sampling"
-    assert (found(outside, much, half).verdict, found(outside, half, much).verdict) == ("confirmed", "contradicted")
 
 
 def test_more_memory_bound_is_fewer_flops_per_byte():
     bound, free = row([("mcmc", "gemm", 40.0)]), row([("mcmc", "gemm", 40.0)])
     free["groups"]["rows"][0][4] = 10**5  # FLOPs
     cells = [Cell(name, "CH4", INFERENCE, "a5000") for name in ("orbformer", "psiformer")]
-    judge = claim("Orbformer is more memory-bound than Psiformer").judge
-    found = judge(MatrixFigures(dict(zip(cells, (bound, free), strict=True))))
+    judge = judge_of("Orbformer is more memory-bound than Psiformer")
+    found = judge(dict(zip(cells, (bound, free), strict=True)))
     assert (found.verdict, found.ours) == ("confirmed", "Orbformer 2.0 against Psiformer 100.0 FLOP/byte")
-    assert judge(MatrixFigures(dict(zip(cells, (free, bound), strict=True)))).verdict == "contradicted"
+    assert judge(dict(zip(cells, (free, bound), strict=True))).verdict == "contradicted"
 
 
 def test_every_claim_is_said_once_and_has_its_place():

@@ -1,11 +1,19 @@
-"""Small modules for the command line."""
+"""Small modules for the command line, and an absent A100."""
 
+import io
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from rich.console import Console
+
+from fusionlab.codegen.cache import CompileCache
+from fusionlab.codegen.targets import load_target
+from fusionlab.study import Circumstances
+from tests.compiled import cache_with_shared_compiles
+from tests.optional_packages import HAS_CUDA_PLUGIN, NO_CUDA_PLUGIN
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +52,18 @@ def recurrence_file(lowered, tmp_path) -> Path:
     program = lowered(lambda x: lax.fori_loop(0, 4, lambda k, y: jnp.tanh(y) * 2, x), x)
     path.write_text(path.read_text() + program.text)
     return path
+
+
+@pytest.fixture(scope="session")
+def on_a100(tmp_path_factory):
+    """Circumstances of an absent A100 with a cache of this session; skips without the CUDA plugin."""
+    if not HAS_CUDA_PLUGIN:
+        pytest.skip(NO_CUDA_PLUGIN)
+    cache = CompileCache(cache_with_shared_compiles(tmp_path_factory.mktemp("own")))
+    return Circumstances(load_target("a100"), cache=cache)
+
+
+@pytest.fixture
+def console():
+    """A console that keeps what is printed: ``console.file.getvalue()``."""
+    return Console(file=io.StringIO(), width=160, highlight=False)

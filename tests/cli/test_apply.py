@@ -11,6 +11,7 @@ from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
+from fusionlab.passes import batch_replay
 
 ON_CPU = ("--target", "cpu", "--quiet")
 FOOTPRINT = {
@@ -19,14 +20,16 @@ FOOTPRINT = {
 }  # fmt: skip
 
 
-def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, tmp_path, run_raised, processes):
-    out = tmp_path / "rewritten.mlir"
-    result = cli("apply", replay_file, "--pass", "fuse-jvp-replay", "--out", out, *ON_CPU)
-    assert result.exit_code == 0, result.stderr
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out.mlir"
+
+
+def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, out, run_raised, processes):
+    result = cli("apply", replay_file, "--pass", "fuse-jvp-replay", "--out", out, *ON_CPU, code=0)
     assert result.stderr == ""
-    assert "before" in result.stdout
-    assert "after" in result.stdout
-    assert "applied  batch-replay: 4 trips batched at once" in result.stdout
+    for part in ("before", "after", "applied  batch-replay: 4 trips batched at once"):
+        assert part in result.stdout
     assert "equivalence: within-bound" in result.stdout or "equivalence: equal" in result.stdout
     original, rewritten = Program.from_file(replay_file), Program.from_file(out)
     assert find_loops(view_of(rewritten.parse())) == []
@@ -34,10 +37,8 @@ def test_a_file_is_rewritten_checked_and_shown(cli, replay_file, tmp_path, run_r
     np.testing.assert_allclose(run_raised(rewritten, (x,))[0], run_raised(original, (x,))[0], rtol=1e-5)
 
 
-def test_json_is_the_whole_of_stdout(cli, replay_file):
-    result = cli("apply", replay_file, "--pipeline", "batch-replay{chunk=2}", "--json", *ON_CPU)
-    assert result.exit_code == 0
-    document = json.loads(result.stdout)
+def test_json_is_the_whole_of_stdout(as_json, replay_file):
+    document = as_json("apply", replay_file, "--pipeline", "batch-replay{chunk=2}", *ON_CPU)
     assert set(document) >= {"before", "after", "pipeline", "pass_s", "events", "equivalence"}
     assert set(document["before"]) >= FOOTPRINT
     assert set(document["after"]) >= FOOTPRINT
@@ -50,45 +51,29 @@ def test_json_is_the_whole_of_stdout(cli, replay_file):
     assert document["equivalence"]["verdict"] in ("equal", "within-bound")
 
 
-def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(
-    cli, recurrence_file, replay_file, tmp_path
-):
-    out = tmp_path / "out.mlir"
+def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cli, recurrence_file, replay_file, out):
     arguments = ("--pass", "batch-replay", "--out", out, *ON_CPU)
-    result = cli("apply", recurrence_file, *arguments)
-    assert result.exit_code == 0
+    result = cli("apply", recurrence_file, *arguments, code=0)
     assert out.read_bytes() == recurrence_file.read_bytes()
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: carried value")
     assert "declined batch-replay (unsafe)" in result.stdout
     out.unlink()
-    result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json")
-    assert result.exit_code == 1
+    result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json", code=1)
     assert out.read_bytes() == recurrence_file.read_bytes()
     document = json.loads(result.stdout)
     (event,) = document["events"]
     assert event["kind"] == "unsafe"
     assert event["declined"] == event["reason"] != ""
     assert document["equivalence"]["verdict"] == "equal"
-    assert cli("apply", replay_file, *arguments, "--require-applied").exit_code == 0
+    cli("apply", replay_file, *arguments, "--require-applied", code=0)
 
 
-@pytest.fixture
-def verdict(monkeypatch):
-    """``verdict(made)``: every check of a rewritten program says so."""
-
-    def set_to(made):
-        monkeypatch.setattr(study, "check", lambda *_, **__: made)
-
-    return set_to
-
-
-def test_a_different_program_is_not_written(cli, verdict, replay_file, tmp_path):
+def test_a_different_program_is_not_written(cli, monkeypatch, replay_file, out):
     infinite = OutputError("output 0", float("inf"), 0.5, float("inf"), 1e-9, False)
-    verdict(Verdict("different", (infinite,), None, worst="seed 2, walker 1, output 0: error inf"))
-    out = tmp_path / "out.mlir"
-    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, "--json", "--unchecked", *ON_CPU)
-    assert result.exit_code == 1
+    wrong = Verdict("different", (infinite,), None, worst="seed 2, walker 1, output 0: error inf")
+    monkeypatch.setattr(study, "check", lambda *_, **__: wrong)
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, "--json", "--unchecked", *ON_CPU, code=1)
     assert not out.exists()
     assert "walker 1" in result.stderr
     document = json.loads(result.stdout)
@@ -96,72 +81,47 @@ def test_a_different_program_is_not_written(cli, verdict, replay_file, tmp_path)
     assert document["equivalence"]["max_abs_error"] == "inf"
 
 
-def test_an_unchecked_program_is_written_only_when_asked(cli, verdict, replay_file, tmp_path):
-    verdict(Verdict("not-checked", reason="the check did not finish within 3 s"))
-    out = tmp_path / "out.mlir"
-    refused = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, *ON_CPU)
-    assert refused.exit_code == 1
+def test_an_unchecked_program_is_written_only_when_asked(cli, replay_file, out):
+    words = ("apply", replay_file, "--pass", "batch-replay", "--check-time-limit", "0.1", "--out", out, *ON_CPU)
+    refused = cli(*words, code=1)
     assert not out.exists()
-    assert "the check did not finish within 3 s" in refused.stderr
+    assert "the check did not finish within 0.1 s" in refused.stderr
     assert "--unchecked" in refused.stderr
-    assert cli("apply", replay_file, "--pass", "batch-replay", "--out", out, "--unchecked", *ON_CPU).exit_code == 0
+    cli(*words, "--unchecked", code=0)
     assert out.exists()
 
 
-def test_a_wrong_pass_is_caught_by_the_real_check(cli, monkeypatch, replay_file, tmp_path):
+def test_a_wrong_pass_is_caught_by_the_real_check(cli, monkeypatch, replay_file, out):
     """A pass that loses the last trip: counting the launches of its result would look splendid."""
-    from fusionlab.passes import batch_replay
-
     right = batch_replay.batched_loop
     monkeypatch.setattr(
         batch_replay,
         "batched_loop",
         lambda trips, chunk: right(replace(trips, loop=replace(trips.loop, trips=trips.loop.trips - 1)), chunk - 1),
     )
-    out = tmp_path / "out.mlir"
-    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, *ON_CPU)
-    assert result.exit_code == 1
+    result = cli("apply", replay_file, "--pass", "batch-replay", "--out", out, *ON_CPU, code=1)
     assert not out.exists()
     assert "different and was not written" in result.stderr
     assert "walker" in result.stderr
 
 
-def test_a_time_limit_on_a_files_check(cli, replay_file):
-    result = cli("apply", replay_file, "--pass", "batch-replay", "--check-time-limit", "0.1", *ON_CPU)
-    assert result.exit_code == 1
-    assert "did not finish within 0.1 s" in result.stderr
-
-
-def test_progress_goes_to_stderr(cli, replay_file):
-    result = cli("apply", replay_file, "--pass", "batch-replay", "--target", "cpu", "--json")
-    json.loads(result.stdout)
-    steps = [line.partition(":")[0] for line in result.stderr.splitlines()]
-    assert steps == ["measure", "rewrite", "check", "measure"]
-
-
-def test_the_diff_of_each_pass(cli, replay_file):
+def test_the_diff_of_each_pass(cli, as_json, replay_file):
     arguments = ("--pipeline", "scatter-to-gather,batch-replay", *ON_CPU)
     assert "diff " not in cli("apply", replay_file, *arguments).stdout
-    result = cli("apply", replay_file, *arguments, "--diff")
-    assert result.exit_code == 0, result.stderr
-    assert "diff scatter-to-gather: nothing changed" in result.stdout
-    assert "diff batch-replay: ops: " in result.stdout
-    assert "    - " in result.stdout
-    assert "    + " in result.stdout
-    assert "while[" in result.stdout
-    document = json.loads(cli("apply", replay_file, *arguments, "--diff-lines", "0", "--json").stdout)
+    result = cli("apply", replay_file, *arguments, "--diff", code=0)
+    for part in ("diff scatter-to-gather: nothing changed", "diff batch-replay: ops: ", "    - ", "    + ", "while["):
+        assert part in result.stdout
+    document = as_json("apply", replay_file, *arguments, "--diff-lines", "0")
     assert [one["pass"] for one in document["diff"]] == ["scatter-to-gather", "batch-replay"]
     first, second = document["diff"]
     assert first["hunks"] == []
     assert second["removed"] == sum(len(hunk["removed"]) for hunk in second["hunks"]) > 0
 
 
-def test_passes_compose_one_by_one_or_as_a_pipeline(cli, replay_file):
+def test_passes_compose_one_by_one_or_as_a_pipeline(as_json, replay_file):
     one_by_one = ("--pass", "licm", "--pass", "batch-replay{chunk=2}")
     at_once = ("--pipeline", "licm,batch-replay{chunk=2}")
     both = ("--pass", "licm", "--pipeline", "batch-replay{chunk=2}")
-    documents = [
-        json.loads(cli("apply", replay_file, *given, "--json", *ON_CPU).stdout) for given in (one_by_one, at_once, both)
-    ]
+    documents = [as_json("apply", replay_file, *given, *ON_CPU) for given in (one_by_one, at_once, both)]
     assert {document["pipeline"] for document in documents} == {at_once[1]}
     assert documents[0]["events"] == documents[1]["events"] == documents[2]["events"]

@@ -1,27 +1,25 @@
 """``fusionlab bench``: a file and a tiny model end to end on the CPU; what fails is said and ends nothing."""
 
-import json
-
 import pytest
 
 from fusionlab.bench import variants
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.measure.peers import PEERS, Peer, peers_of
 from fusionlab.measure.records import read_records
-from tests.compiled import cache_with_shared_compiles
+from workloads.catalogue import build
 
 TINY = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", 2, "--check-walkers", 2)
 SHORT = ("--device", "cpu", "--runs", 3, "--repeats", 2)
 
 
-def bench(cli, tmp_path, *arguments):
-    result = cli("bench", *arguments, *SHORT, "--records", tmp_path / "records", "--json", "--quiet")
-    return result, json.loads(result.stdout) if result.stdout else None
+@pytest.fixture
+def bench(as_json, tmp_path):
+    """``bench(*words, code=0)``: the document of a short run that is recorded."""
+    return lambda *words, **given: as_json("bench", *words, *SHORT, "--records", tmp_path / "records", **given)
 
 
-def test_a_file_beside_its_rewriting(cli, tmp_path, replay_file):
-    result, document = bench(cli, tmp_path, replay_file, "--pass", "batch-replay")
-    assert result.exit_code == 0, result.stderr
+def test_a_file_beside_its_rewriting(bench, tmp_path, replay_file):
+    document = bench(replay_file, "--pass", "batch-replay")
     original, fused = document["variants"]
     assert (original["name"], fused["name"], fused["pipeline"]) == ("original", "fused", "batch-replay")
     assert original["ratio_to_first"] == 1.0
@@ -41,71 +39,39 @@ def test_a_file_beside_its_rewriting(cli, tmp_path, replay_file):
     assert record["versions"]["jax"].startswith("jax ")
 
 
-def test_a_file_in_which_nothing_applies_is_timed_alone_and_exits_1(cli, tmp_path, recurrence_file):
-    result, document = bench(cli, tmp_path, recurrence_file, "--pass", "batch-replay", "--against", "folx")
-    assert result.exit_code == 1
+def test_a_file_in_which_nothing_applies_is_timed_alone_and_exits_1(bench, recurrence_file):
+    document = bench(recurrence_file, "--pass", "batch-replay", "--against", "folx", code=1)
     assert [one["name"] for one in document["variants"]] == ["original"]
     assert [(one["name"], one["step"]) for one in document["failures"]] == [("fused", "rewrite"), ("folx", "lower")]
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """One run of a tiny FermiNet with its rewriting and a peer that fails; its folder, and the document."""
-    from click.testing import CliRunner
-
-    from fusionlab.cli import main
-
-    folder = tmp_path_factory.mktemp("tiny")
-    words = ["bench", *TINY, *SHORT, "--against", "jet", "--records", folder / "records", "--json"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(folder)))
-        result = CliRunner().invoke(main, [str(word) for word in words])
-    assert result.exit_code == 0, result.stderr
-    return folder, json.loads(result.stdout)
-
-
 @pytest.mark.slow
-def test_a_model_is_its_replay_beside_its_rewriting(tiny):
-    _, document = tiny
+def test_a_model_is_its_replay_beside_its_rewriting_and_a_peer_that_cannot_do_it(bench, as_json, monkeypatch):
+    document = bench(*TINY, "--against", "jet")
     assert [one["name"] for one in document["variants"]] == ["replay", "fused"]
-    fused = document["variants"][1]
-    assert fused["equivalence"]["walkers"] == 2
-    assert fused["dynamic_launches"] < document["variants"][0]["dynamic_launches"]
+    replay, fused = document["variants"]
+    assert fused["equivalence"]["walkers"] == document["workload"]["walkers"] == 2
+    assert fused["dynamic_launches"] < replay["dynamic_launches"]
     families = {row[fused["kernels"]["columns"].index("family")] for row in fused["kernels"]["rows"]}
     assert {"gemm", "elementwise"} <= families
     assert fused["kernels_joined"] > 0.9
     assert fused["energy_j"] is None
-    assert document["workload"]["walkers"] == 2
-
-
-@pytest.mark.slow
-def test_a_peer_that_cannot_do_it_says_why(tiny):
-    _, document = tiny
-    (failure,) = document["failures"]
-    assert failure == {"name": "jet", "step": "lower", "reason": "jax.experimental.jet has no rule for tile"}
-
-
-@pytest.mark.slow
-def test_a_verdict_that_was_reached_is_not_reached_again(tiny, cli, monkeypatch):
-    folder, _ = tiny
-    monkeypatch.setenv("FUSIONLAB_CACHE", str(folder / "cache"))
+    reason = "jax.experimental.jet has no rule for tile"
+    assert document["failures"] == [{"name": "jet", "step": "lower", "reason": reason}]
 
     def asked(*_, **__):
-        raise AssertionError("the check is done already")
+        raise AssertionError("a verdict that was reached is not reached again")
 
     monkeypatch.setattr(variants, "check_workload", asked)
-    result = cli("bench", *TINY, *SHORT, "--against", "none", "--check-only", "--json", "--records", "none")
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
+    document = as_json("bench", *TINY, *SHORT, "--against", "none", "--check-only", "--records", "none")
     assert document["variants"] == []
     assert [one["verdict"] for one in document["checked"]] == ["equal", "within-bound"]
 
 
 @pytest.mark.slow
-def test_what_is_different_gets_no_figures(tiny, cli, monkeypatch, tmp_path):
+def test_what_is_different_gets_no_figures(bench, monkeypatch):
     monkeypatch.setattr(variants, "check_workload", lambda *_, **__: Verdict("different", worst="walker 1"))
-    result, document = bench(cli, tmp_path, *TINY, "--against", "none", "--check-only")
-    assert result.exit_code == 1
+    document = bench(*TINY, "--against", "none", "--check-only", code=1)
     assert [one["name"] for one in document["checked"]] == ["replay"]
     assert document["failures"][0]["reason"] == "different: walker 1"
 
@@ -118,7 +84,5 @@ def test_peers_by_name():
 
 @pytest.mark.parametrize("laplacian", ["replay", "vmap"])
 def test_a_reference_that_is_a_peer_has_its_name(laplacian):
-    from workloads.catalogue import build
-
     workload = build("ferminet", "LiH", walkers=2, size="tiny", laplacian=laplacian)
     assert variants.reference_name(workload) == laplacian

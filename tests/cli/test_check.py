@@ -15,7 +15,6 @@ from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.program import Program
 from workloads import catalogue
 
-QUIET = ("--quiet",)
 X = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(2, 4, 3)
 
 
@@ -25,16 +24,15 @@ def energy(x, factor=1.0):
 
 @pytest.fixture
 def files(lowered, tmp_path):
-    made = {}
-    for name, function in {
+    functions = {
         "a": energy,
         "same": lambda x: energy(x) + 0.0,
         "reassociated": lambda x: jnp.sin(x).sum((1, 2)) + x[:, 0].sum(-1),
         "wrong": lambda x: energy(x, 1.001),
-    }.items():
-        made[name] = tmp_path / f"{name}.mlir"
-        made[name].write_text(lowered(function, X).text)
-    return made
+    }
+    for name, function in functions.items():
+        (tmp_path / f"{name}.mlir").write_text(lowered(function, X).text)
+    return {name: tmp_path / f"{name}.mlir" for name in functions}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def files(lowered, tmp_path):
 )
 def test_two_files(other, words, code, cli, files, tmp_path):
     worst = tmp_path / "worst.npz"
-    result = cli("check", files["a"], files[other], "--json", "--worst", worst, *QUIET)
+    result = cli("check", files["a"], files[other], "--json", "--worst", worst, "--quiet")
     document = json.loads(result.stdout)
     assert document["verdict"] in words
     assert result.exit_code == code
@@ -57,66 +55,56 @@ def test_two_files(other, words, code, cli, files, tmp_path):
     assert document["oracles"][0]["agrees"] is True
 
 
-def test_the_worst_walker_tells_them_apart_again(cli, files, tmp_path, monkeypatch):
+def test_the_worst_walker_tells_them_apart_again(cli, as_json, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    first = cli("check", files["a"], files["wrong"], *QUIET)
-    assert first.exit_code == 1
+    first = cli("check", files["a"], files["wrong"], "--quiet", code=1)
     assert "verdict: different" in first.stdout
     found = Counterexample.load(tmp_path / "worst-walker.npz")
     assert abs(found.rewritten - found.truth) > abs(found.original - found.truth)
     words = shlex.split(found.command)
     assert words[:2] == ["fusionlab", "check"]
-    again = cli(*words[1:], "--json")
-    assert again.exit_code == 1
-    document = json.loads(again.stdout)
+    document = as_json(*words[1:], code=1)
     assert found.label in document["worst_walker"]
-    assert cli("check", files["a"], files["same"], "--inputs", "worst-walker.npz", *QUIET).exit_code == 0
+    cli("check", files["a"], files["same"], "--inputs", "worst-walker.npz", "--quiet", code=0)
 
 
-def test_a_file_and_passes(cli, files, processes):
-    result = cli("check", files["a"], "--pass", "batch-replay", "--target", "cpu", "--json", *QUIET)
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
+def test_a_file_and_passes(as_json, files, processes):
+    document = as_json("check", files["a"], "--pass", "batch-replay", "--target", "cpu")
     assert document["pipeline"] == "batch-replay"
     assert "applied" in document["events"][0]
 
 
-MODEL = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", "7", "--target", "cpu")
+MODEL = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--target", "cpu")
 
 
 @pytest.mark.slow
-def test_a_model_and_another_laplacian(cli):
-    result = cli("check", *MODEL, "--check-walkers", "7", "--against-laplacian", "forward", "--json", *QUIET)
-    assert result.exit_code == 0, result.stdout
-    document = json.loads(result.stdout)
+def test_a_model_and_another_laplacian(as_json):
+    document = as_json("check", *MODEL, "--walkers", "7", "--check-walkers", "7", "--against-laplacian", "forward")
     assert (document["walkers"], document["verdict"]) == (7, "within-bound")
     assert document["oracles"][0]["agrees"] is True
     assert abs(document["outputs"][0]["mean_shift"]) < document["outputs"][0]["standard_error"]
 
 
 def test_what_could_not_be_checked_is_no_yes(cli, files):
-    result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", *QUIET)
-    assert result.exit_code == 1
+    result = cli("check", files["a"], files["a"], "--check-time-limit", "0.1", "--quiet", code=1)
     assert "verdict: not-checked: the check did not finish within 0.1 s" in result.stdout
 
 
 @pytest.mark.slow
-def test_a_model_beside_a_file_that_cannot_be_run_or_never_ends(cli, tmp_path):
+def test_a_model_beside_a_file_that_cannot_be_run_or_never_ends(cli, as_json, tmp_path):
     """In a process of its own, as two files are: its samples go there."""
     workload = catalogue.build("ferminet", "LiH", program="log-psi", walkers=2, size="tiny")
     text, path = lower(workload, "cpu").text, tmp_path / "theirs.mlir"
-    model = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", "2", "--program", "log-psi")
+    words = ("check", *MODEL, "--walkers", "2", "--program", "log-psi", path, "--quiet")
     opaque = re.sub(
         r"stablehlo.tanh (%\w+) : (tensor<\S+>)", r"stablehlo.custom_call @theirs(\1) : (\2) -> \2", text, count=1
     )
     for content, limit, said in ((opaque, "300", "custom call @theirs is opaque"), (text, "0.1", "did not finish")):
         path.write_text(content)
-        result = cli("check", *model, path, "--target", "cpu", "--check-time-limit", limit, *QUIET)
-        assert result.exit_code == 1, result.stderr
-        assert "verdict: not-checked" in result.stdout
-        assert said in result.stdout
+        result = cli(*words, "--check-time-limit", limit, code=1)
+        assert all(part in result.stdout for part in ("verdict: not-checked", said))
     path.write_text(text.replace("stablehlo.tanh", "stablehlo.sine", 1))
-    wrong = cli("check", *model, path, "--target", "cpu", "--worst", tmp_path / "worst.npz", "--json", *QUIET)
+    wrong = as_json(*words, "--worst", tmp_path / "worst.npz", code=1)
     label = Counterexample.load(tmp_path / "worst.npz").label
     assert label.endswith(("parameters", "walkers"))  # the model's samples, not those of a signature
-    assert json.loads(wrong.stdout)["worst_walker"].startswith(f"{label}, walker ")
+    assert wrong["worst_walker"].startswith(f"{label}, walker ")

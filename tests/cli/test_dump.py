@@ -1,32 +1,15 @@
-"""``fusionlab dump``, ``models`` and ``--help``."""
+"""``fusionlab dump``: the folder that it writes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from fusionlab.hlo.program import Program
 
 
-def test_help_needs_no_jax():
-    code = (
-        "import sys, fusionlab.cli\n"
-        "try:\n    fusionlab.cli.main(['--help'])\n"
-        "except SystemExit as exit:\n    assert not exit.code\n"
-        "heavy = {'jax', 'jaxlib', 'numpy', 'rich', 'networkx'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "apply" in done.stdout
-
-
-def test_a_file_is_dumped_into_a_folder_named_after_it(cli, replay_file, tmp_path, monkeypatch):
+def test_a_file_is_dumped_into_a_folder_named_after_it(as_json, replay_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = Path("fusionlab-dump", "replay-cpu")
-    result = cli("dump", replay_file, "--target", "cpu", "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
+    document = as_json("dump", replay_file, "--target", "cpu")
     assert document["name"] == "replay"
     assert document["stablehlo_ops"] > 0
     assert document["walkers"] is None
@@ -39,11 +22,8 @@ def test_a_file_is_dumped_into_a_folder_named_after_it(cli, replay_file, tmp_pat
 
 def test_a_model_is_dumped_with_its_jaxpr(cli, tmp_path):
     out = tmp_path / "dump"
-    result = cli(
-        "dump", "--model", "paulinet", "--molecule", "LiH", "--size", "tiny", "--walkers", "4", "--program", "log-psi",
-        "--target", "cpu", "--out", out,
-    )  # fmt: skip
-    assert result.exit_code == 0, result.stderr
+    words = ("--model", "paulinet", "--molecule", "LiH", "--size", "tiny", "--walkers", "4", "--program", "log-psi")
+    result = cli("dump", *words, "--target", "cpu", "--out", out, code=0)
     assert "launches, dynamic" in result.stdout
     assert "lambda" in (out / "jaxpr.txt").read_text()
     assert {"jaxpr.txt", "stablehlo.mlir"} <= {path.name for path in out.iterdir()}

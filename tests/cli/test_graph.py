@@ -15,18 +15,23 @@ def no_graphviz(monkeypatch):
     monkeypatch.setattr(files.shutil, "which", lambda name: None)
 
 
-@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
-def test_without_graphviz_there_is_the_dot_file_and_how_to_go_on(suffix, no_graphviz, replay_file, tmp_path, cli):
-    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / f"p.{suffix}")
-    assert result.exit_code == 0, result.stderr
-    assert [path.name for path in tmp_path.glob("p.*")] == ["p.dot"]
-    assert f"dot -T{suffix}" in result.stderr
+@pytest.fixture
+def draw(cli, replay_file):
+    """``draw(path, *words)``: the command on a file, with its stages into ``path``."""
+    return lambda path, *words: cli("graph", replay_file, "--view", "stages", "--out", path, *words, code=0)
+
+
+@pytest.mark.parametrize("suffix", ["", ".png", ".pdf", ".svg"])
+def test_without_graphviz_there_is_the_dot_file_and_how_to_go_on(suffix, no_graphviz, draw, tmp_path):
+    result = draw(tmp_path / "out" / f"p{suffix}")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["p.dot"]
+    assert f"dot -T{suffix[1:] or 'svg'}" in result.stderr
+    assert str(tmp_path / "out" / "p.dot") in result.stderr
     assert "apt-get install graphviz" in result.stderr
 
 
 def test_model_explorer_reads_both_graphs_and_node_data(tmp_path, cli):
-    result = cli("graph", *TINY, "--view", "stages", "--out", tmp_path / "p.json", "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    result = cli("graph", *TINY, "--view", "stages", "--out", tmp_path / "p.json", "--json", "--quiet", code=0)
     assert result.stderr == ""
     names = {path.rpartition("/")[2] for path in json.loads(result.stdout)["files"]}
     assert names == {"p.json", "p.bytes.json", "p.flops.json", "p.launches.json", "p.time_us.json"}
@@ -43,23 +48,15 @@ def test_model_explorer_reads_both_graphs_and_node_data(tmp_path, cli):
         assert all(one["value"] > 0 for one in data["launches"]["results"].values())
 
 
-def test_graphml_can_be_read_back(replay_file, tmp_path, cli):
-    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "p.graphml")
-    assert result.exit_code == 0, result.stderr
+def test_graphml_can_be_read_back(draw, tmp_path):
+    assert draw(tmp_path / "p.graphml", "--quiet").stderr == ""  # drawing a large file is progress
     read = nx.read_graphml(tmp_path / "p.graphml")
     assert {"sine", "while"} <= {facts["name"].removeprefix("stablehlo.") for _, facts in read.nodes(data=True)}
     assert all(data["bytes"] >= 0 for *_, data in read.edges(data=True))
 
 
-def test_before_and_after_stand_side_by_side(replay_file, tmp_path, cli, no_graphviz):
-    result = cli("graph", replay_file, "--view", "stages", "--pass", "batch-replay", "--out", tmp_path / "p.svg")
-    assert result.exit_code == 0, result.stderr
+def test_before_and_after_stand_side_by_side(draw, tmp_path, no_graphviz):
+    assert "draw: stages of " in draw(tmp_path / "p.svg", "--pass", "batch-replay").stderr
     text = (tmp_path / "p.dot").read_text()
     assert 'label="before"' in text
     assert 'label="after batch-replay"' in text
-
-
-def test_drawing_a_large_file_is_progress(replay_file, tmp_path, cli):
-    result = cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "g.dot")
-    assert "draw: stages of " in result.stderr
-    assert cli("graph", replay_file, "--view", "stages", "--out", tmp_path / "g.dot", "--quiet").stderr == ""

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fusionlab.subprocesses import module_command
@@ -25,19 +24,12 @@ def nested_regions(count):
     return ENTRY.format(f"{opening}stablehlo.return %x : tensor<4xf32>\n{closing}")
 
 
-def calls(count, times):
-    """``count`` functions, each calling the next one ``times`` times."""
-
-    def body(i):
-        lines = [f"%{n + 1} = call @f{i}(%{n if n else 'x'}) : (tensor<4xf32>) -> tensor<4xf32>" for n in range(times)]
-        return "\n".join([*lines, f"return %{times} : tensor<4xf32>"])
-
-    functions = [
-        f"func.func private @f{i}(%x: tensor<4xf32>) -> tensor<4xf32> {{\n"
-        f"{body(i + 1) if i + 1 < count else 'return %x : tensor<4xf32>'}\n}}\n"
-        for i in range(count)
-    ]
-    return ENTRY.format(body(0)) + "".join(functions)
+def call_chain(count):
+    """``count`` functions, each calling the next one."""
+    body = "  %1 = call @f{}(%p, %x) : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>\n  return %1 : tensor<4xf32>"
+    functions = [ENTRY.replace("public @main", f"private @f{i}").format(body.format(i + 1)) for i in range(count - 1)]
+    last = IDENTITY.replace("public @main", f"private @f{count - 1}")
+    return ENTRY.format(body.format(0)) + "".join([*functions, last])
 
 
 LARGE = ENTRY.format(
@@ -50,13 +42,9 @@ FILES = {
     "newer-bytecode": (b"ML\xefR\xff\xff" + bytes(range(100)), "not a valid StableHLO module"),
     "only-magic": (b"ML\xefR", "not a valid StableHLO module"),
     "attributes": (f"module attributes {{a = {'[' * 100_000}{']' * 100_000}}} {{}}", "brackets nest deeper than 256"),
-    "types": (IDENTITY.replace("%p: tensor<i1>", f"%p: {'tuple<' * 50_000}{'>' * 50_000}"), "brackets nest deeper"),
     "many-regions": (nested_regions(20_000), "brackets nest deeper than 256"),
     "regions": (nested_regions(100), "regions nest deeper than 64 in @main"),
-    "call-chain": (calls(3_000, 1), "calls nest deeper than 200"),
-    "call-doubling": (calls(60, 2), "with its calls inlined has over 5,000,000 operations"),
-    "cycle": (calls(1, 1).replace("return %x : tensor<4xf32>\n}\n", "%1 = call @f0(%x) : (tensor<4xf32>) -> "
-              "tensor<4xf32>\nreturn %1 : tensor<4xf32>\n}\n"), "@f0 calls itself"),
+    "call-chain": (call_chain(3_000), "calls nest deeper than 200"),
     "large": (LARGE, "more than any memory holds"),
 }  # fmt: skip
 
@@ -68,8 +56,7 @@ def test_what_would_end_the_process_is_one_line(name, cli, tmp_path):
     path = tmp_path / "hostile.mlir"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     for arguments in (("replays", path), ("apply", path, "--pass", "batch-replay"), ("check", path, path)):
-        result = cli(*arguments, "--quiet")
-        assert result.exit_code == 2, result.stderr
+        result = cli(*arguments, "--quiet", code=2)
         assert result.stderr.startswith(f"fusionlab: {path}: ")
         assert part in result.stderr
         assert result.stderr.count("\n") == 1
@@ -79,7 +66,7 @@ def test_what_would_end_the_process_is_one_line(name, cli, tmp_path):
 def test_sixty_regions_are_fine(cli, tmp_path):
     path = tmp_path / "deep.mlir"
     path.write_text(nested_regions(60))
-    assert cli("replays", path, "--quiet").exit_code == 0
+    cli("replays", path, "--quiet", code=0)
 
 
 def test_names_in_a_module_are_no_paths(cli, tmp_path):
@@ -88,25 +75,9 @@ def test_names_in_a_module_are_no_paths(cli, tmp_path):
     path = inside / "names.mlir"
     outside = f"../../{tmp_path.name}/outside"
     path.write_text(f'module @"{outside}" {{\n{SINE}}}\n')
-    result = cli("dump", path, "--target", "cpu", "--out", inside / "out", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    cli("dump", path, "--target", "cpu", "--out", inside / "out", "--quiet", code=0)
     assert [file.name for file in tmp_path.iterdir() if file.name != "cache"] == ["inside"]
     assert sorted(file.name for file in inside.iterdir()) == ["names.mlir", "out"]
-
-
-def test_the_name_of_an_exported_function_is_no_path(tmp_path):
-    import jax
-    from jax import export
-
-    from fusionlab.hlo.optimised.saved import load_saved
-
-    def evil(x):
-        return x * 2
-
-    evil.__name__ = "../../outside"
-    exported = export.export(jax.jit(evil), platforms=["cpu"])(jax.ShapeDtypeStruct((3,), np.float32))
-    (tmp_path / "saved.bin").write_bytes(exported.serialize())
-    assert load_saved(tmp_path / "saved.bin").name == "_.._outside"
 
 
 CALLBACK = ENTRY.format(
@@ -122,8 +93,7 @@ def test_custom_calls_of_a_file_are_not_run(target, cli, tmp_path):
     hostile.write_text(CALLBACK.replace("TARGET", target))
     plain.write_text(SINE)
     for first, second in ((hostile, plain), (plain, hostile)):
-        result = cli("check", first, second, "--quiet")
-        assert result.exit_code == 1, result.stderr
+        result = cli("check", first, second, "--quiet", code=1)
         assert f"custom call @{target} is opaque" in result.stdout
 
 
@@ -146,47 +116,3 @@ def test_no_process_of_ours_looks_where_it_is_started(monkeypatch):
     command, environment = module_command("fusionlab.hlo.sandbox.worker")
     assert "-P" in command
     assert environment["PYTHONPATH"].split(os.pathsep)[1:] == ["/theirs"]
-
-
-def in_a_process(command, **options):
-    return subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, text=True, check=False, timeout=120, **options
-    )
-
-
-def test_a_full_disk_leaves_the_old_file(tmp_path):
-    """A limit on the size of files stands for it: the write fails halfway."""
-    path = tmp_path / "out.mlir"
-    path.write_text("old")
-    command = (
-        "import resource, signal\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "from pathlib import Path\n"
-        "from fusionlab.files import write_whole\n"
-        "from fusionlab.errors import InputError\n"
-        f"try:\n    write_whole(Path({str(path)!r}), 'x' * 100_000)\n"
-        "except InputError as error:\n    print(error)\n"
-    )
-    done = in_a_process(command, cwd=os.getcwd())
-    assert "out.mlir: cannot be written: " in done.stdout, done.stderr
-    assert path.read_text() == "old"
-    assert [file.name for file in tmp_path.iterdir()] == ["out.mlir"]
-
-
-def test_a_killed_run_leaves_the_old_file_or_the_new_one(tmp_path):
-    path = tmp_path / "out.mlir"
-    contents = [letter * 3_000_000 for letter in "ab"]
-    path.write_text(contents[0])
-    command = (
-        "from pathlib import Path\nfrom fusionlab.files import write_whole\nprint('writing', flush=True)\n"
-        f"while True:\n    for letter in 'ab':\n        write_whole(Path({str(path)!r}), letter * 3_000_000)\n"
-    )
-    for _ in range(5):
-        with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, text=True) as writer:
-            assert writer.stdout.readline() == "writing\n"
-            try:
-                writer.wait(timeout=0.05)
-            except subprocess.TimeoutExpired:
-                writer.kill()
-        assert path.read_text() in contents

@@ -8,7 +8,8 @@ import jax
 import pytest
 
 from fusionlab.cli.models import count_ops, stored_counts
-from workloads.catalogue import ANSATZE, PROGRAMS
+from fusionlab.errors import InputError
+from workloads.catalogue import ANSATZE, PROGRAMS, build
 from workloads.molecules import MOLECULES
 
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n"
@@ -55,9 +56,8 @@ def test_stored_counts_are_those_of_programs_lowered_now(name, molecule):
     assert count_ops(name, molecule) == stored_counts().of(name, molecule)
 
 
-def test_the_list(cli, no_deepqmc):
-    result = cli("models", "--json")
-    listed = json.loads(result.stdout)
+def test_the_list(as_json, no_deepqmc):
+    listed = as_json("models")
     assert {(entry["name"], entry["molecule"]) for entry in listed} == {(n, m) for n in ANSATZE for m in MOLECULES}
     for entry in listed:
         if entry["name"].startswith("deepqmc:"):
@@ -77,8 +77,9 @@ def test_the_table_says_under_which_jax_ops_were_counted(cli):
 
 
 def test_a_model_that_cannot_be_made_says_why(cli, no_deepqmc):
-    result = cli("models", "--molecule", "LiH", "--charge", "1")
-    assert result.exit_code == 0
+    with pytest.raises(InputError, match=r"pip install 'fusionlab\[deepqmc\]'"):
+        build("deepqmc:paulinet")
+    result = cli("models", "--molecule", "LiH", "--charge", "1", code=0)
     assert re.search(
         r"not available: orbformer LiH, orbformer-flash LiH: .*must be neutral, not of charge 1", result.stdout
     )
@@ -87,14 +88,14 @@ def test_a_model_that_cannot_be_made_says_why(cli, no_deepqmc):
 
 
 @pytest.mark.slow
-def test_a_molecule_of_the_users_own_is_counted_when_it_is_named_with_a_model(cli, water):
+def test_a_molecule_of_the_users_own_is_counted_when_it_is_named_with_a_model(cli, as_json, water):
     result = cli("models", "--model", "ferminet", "--molecule", water, "--spin", "2", "--json")
     (entry,) = json.loads(result.stdout)
     assert (entry["molecule"], entry["electrons"]) == ("water", 10)
     assert entry["stablehlo_ops"]["log-psi"] > 100
     assert entry["stablehlo_ops_jax"] == jax.__version__
     assert "lowering ferminet" in result.stderr
-    listed = json.loads(cli("models", "--molecule", water, "--json").stdout)
+    listed = as_json("models", "--molecule", water)
     assert {entry["stablehlo_ops"] for entry in listed} == {None}
 
 
@@ -106,7 +107,7 @@ def test_a_charge_and_spin_that_are_the_molecules_own_change_nothing(cli):
 
 
 @pytest.mark.slow
-def test_recounting(cli):
-    (entry,) = json.loads(cli("models", "--model", "ferminet", "--molecule", "LiH", "--ops", "--json").stdout)
+def test_recounting(as_json):
+    (entry,) = as_json("models", "--model", "ferminet", "--molecule", "LiH", "--ops")
     assert entry["stablehlo_ops"] == count_ops("ferminet", "LiH")
     assert entry["stablehlo_ops_jax"] == jax.__version__

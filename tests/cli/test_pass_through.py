@@ -1,6 +1,7 @@
 """What is not studied goes through ``apply`` byte by byte, and is named; other commands refuse it."""
 
 import json
+from pathlib import Path
 
 import jax
 import pytest
@@ -13,31 +14,27 @@ from fusionlab.cli.sources import load_program
 from fusionlab.errors import NotStudied
 from tests.foreign.test_foreign_programs import DONATED
 
+SEVERAL_DEVICES = (Path(__file__).parent / "several_devices.mlir").read_text()
 SINE = "stablehlo.sine %y : tensor<4xf32>"
-ANY = """func.func private @any(%a: tensor<?xf32>) -> tensor<?xf32> {
-  %0 = stablehlo.sine %a : tensor<?xf32>
-  return %0 : tensor<?xf32>
-}"""
+DYNAMIC_FUNCTION = "func.func private @any(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
 ARITH = """func.func private @sum(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %a, %a : tensor<4xf32>
   return %0 : tensor<4xf32>
 }"""
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "in.mlir"
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out.mlir"
+
+
 def module(body=SINE, other=""):
     return DONATED.replace("BODY", body).replace("OTHER", other)
-
-
-BY_HAND = """sdy.mesh @mesh = <["walkers"=2]>
-func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"walkers"}]>] out_shardings=[<@mesh, [{"walkers"}]>]
-      manual_axes={"walkers"} (%part: tensor<2xf32>) {
-    %1 = stablehlo.sine %part : tensor<2xf32>
-    sdy.return %1 : tensor<2xf32>
-  } : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-"""
 
 
 def before_returning(lines):
@@ -48,8 +45,8 @@ UNTOUCHED = {
     "unknown": (module('"foo.bar"(%y) : (tensor<4xf32>) -> tensor<4xf32>'), "there is a foo.bar in @main, line 13"),
     "attribute": (module().replace("= 1 : i32}", "= #foo.bar<1>}", 1), "an attribute or a type of an unknown dialect"),
     "arith": (module(other=ARITH), "there is a arith.addf in @sum, line 20"),
-    "dynamic": (module(other=ANY), "there is a tensor<?xf32> in @any"),
-    "several devices": (BY_HAND, "there is a sdy.manual_computation (shard_map) in @main"),
+    "dynamic": (module(other=DYNAMIC_FUNCTION), "there is a tensor<?xf32> in @any"),
+    "several devices": (SEVERAL_DEVICES, "there is a sdy.manual_computation (shard_map) in @main"),
     "argument": (
         module().replace("%unused: tensor<7xf32>", "%unused: !stablehlo.token"),
         "argument 2 of @main has type !stablehlo.token",
@@ -58,13 +55,11 @@ UNTOUCHED = {
 
 
 @pytest.mark.parametrize("name", UNTOUCHED)
-def test_it_comes_out_as_it_went_in(name, cli, tmp_path):
+def test_it_comes_out_as_it_went_in(name, cli, path, out):
     content, named = UNTOUCHED[name]
-    path, out = tmp_path / "in.mlir", tmp_path / "out.mlir"
     path.write_text(content)
     pipeline = ("--pipeline", "licm,batch-replay")
-    result = cli("apply", path, *pipeline, "--out", out, "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    result = cli("apply", path, *pipeline, "--out", out, "--json", "--quiet", code=0)
     assert out.read_bytes() == path.read_bytes()
     document = json.loads(result.stdout)
     assert [event["pass"] for event in document["events"]] == ["licm", "batch-replay"]
@@ -73,41 +68,35 @@ def test_it_comes_out_as_it_went_in(name, cli, tmp_path):
     assert (document["before"], document["after"]) == (None, None)
     assert document["equivalence"]["verdict"] == "equal"
     assert named in result.stderr
-    assert cli("apply", path, *pipeline, "--require-applied", "--quiet").exit_code == 1
+    cli("apply", path, *pipeline, "--require-applied", "--quiet", code=1)
     if name == "several devices":  # what only reads a program takes it
         return
-    refused = cli("replays", path, "--quiet")
-    assert refused.exit_code == 2
+    refused = cli("replays", path, "--quiet", code=2)
     assert named in refused.stderr
 
 
-def test_a_search_is_refused_too(cli, tmp_path):
-    path = tmp_path / "in.mlir"
-    path.write_text(module(other=ANY))
-    result = cli("apply", path, "--pipeline", "best", "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
-    assert [event["pass"] for event in json.loads(result.stdout)["events"]] == ["best"]
+def test_a_search_is_refused_too(as_json, path):
+    path.write_text(module(other=DYNAMIC_FUNCTION))
+    assert [event["pass"] for event in as_json("apply", path, "--pipeline", "best")["events"]] == ["best"]
 
 
-def test_what_was_read_is_what_is_written(tmp_path):
+def test_what_was_read_is_what_is_written(path, out):
     """The file may be another one by then, or gone."""
-    path, out = tmp_path / "in.mlir", tmp_path / "out.mlir"
-    path.write_text(module(other=ANY))
+    path.write_text(module(other=DYNAMIC_FUNCTION))
     with pytest.raises(NotStudied) as found:
         load_program(str(path))
     path.unlink()
     _, code = pass_through(found.value, "batch-replay", passes_of(["batch-replay"]), Console(quiet=True), str(out))
     assert code == 0
-    assert out.read_text() == module(other=ANY)
+    assert out.read_text() == module(other=DYNAMIC_FUNCTION)
 
 
-def test_an_artifact_of_jax_export_comes_out_whole(cli, tmp_path):
-    path, out = tmp_path / "saved.bin", tmp_path / "out.bin"
+def test_an_artifact_of_jax_export_comes_out_whole(cli, tmp_path, out):
+    path = tmp_path / "saved.bin"
     (rows,) = export.symbolic_shape("rows")
     argument = jax.ShapeDtypeStruct((rows,), "float32")
     path.write_bytes(export.export(jax.jit(lambda x: x * 2), platforms=["cpu"])(argument).serialize())
-    result = cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet")
-    assert result.exit_code == 0, result.stderr
+    cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet", code=0)
     assert out.read_bytes() == path.read_bytes()
 
 
@@ -121,8 +110,7 @@ STRINGS = {
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_words_in_a_module_are_not_taken_for_its_types_and_calls(name, tmp_path):
-    path = tmp_path / "in.mlir"
+def test_words_in_a_module_are_not_taken_for_its_types_and_calls(name, path):
     path.write_text(STRINGS[name])
     assert load_program(str(path)).platform == "any"
 
@@ -135,54 +123,44 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_dynamic_shapes_are_found_in_every_type(name, cli, tmp_path):
+def test_dynamic_shapes_are_found_in_every_type(name, cli, path):
     """Also in the signature of a function without a body."""
-    path = tmp_path / "in.mlir"
     type_, said = SHAPES[name]
     path.write_text(module(other=f"func.func private @far({type_})"))
-    refused = cli("replays", path, "--quiet")
-    assert refused.exit_code == 2
+    refused = cli("replays", path, "--quiet", code=2)
     assert said in refused.stderr
 
 
-def test_a_dialect_that_cannot_even_be_parsed_is_named(cli, tmp_path):
-    path, out = tmp_path / "in.mlir", tmp_path / "out.mlir"
+def test_a_dialect_that_cannot_even_be_parsed_is_named(cli, path, out):
     path.write_text(module("foo.bar %y : tensor<4xf32>"))
-    result = cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet")
-    assert result.exit_code == 2
+    result = cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet", code=2)
     assert "Dialect `foo' not found" in result.stderr
     assert not out.exists()
 
 
-def test_what_xla_cannot_compile_goes_through_where_no_pass_changes_it(cli, tmp_path):
-    path, out = tmp_path / "in.mlir", tmp_path / "out.mlir"
+def test_what_xla_cannot_compile_goes_through_where_no_pass_changes_it(cli, as_json, path, out):
     call = "stablehlo.custom_call @write_it(%y) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>"
     path.write_text(module(call))
-    result = cli("apply", path, "--pass", "batch-replay", "--target", "cpu", "--out", out, "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    words = ("apply", path, "--pass", "batch-replay", "--target", "cpu", "--out", out)
+    document = as_json(*words)
     assert out.read_bytes() == path.read_bytes()
-    document = json.loads(result.stdout)
     assert document["before"] is None
     assert "custom call @write_it" in document["events"][0]["declined"]
 
     out.unlink()
     path.write_text(before_returning(f"  %w = {call}\n"))
-    beside = cli("apply", path, "--pass", "batch-replay", "--target", "cpu", "--out", out, "--quiet")
-    assert beside.exit_code == 2
-    assert "write_it" in beside.stderr
+    assert "write_it" in cli(*words, "--quiet", code=2).stderr
     assert not out.exists()
 
 
-def test_a_program_that_feeds_a_host_is_not_run_by_a_check(cli, tmp_path):
+def test_a_program_that_feeds_a_host_is_not_run_by_a_check(cli, path):
     """It would run until the limit of time: nobody takes what it gives."""
-    path = tmp_path / "in.mlir"
     outfeed = (
         "  %t = stablehlo.after_all : !stablehlo.token\n"
         '  %u = "stablehlo.outfeed"(%r#1, %t) {outfeed_config = ""} '
         ": (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token\n"
     )
     path.write_text(before_returning(outfeed))
-    result = cli("check", path, path, "--quiet")
-    assert result.exit_code == 1
+    result = cli("check", path, path, "--quiet", code=1)
     assert "not-checked" in result.stdout
     assert "stablehlo.outfeed waits for another side" in result.stdout

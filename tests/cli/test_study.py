@@ -13,11 +13,9 @@ from fusionlab.equivalence.verdict import OutputError, Verdict
 ON_CPU = ("--target", "cpu", "--quiet")
 
 
-def test_the_folder_holds_the_report_its_data_and_the_programs(cli, replay_file, tmp_path):
+def test_the_folder_holds_the_report_its_data_and_the_programs(as_json, replay_file, tmp_path):
     folder = tmp_path / "new" / "my study"
-    result = cli("study", replay_file, "-o", folder, "--check-walkers", "8", "--json", *ON_CPU)
-    assert result.exit_code == 0, result.stderr
-    printed = json.loads(result.stdout)
+    printed = as_json("study", replay_file, "-o", folder, "--check-walkers", "8", *ON_CPU)
     names = {path.name for path in folder.iterdir()}
     assert names == {"report.html", "study.json", "original.mlir", "rewritten-cpu.mlir"}
     assert sorted(printed["files"]) == sorted(str(path) for path in folder.iterdir())
@@ -46,28 +44,19 @@ def test_an_earlier_study_is_replaced_and_other_folders_are_left_alone(cli, recu
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / "rewritten-a100.mlir").write_text("of an earlier study")
-    assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 2  # nothing says that it is of a study
+    cli("study", recurrence_file, "-o", folder, *ON_CPU, code=2)  # nothing says that it is of a study
     (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
-    assert cli("study", recurrence_file, "-o", folder, *ON_CPU).exit_code == 0
+    cli("study", recurrence_file, "-o", folder, *ON_CPU, code=0)
     assert {path.name for path in folder.iterdir()} == {"report.html", "study.json", "original.mlir"}
-    (folder / "notes.txt").write_text("mine")
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    result = cli("study", recurrence_file, "-o", folder, *ON_CPU)
-    assert result.exit_code == 2
-    assert "notes.txt" in result.stderr
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_what_is_read_is_not_replaced(cli, recurrence_file, tmp_path, monkeypatch):
+def test_what_is_read_is_not_replaced(cli, recurrence_file, tmp_path):
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
     (folder / "original.mlir").write_text(recurrence_file.read_text())
     result = cli("study", folder / "original.mlir", "-o", folder, *ON_CPU)
     assert (result.exit_code, "lies in" in result.stderr) == (2, True), result.stderr
-    monkeypatch.chdir(folder)
-    result = cli("study", recurrence_file, "-o", ".", *ON_CPU)
-    assert (result.exit_code, "current directory" in result.stderr) == (2, True), result.stderr
     assert len(list(folder.iterdir())) == 2
 
 
@@ -75,36 +64,29 @@ def test_a_different_program_has_no_figures(cli, replay_file, tmp_path, monkeypa
     wrong = Verdict("different", (OutputError("output 0", 1.0, 0.1, 1.0, 0.1, False),), worst="walker 3")
     monkeypatch.setattr(study, "check", lambda *_, **__: wrong)
     folder = tmp_path / "study"
-    result = cli("study", replay_file, "-o", folder, *ON_CPU)
-    assert result.exit_code == 1
+    result = cli("study", replay_file, "-o", folder, *ON_CPU, code=1)
     assert "different" in result.stderr
     (target,) = json.loads((folder / "study.json").read_text())["targets"]
     assert target["after"] is None
     assert not (folder / "rewritten-cpu.mlir").exists()
 
 
-def test_the_paper_is_that_of_the_paper_command(cli, tmp_path, monkeypatch):
+def test_the_paper_is_that_of_the_paper_command(cli, as_json, monkeypatch):
     given = []
     monkeypatch.setattr(paper.command, "callback", lambda **options: given.append(options) or ({"cells": []}, 0))
-    result = cli("study", "--paper", "--quiet", "--json")
-    assert (result.exit_code, json.loads(result.stdout)) == (0, {"cells": []})
-    assert cli("paper", "--quiet", "--json").exit_code == 0
+    assert as_json("study", "--paper") == {"cells": []}
+    cli("paper", "--json", "--quiet", code=0)
     assert given[0] == given[1]
-    refused = cli("study", "--paper", "--model", "paulinet", "-o", tmp_path / "study")
-    assert (refused.exit_code, "without --model, --out" in refused.stderr) == (2, True), refused.stderr
-    assert len(given) == 2
 
 
 def test_the_folder_must_be_named(cli, recurrence_file):
-    result = cli("study", recurrence_file)
-    assert (result.exit_code, "Missing option '-o'" in result.stderr) == (2, True)
+    assert "Missing option '-o'" in cli("study", recurrence_file, code=2).stderr
 
 
 @pytest.mark.slow
 def test_the_report_of_paulinet_is_small_and_complete(cli, tmp_path):
     folder = tmp_path / "study"
-    result = cli("study", "--model", "paulinet", "-o", folder, "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    cli("study", "--model", "paulinet", "-o", folder, "--quiet", code=0)
     assert (folder / "report.html").stat().st_size < 5_000_000
     document = json.loads((folder / "study.json").read_text())
     (target,) = document["targets"]

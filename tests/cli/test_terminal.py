@@ -35,29 +35,27 @@ def test_every_command_has_json_and_quiet(name):
     assert len(set(parameters)) == len(parameters)  # of two with one name a value is lost
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("dump", "FILE", "--target", "cpu"),
-        ("apply", "FILE", "--target", "cpu", "--pass", "batch-replay"),
-        ("graph", "FILE", "--view", "stages"),
-        ("launches", "FILE", "--target", "cpu"),
-        ("clusters", "FILE", "--target", "cpu"),
-        ("replays", "FILE"),
-        ("check", "FILE", "--target", "cpu", "--pass", "batch-replay", "--no-oracles"),
-        ("passes",),
-        ("models", "--model", "ferminet", "--molecule", "LiH"),
-        ("compare", "RECORDS"),
-        ("paper", "--no-run"),
-        ("completion", "bash"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_quiet_json_is_one_document_and_nothing_else(words, replay_file, tmp_path, monkeypatch, cli):
+DOCUMENTS = """
+dump FILE --target cpu
+apply FILE --target cpu --pass batch-replay
+graph FILE --view stages
+launches FILE --target cpu
+clusters FILE --target cpu
+replays FILE
+check FILE --target cpu --pass batch-replay --no-oracles
+passes
+models --model ferminet --molecule LiH
+compare RECORDS
+paper --no-run
+completion bash
+"""
+
+
+@pytest.mark.parametrize("command", DOCUMENTS.split("\n")[1:-1])
+def test_quiet_json_is_one_document_and_nothing_else(command, replay_file, tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     places = {"FILE": replay_file, "RECORDS": ROOT / "studies" / "bench"}
-    result = cli(*(places.get(word, word) for word in words), "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
+    result = cli(*(places.get(word, word) for word in command.split()), "--json", "--quiet", code=0)
     assert json.loads(result.stdout)
     assert result.stderr == ""
 
@@ -90,19 +88,26 @@ def test_no_colours_when_they_are_not_wanted(tmp_path):
     assert not COLOUR.search(found)
 
 
-def test_native_noise_goes_to_the_log(tmp_path):
-    script = (
-        "import os, sys; from fusionlab.cli.terminal import keep_native_log; keep_native_log();"
-        "os.write(2, b'a native line\\n'); print('our line', file=sys.stderr)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_LOG": str(tmp_path / "logs" / "own.log")}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert done.stderr == "our line\n"
-    assert "a native line" in (tmp_path / "logs" / "own.log").read_text()
-    environment["FUSIONLAB_LOG"] = "-"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert "a native line" in done.stderr
-    assert "our line" in done.stderr
+def test_native_noise_and_tracebacks_go_to_the_log(tmp_path):
+    script = """
+from fusionlab.cli.terminal import keep_native_log
+keep_native_log()
+import logging, os, sys
+os.write(2, b"a native line\\n")
+print("our line", file=sys.stderr)
+logging.getLogger("fusionlab.passes.pipeline").error("pass x failed", exc_info=ZeroDivisionError("a bug"))
+"""
+    log = tmp_path / "logs" / "own.log"
+
+    def said(where):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_LOG": str(where)}
+        command = [sys.executable, "-c", script]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stderr
+
+    assert said(log) == "our line\n"
+    for part in ("a native line", "ZeroDivisionError: a bug"):
+        assert part in log.read_text()
+    assert {"a native line", "our line"} <= set(said("-").splitlines())
 
 
 def test_the_log_lies_beside_the_cache(tmp_path, monkeypatch):
@@ -140,23 +145,21 @@ def test_a_long_step_says_how_long_and_clears_it_away_on_a_terminal(monkeypatch)
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_printed(shell, cli):
-    result = cli("completion", shell)
-    assert result.exit_code == 0
-    assert "_FUSIONLAB_COMPLETE" in result.stdout
-    assert cli("completion", "tcsh").exit_code == 2
+    assert "_FUSIONLAB_COMPLETE" in cli("completion", shell, code=0).stdout
+    cli("completion", "tcsh", code=2)
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("fusionlab lau", {"launches"}),
-        ("fusionlab dump --model pa", {"paulinet"}),
-        ("fusionlab dump --molecule C", {"CH4", "C2H6", "C4H4"}),
-        ("fusionlab apply --pass fuse", {"fuse-jvp-replay"}),
-        ("fusionlab dump --target a1", {"a100"}),
-        ("fusionlab graph --view k", {"kernel:"}),
-    ],
-)
+COMPLETED = {
+    "fusionlab lau": {"launches"},
+    "fusionlab dump --model pa": {"paulinet"},
+    "fusionlab dump --molecule C": {"CH4", "C2H6", "C4H4"},
+    "fusionlab apply --pass fuse": {"fuse-jvp-replay"},
+    "fusionlab dump --target a1": {"a100"},
+    "fusionlab graph --view k": {"kernel:"},
+}
+
+
+@pytest.mark.parametrize(("words", "offered"), COMPLETED.items(), ids=COMPLETED)
 def test_names_are_completed(words, offered, monkeypatch, capsys):
     monkeypatch.setenv("_FUSIONLAB_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)

@@ -1,6 +1,7 @@
 """A diff in a terminal: bounded, nothing dropped without a word, plain where colour is not wanted."""
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -26,30 +27,20 @@ def texts(most_lines, *hunks):
     return [f"{shown.mark} {shown.text}" for shown in shown_lines(ModuleDiff(hunks, 9), most_lines)]
 
 
-def test_a_change_shows_what_went_what_came_and_who_reads_it():
-    assert texts(40, hunk(3)) == [
-        "@ scope jit(f)/layer_3",
-        "- %3 = add %1 : 4xf32",
-        "+ %1003 = multiply %1 : 4xf32",
-        "~ %7 = tanh %3→%1003 : 4xf32",
-    ]
-    assert summary(ModuleDiff((hunk(3),), 9)) == "ops: 1 removed, 1 added, 1 read another value, 9 unchanged"
-    assert summary(ModuleDiff((), 9)) == "nothing changed, 9 ops"
-    moved = Moved(line("%3", "sine", "%1", loop=LOOP), "")
-    assert (
-        texts(40, Hunk("jit(f)", LOOP, (), (), (), (moved,), ()))[1] == "> %3 = sine %1 : 4xf32  to outside of the loop"
-    )
+SAME = [hunk(number) for number in (3, 4, 5, 6, 7)]
+SHOWN = {
+    "what went, what came and who reads it": texts(40, hunk(3)),
+    "out of a loop": texts(40, Hunk("jit(f)", LOOP, (), (), (), (Moved(line("%3", "sine", "%1", loop=LOOP), ""),), ())),
+    "the same change elsewhere is named and not repeated": texts(40, *SAME),
+    "in a loop it is another one": texts(40, hunk(3), hunk(3, loop=LOOP)),
+    "the summary": [summary(ModuleDiff((hunk(3),), 9)), summary(ModuleDiff((), 9))],
+}
 
 
-def test_the_same_change_elsewhere_is_named_and_not_repeated():
-    same = [hunk(number) for number in (3, 4, 5, 6, 7)]
-    shown = texts(40, *same)
-    assert len(shown) == 5
-    assert shown[-1] == (
-        "… the same 4 more times: scope jit(f)/layer_4; scope jit(f)/layer_5; scope jit(f)/layer_6, and 1 other places"
-    )
-    assert len(texts(0, *same)) == 20
-    assert texts(40, hunk(3), hunk(3, loop=LOOP)).count("- %3 = add %1 : 4xf32") == 2  # in a loop it is another one
+def test_what_is_shown(golden):
+    text = "".join("\n".join([f"# {title}", *lines, ""]) for title, lines in SHOWN.items())
+    golden(Path(__file__).parent / "diff.txt", text)
+    assert len(texts(0, *SAME)) == 20
 
 
 def test_what_is_cut_is_counted_by_op():

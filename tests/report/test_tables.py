@@ -11,6 +11,14 @@ from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Declined
 from fusionlab.report.tables import Table, column_groups, field, number, print_rows
 from fusionlab.report.tables.programs import print_events, print_footprint
+from fusionlab.report.tables.records import peak_mib, print_run
+from tests.measure.made import record, variant
+
+
+@pytest.fixture
+def console():
+    """A wide console that keeps what is printed: ``console.file.getvalue()``."""
+    return Console(file=io.StringIO(), width=200)
 
 
 def errors(name, error, tolerance=1.0):
@@ -41,13 +49,12 @@ def test_how_much_of_a_tolerance_an_error_takes(error, used):
     assert error.used == used
 
 
-def test_a_small_figure_is_not_shown_as_nothing():
+def test_a_small_figure_is_not_shown_as_nothing(console):
     figures = {
         "name": "small", "target": "a100", "walkers": None, "static_launches": 1, "dynamic_launches": 1,
         "dynamic_copies": 0, "temp_bytes": 0, "argument_bytes": 1024, "flops": 2.5e6, "bytes_accessed": 2**30,
         "compile_s": 0.1, "stablehlo_ops": 3, "unknown_trip_loops": 0, "launch_source": "",
     }  # fmt: skip
-    console = Console(file=io.StringIO(), width=100)
     print_footprint(Footprint(**figures), console)
     lines = filter(str.strip, console.file.getvalue().splitlines())
     rows = {line.rpartition("  ")[0].strip(): line.split()[-1] for line in lines}
@@ -57,8 +64,7 @@ def test_a_small_figure_is_not_shown_as_nothing():
     assert rows["GiB accessed (model)"] == "1.00"
 
 
-def test_an_event_without_a_place_names_none():
-    console = Console(file=io.StringIO(), width=200)
+def test_an_event_without_a_place_names_none(console):
     events = [("there is no loop", ""), ("a token", "while")]
     print_events([Declined("licm", "unsafe", *event) for event in events], console)
     first, second = console.file.getvalue().splitlines()
@@ -92,7 +98,7 @@ def test_a_wide_terminal_has_one_table():
     assert column_groups([40, 60], 2, 20) == [[0, 1]]
 
 
-def test_text_and_markdown_come_from_one_declaration():
+def test_text_and_markdown_come_from_one_declaration(console):
     columns = {"kernel": field("name"), "MiB": number("bytes", 1, 2**20), "share": number("share", spec=".0%")}
     records = [
         {"name": "fusion", "bytes": 3 * 2**19, "share": 0.25},
@@ -105,8 +111,25 @@ def test_text_and_markdown_come_from_one_declaration():
         "| fusion | 1.5 | 25% |",
         "| copy | 5,000.0 | - |",
     ]
-    console = Console(file=io.StringIO(), width=80)
     table.print(console)
     lines = [line.split() for line in console.file.getvalue().splitlines()]
     assert ["fusion", "1.5", "25%"] in lines
     assert ["copy", "5,000.0", "-"] in lines
+
+
+def test_memory_is_the_allocators_peak_and_else_named_as_buffer_assignment():
+    assert peak_mib({"peak_bytes": 3 * 2**20, "assigned_bytes": 2**20}) == "3.0"
+    assert peak_mib({"peak_bytes": 0, "assigned_bytes": 2**20}) == "0.0"
+    assert peak_mib({"peak_bytes": None, "assigned_bytes": 2**20}) == "1.0 (XLA)"
+
+
+@pytest.mark.parametrize(
+    ("platform", "driver", "said"), [("cuda", None, True), ("cuda", "570.1", False), ("cpu", None, False)]
+)
+def test_a_gpu_without_nvml_is_said(platform, driver, said, console):
+    one = {**variant(ratio_interval=None), "median_us": 1e3, "dynamic_launches": 7, "compile_s": 1.0}
+    one["device_time"] = {"mean_us": None, "ratio_interval": None}
+    given = record(one, protocol={"runs": 11, "dropped": 1, "repeats": 10}, versions={"jax": "jax 1", "python": "3.11"})
+    given["device"] = {"name": "a device", "platform": platform, "driver": driver}
+    print_run(given, console)
+    assert ("NVML does not answer" in console.file.getvalue()) == said

@@ -1,47 +1,25 @@
-import importlib.util
-import subprocess
-import sys
+"""What the catalogue builds from names."""
 
 import jax
 import numpy as np
 import pytest
 
-from fusionlab.errors import InputError
+from tests.workloads.wavefunctions import STAGES
 from workloads.catalogue import PROGRAMS, build
 from workloads.molecules import find_molecule
 from workloads.programs.potential import POTENTIALS
 
 
-def test_importing_the_catalogue_imports_no_jax():
-    code = "import sys, workloads.catalogue; sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"name": "paulinett"}, r"unknown model 'paulinett'; did you mean: .*paulinet"),
-        ({"molecule": "LiF"}, r"unknown molecule 'LiF'; did you mean: LiH"),
-        ({"program": "local_energy"}, r"unknown program 'local_energy'; did you mean: local-energy"),
-        ({"dtype": "bfloat16"}, r"unknown dtype 'bfloat16'"),
-        ({"laplacian": "reply"}, r"unknown laplacian 'reply'; did you mean: replay"),
-        ({"laplacian": "reply", "program": "mcmc"}, r"unknown laplacian 'reply'; did you mean: replay"),
-        ({"size": "huge"}, r"unknown size 'huge'"),
-        ({"walkers": 0}, r"walkers must be at least 1, not 0"),
-        ({"walkers": 10**14}, r"walkers must be at most 2147483647"),
-    ],
+    ("program", "laplacian"), [*((name, None) for name in PROGRAMS), ("local-energy", "hutchinson")]
 )
-def test_a_wrong_argument_is_an_input_error(changes, message):
-    with pytest.raises(InputError, match=message):
-        build(**{"name": "paulinet", **changes})
-
-
-@pytest.mark.parametrize("program", list(PROGRAMS))
-def test_inputs_are_abstract_until_they_are_asked_for(program):
-    workload = build("ferminet", "LiH", program, walkers=7, size="tiny")
+def test_inputs_are_abstract_until_they_are_asked_for(program, laplacian):
+    workload = build("ferminet", "LiH", program, walkers=7, laplacian=laplacian, size="tiny")
     arguments = jax.eval_shape(workload.inputs, 0)
     assert len(arguments) == len(workload.argument_names)
     assert workload.argument_names[0] == "parameters"
+    if laplacian:  # it takes random numbers
+        assert (workload.argument_names[2], arguments[2].shape) == ("key", (2,))
     assert arguments[workload.argument_names.index("walkers")].shape == (7, 4, 3)
     shapes = jax.eval_shape(workload.function, *arguments)
     per_walker = {name: leaf.shape for name, leaf in shapes.items() if name in ("local_energy", "log_psi", "sign")}
@@ -68,19 +46,14 @@ def test_rebuild_changes_what_is_asked_and_keeps_the_rest(x64):
     assert workload.rebuild(program="log-psi").laplacian == "none"
 
 
-def test_a_laplacian_with_random_numbers_adds_a_key():
-    workload = build("paulinet", "LiH", walkers=3, laplacian="hutchinson", size="tiny")
-    assert workload.argument_names == ("parameters", "walkers", "key")
-    assert jax.eval_shape(workload.inputs, 0)[2].shape == (2,)
-
-
-def test_without_deepqmc_the_error_says_what_to_install(monkeypatch):
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *a: None if name == "deepqmc" else find_spec(name, *a)
-    )
-    with pytest.raises(InputError, match=r"pip install 'fusionlab\[deepqmc\]'"):
-        build("deepqmc:paulinet")
+@pytest.mark.parametrize("laplacian", ["replay", "hutchinson"])
+@pytest.mark.parametrize("program", ["inference-step", "train-step"])
+def test_phases_and_stages_are_marked(program, laplacian):
+    workload = build("ferminet", "LiH", program, walkers=2, laplacian=laplacian, size="tiny")
+    text = jax.jit(workload.function).lower(*jax.eval_shape(workload.inputs, 0)).as_text(debug_info=True)
+    assert all(scope in text for scope in ("mcmc", *STAGES))
+    assert workload.argument_names[:4] == ("parameters", "walkers", "key", "step")
+    assert ("optimiser" in text) == (program == "train-step")
 
 
 def test_coulomb_energy_against_a_plain_sum():

@@ -1,18 +1,17 @@
-"""The fact commands on files, on other ansätze, and on rewritten programs."""
+"""Launches, roofline, clusters, explain and replays: on files of HLO text, on small models, on rewritten programs."""
 
-import json
 import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
-from click.testing import CliRunner
 from jax import export
 
-from fusionlab.cli import main
+from fusionlab.cli.clusters import clusters
 from fusionlab.cli.explain import explain
-from fusionlab.cli.launches import launches
 from fusionlab.cli.replays import replays
+from fusionlab.cli.roofline import roofline
 from fusionlab.cli.sources import make
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
@@ -26,18 +25,15 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.study import Circumstances
 from workloads import catalogue
 
-CPU = Circumstances(load_target("cpu"))
-HLO = """HloModule jit_f, is_scheduled=true
-
-ENTRY %main (x: f32[8]) -> f32[8] {
-  %x = f32[8]{0} parameter(0)
-  ROOT %t = f32[8]{0} tanh(%x), metadata={op_name="jit(f)/vmap(stage_e)/jvp(jvp(stage_b))/tanh"}
-}
-"""
+CPU, A100 = (Circumstances(load_target(name)) for name in ("cpu", "a100"))
+ESTIMATED = (Path(__file__).parent / "estimated.hlo").read_text()
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, list(arguments))
+@pytest.fixture
+def estimated(tmp_path):
+    path = tmp_path / "estimated.hlo"
+    path.write_text("\ufeff// saved by somebody\n" + ESTIMATED)
+    return path
 
 
 # PauliNet has a file of its own; Orbformer compiles for half a minute.
@@ -76,31 +72,86 @@ def test_a_rewritten_program_keeps_its_origins(on_a100):
     assert after.attributed_launches >= 0.95 * after.dynamic_launches
 
 
-def test_optimised_hlo_text_is_a_source_for_launches(tmp_path, console):
-    path = tmp_path / "mine.hlo.txt"
-    path.write_text(HLO)
-    source = load_saved(path)
-    assert isinstance(source, HloFile)
-    document = launches(source, [load_target("a100")], (), 5, CPU, console)
+def test_hlo_text_belongs_to_the_target_that_its_estimates_are_for(as_json, estimated):
+    document = as_json("launches", estimated, "--by", "stage")
     (row,) = document["rows"]
-    assert (row["name"], row["stage"], row["flops"], row["bytes"]) == ("t", "B", 8, 64)
-    explain(source, "t", 0, CPU, console)
+    assert (row["name"], row["stage"], row["flops"], row["bytes"]) == ("loop_tanh_fusion", "B", 8, 64)
+    assert (document["target"], row["model_source"], row["model_us"]) == ("a100", "xla", 3.0)
+    assert document["notes"] == []
+    assert document["groups"][0]["stage"] == "B"
+    document = as_json("roofline", estimated, "--target", "a5000")
+    assert document["families"][0]["name"] == "elementwise"
+
+
+def test_estimates_for_another_target_are_not_used_and_that_is_said(cli, as_json, estimated):
+    words = ("launches", estimated, "--target", "h200", "--quiet")
+    assert "for a clock of 1.410 GHz, which is not that of h200: they are not used" in cli(*words).stdout
+    (row,) = as_json(*words)["rows"]
+    assert row["model_source"] == "roofline"
+    assert row["model_us"] < 2
+
+
+def test_hlo_text_has_no_record_of_fusions_and_no_stablehlo(estimated, console):
+    source = load_saved(estimated)
+    assert isinstance(source, HloFile)
+    explain(source, "loop_tanh_fusion", 0, A100, console)
     assert "XLA's record says nothing about its neighbours" in console.file.getvalue()
     with pytest.raises(InputError, match="unknown kernel 'u'"):
-        explain(source, "u", 0, CPU, console)
+        explain(source, "u", 0, A100, console)
     with pytest.raises(InputError, match="no record of its fusion decisions"):
-        explain(source, None, 0, CPU, console)
+        explain(source, None, 0, A100, console)
     with pytest.raises(InputError, match="needs StableHLO"):
-        replays(source, True, CPU, console)
+        replays(source, True, A100, console)
 
 
-def test_a_saved_export_is_a_program(tmp_path):
+def test_a_cpu_text_is_the_cpus_and_unknown_times_are_dashes(cli, as_json, lowered, tmp_path):
+    program = lowered(lambda x: jnp.sort(jnp.tanh(x) @ x.T) * 2 + 1, jnp.ones((8, 8)))
+    path = tmp_path / "cpu.hlo"
+    path.write_text(make(program, CPU).compiled.optimized_hlo)
+    document = as_json("launches", path, "--by", "family")
+    assert document["target"] == "cpu"
+    assert document["totals"]["model_us"] is None
+    assert {group["model_us"] for group in document["groups"]} == {None}
+    assert re.search(r"^ ?all .* -\s*$", cli("launches", path, "--quiet").stdout, re.MULTILINE)
+    cli("roofline", path, "--quiet", code=0)
+    refused = cli("launches", path, "--target", "a100")
+    assert "compiled this text for the CPU, but target a100 is a GPU" in refused.stderr
+
+
+BROKEN = {
+    "truncated": (ESTIMATED[:-40], "line 11, column"),
+    "nonsense": ("HloModule x\nnonsense", "line 2"),
+    "no entry": (ESTIMATED[: ESTIMATED.index("ENTRY")], "there is no ENTRY computation: the text is not complete"),
+    "call": (
+        ESTIMATED.replace("calls=%fused", "calls=%fuse"),
+        "%loop_tanh_fusion of %main calls %fuse, which is not there: the text is not complete",
+    ),
+    "bracket": (ESTIMATED.replace('{"operation', '{"a":[1}{"operation'), "a bracket is never closed"),
+    "shape": (ESTIMATED.replace("f32[8]{0} tanh", "f32[x]{0} tanh"), "%t of %fused: not a shape: 'f32[x]{0}'"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_hlo_text_names_the_place(name, cli, tmp_path):
+    text, complaint = BROKEN[name]
+    path = tmp_path / "broken.hlo"
+    path.write_text(text)
+    result = cli("launches", path)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert str(path) in result.stderr
+    assert complaint in result.stderr
+
+
+def test_a_saved_export_is_a_program_whose_name_is_no_path(tmp_path):
+    def evil(x):
+        return jnp.tanh(x) * 2
+
+    evil.__name__ = "../../outside"
     path = tmp_path / "saved.bin"
-    exported = export.export(jax.jit(lambda x: jnp.tanh(x) * 2), platforms=["cpu"])(jnp.ones(3))
-    path.write_bytes(exported.serialize())
+    path.write_bytes(export.export(jax.jit(evil), platforms=["cpu"])(jnp.ones(3)).serialize())
     program = load_saved(path)
     assert isinstance(program, Program)
-    assert (program.platform, program.inputs[0].shape) == ("cpu", (3,))
+    assert (program.name, program.platform, program.inputs[0].shape) == ("_.._outside", "cpu", (3,))
     assert program.ops >= 2
 
 
@@ -118,28 +169,12 @@ def test_an_export_that_cannot_be_studied(tmp_path, arguments, platforms, compla
         load_saved(path)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (HLO[:-40], "line 5, column"),
-        ("HloModule x\nnonsense", "line 2"),
-        ("\0\1\2 no flat buffer", "neither|not a valid"),
-    ],
-)
-def test_broken_files_name_the_place(tmp_path, content, message):
-    path = tmp_path / "broken.txt"
-    path.write_text(content)
-    with pytest.raises(InputError, match=message) as caught:
-        load_saved(path)
-    assert str(path) in str(caught.value)
-
-
-def test_a_second_call_reads_the_cache_and_says_so(lowered, tmp_path, monkeypatch, on_a100):
+def test_a_second_call_reads_the_cache_and_says_so(cli, lowered, tmp_path, monkeypatch, on_a100):
     monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "tanh.mlir"
     path.write_text(lowered(jnp.tanh, jnp.ones(300), platform="cuda").text)
-    first, second = (run("launches", str(path), "--json") for _ in range(2))
-    afresh = run("launches", str(path), "--json", "--no-cache")
+    first, second = (cli("launches", path, "--json") for _ in range(2))
+    afresh = cli("launches", path, "--json", "--no-cache")
     assert first.stdout == second.stdout == afresh.stdout
     said = ["read from the cache" in one.stderr for one in (first, second, afresh)]
     assert said == [False, True, False]
@@ -165,67 +200,6 @@ def test_replays_of_a_program_say_what_each_rewrite_would_do(console):
     assert "not a replay" in printed
 
 
-def test_the_command_line_prints_json_and_nothing_else(tmp_path):
-    path = tmp_path / "mine.txt"
-    path.write_text(HLO)
-    result = run("launches", str(path), "--json", "--by", "stage", "--quiet")
-    assert result.exit_code == 0, result.output
-    document = json.loads(result.stdout)
-    assert document["groups"][0]["stage"] == "B"
-    result = run("roofline", str(path), "--json", "--target", "a5000")
-    assert json.loads(result.stdout)["families"][0]["name"] == "elementwise"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["launches"], "name one thing to work on"),
-        (["launches", "HERE", "--target", "a101"], "unknown target 'a101'"),
-        (["roofline", "HERE", "--target", "cpu", "--out", "x.svg"], "has no spec"),
-        (["explain", "nowhere.txt"], "nowhere.txt: cannot be read"),
-    ],
-)
-def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "mine.txt"
-    path.write_text(HLO)
-    result = run(*(str(path) if part == "HERE" else part for part in arguments))
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "x.svg").exists()
-
-
-CALLING = """HloModule m
-
-%fused (p: f32[4]) -> f32[4] {
-  %p = f32[4]{0} parameter(0)
-  ROOT %t = f32[4]{0} tanh(%p)
-}
-
-ENTRY %main (a: f32[4]) -> f32[4] {
-  %a = f32[4]{0} parameter(0)
-  ROOT %f = f32[4]{0} fusion(%a), kind=kLoop, calls=%fused
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        (CALLING[: CALLING.index("ENTRY")], "there is no ENTRY computation"),
-        (CALLING.replace("calls=%fused", "calls=%fuse"), "%f of %main calls %fuse, which is not there"),
-    ],
-)
-def test_hlo_text_that_was_cut_between_computations(tmp_path, text, complaint):
-    path = tmp_path / "cut.hlo"
-    path.write_text(CALLING)
-    assert load_saved(path).module.entry.name == "main"
-    path.write_text(text)
-    with pytest.raises(InputError, match=f"{re.escape(complaint)}: the text is not complete"):
-        load_saved(path)
-
-
 def test_what_a_rewrite_says_of_one_of_two_loops_of_a_scope(lowered, console):
     def laplacians(x):
         eye = jnp.eye(4)
@@ -247,28 +221,22 @@ def test_what_a_rewrite_says_of_one_of_two_loops_of_a_scope(lowered, console):
     assert len(set(names[0])) == len(names[0])
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        ("calls=%fused", 'calls=%fused, backend_config={"a":[1}', "%f of %main: a bracket is never closed"),
-        ("f32[4]{0} tanh", "f32[x]{0} tanh", "%t of %fused: not a shape: 'f32[x]{0}'"),
-    ],
-)
-def test_hlo_text_with_a_broken_instruction(tmp_path, old, new, complaint):
-    path = tmp_path / "broken.hlo"
-    path.write_text(CALLING.replace(old, new))
-    result = run("launches", str(path))
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert complaint in result.stderr
+def test_near_memory_gains_without_times_are_unknown(console):
+    source = catalogue.build("paulinet", "LiH", program="log-psi", walkers=4, size="tiny")
+    document = clusters(source, CPU, console, criteria="pim", link=64.0)
+    assert document["launch_clusters"]
+    assert {one["pim_gain_us"] for one in document["launch_clusters"]} == {None}
+    assert document["model_us"] is None
+    assert "can give back at most - ms of - ms" in console.file.getvalue()
 
 
-def test_options_are_judged_before_anything_is_compiled(monkeypatch):
-    for module in ("launches.make_all", "clusters.make"):
-        monkeypatch.setattr(f"fusionlab.cli.{module}", lambda *_: pytest.fail("compiled first"))
-    for arguments, complaint in (
-        (("launches", "--by", "stge"), "unknown column 'stge'; did you mean: stage"),
-        (("clusters", "--criteria", "pim", "--link", "-1"), "--link must be positive"),
-    ):
-        result = run(*arguments, "--model", "ferminet")
-        assert result.exit_code == 2
-        assert complaint in result.stderr
+def test_a_plot_is_of_all_targets_or_none(lowered, tmp_path, on_a100, console):
+    program = lowered(jnp.tanh, jnp.ones(300), platform="cuda")
+    given = {"peak_tflops": 1.0, "bandwidth": 10.0}
+    for ceilings, complaint in (({}, "target cpu has no spec"), (given, "lowered for cuda")):
+        with pytest.raises(InputError, match=complaint):
+            roofline(program, [on_a100.target, CPU.target], on_a100, console, out=str(tmp_path / "x.svg"), **ceilings)
+        assert list(tmp_path.iterdir()) == []
+    document = roofline(program, [on_a100.target], on_a100, console, out=str(tmp_path))
+    assert document["files"] == [str(tmp_path / "small-a100-roofline.svg")]
+    assert (tmp_path / "small-a100-roofline.svg").read_text().startswith("<svg")

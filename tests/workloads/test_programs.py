@@ -1,4 +1,4 @@
-"""The samplers on densities known in closed form: stationarity, reversibility, convergence, and their settings."""
+"""The samplers on densities known in closed form, and the inference step, whose energies belong to its walkers."""
 
 from dataclasses import replace
 
@@ -8,15 +8,55 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from tests.workloads.wavefunctions import HYDROGEN, in_tiers
+from tests.workloads.wavefunctions import HYDROGEN, LIH, drawn, hydrogen, in_tiers
 from workloads.ansatz import Ansatz
+from workloads.ansatze import psiformer
 from workloads.molecule import Molecule
-from workloads.programs import mcmc
+from workloads.programs import inference_step, local_energy, mcmc
 from workloads.programs.drift import limited_drift
 from workloads.programs.pruning import prune
 from workloads.programs.samplers import SAMPLERS, Sampler
 from workloads.programs.walker_state import State
 from workloads.upstream import UPSTREAM
+
+
+def test_hydrogen_atom():
+    """Every local energy is -1/2 hartree and the mean radius 3/2 bohr."""
+    ansatz = hydrogen(upstream="paulinet")
+    step = jax.jit(inference_step.build(ansatz, "replay"))
+    parameters, walkers = drawn(ansatz, 5000)
+    tau = np.float32(1)
+    for seed in range(5):
+        result = step(parameters, walkers, jax.random.PRNGKey(seed), tau)
+        walkers, tau = result["walkers"], result["step"]
+    np.testing.assert_allclose(result["local_energy"], -0.5, atol=1e-3)
+    radii = np.linalg.norm(np.asarray(result["walkers"])[:, 0], axis=1)
+    assert abs(radii.mean() - 1.5) < 5 * (0.75 / 5000) ** 0.5
+
+
+@pytest.fixture(scope="module")
+def outcome(quickly):
+    """Psiformer on LiH, its parameters, and one inference step of eight walkers in float32."""
+    ansatz = psiformer.build(LIH, "tiny")
+    arguments = (*drawn(ansatz, 8), np.array([3, 4], np.uint32), mcmc.initial_step(ansatz, jnp.float32))
+    return ansatz, arguments[0], quickly(inference_step.build(ansatz, "replay"), *arguments)(*arguments)
+
+
+@pytest.mark.slow
+def test_energies_are_those_of_the_returned_walkers(outcome, quickly):
+    ansatz, parameters, result = outcome
+    arguments = parameters, result["walkers"]
+    expected = quickly(local_energy.build(ansatz, "replay"), *arguments)(*arguments)["local_energy"]
+    np.testing.assert_allclose(result["local_energy"], expected, rtol=2e-3, atol=2e-3)
+    assert float(result["energy"]) == pytest.approx(float(np.mean(result["local_energy"])), rel=1e-5)
+
+
+def test_result_names_shapes_and_dtypes(outcome):
+    shapes = {name: value.shape for name, value in outcome[2].items()}
+    vectors = dict.fromkeys(("log_psi", "sign", "local_energy"), (8,))
+    assert shapes == {"walkers": (8, 4, 3), "acceptance": (), "step": (), "energy": (), **vectors}
+    assert {value.dtype for value in outcome[2].values()} == {np.dtype("float32")}
+
 
 WALKERS, WIDTH = 20_000, 1.3
 KEY = np.array([1, 2], np.uint32)
@@ -56,10 +96,17 @@ def assert_normal(walkers):
     assert np.all(np.abs(walkers.var(axis=0) - WIDTH**2) < 5 * WIDTH**2 * (2 / WALKERS) ** 0.5)
 
 
-def test_the_density_is_stationary(transitions):
-    result = transitions(exact_walkers(0), 1)
+def test_the_density_is_stationary_and_the_result_belongs_to_the_walkers(transitions):
+    result, again, other = (transitions(exact_walkers(0), seed) for seed in (1, 1, 2))
+    walkers = np.asarray(result["walkers"])
     assert 0.2 < float(result["acceptance"]) < 0.95
-    assert_normal(result["walkers"])
+    assert_normal(walkers)
+    np.testing.assert_allclose(
+        result["log_psi"], -np.sum(walkers**2, axis=(1, 2)) / (4 * WIDTH**2), rtol=1e-5, atol=1e-6
+    )
+    assert np.all(np.asarray(result["sign"]) == 1)
+    np.testing.assert_array_equal(walkers, again["walkers"])
+    assert np.mean(walkers == np.asarray(other["walkers"])) < 0.2  # another key
 
 
 def test_walkers_converge_to_the_density(transitions):
@@ -78,19 +125,6 @@ def test_transitions_are_reversible(transitions):
         flow = (f(x) * g(y) - g(x) * f(y)).ravel()
         assert abs(flow.mean()) < 5 * flow.std() / flow.size**0.5
         assert flow.std() > 0
-
-
-def test_result_belongs_to_the_walkers(transitions):
-    result = transitions(exact_walkers(5), 6)
-    expected = -np.sum(np.asarray(result["walkers"]) ** 2, axis=(1, 2)) / (4 * WIDTH**2)
-    np.testing.assert_allclose(result["log_psi"], expected, rtol=1e-5, atol=1e-6)
-    assert np.all(np.asarray(result["sign"]) == 1)
-
-
-def test_same_key_same_walkers(transitions):
-    first, again, other = (np.asarray(transitions(exact_walkers(7), seed)["walkers"]) for seed in (8, 8, 9))
-    np.testing.assert_array_equal(first, again)
-    assert np.mean(first == other) < 0.2
 
 
 @pytest.mark.parametrize("name", in_tiers(SAMPLERS, ("langevin", "metropolis-oneqmc")))
@@ -123,18 +157,16 @@ def drift_of_one_electron(v, r, molecule, step):
 
 
 @pytest.mark.usefixtures("x64")
-def test_drift_formula():
+def test_drift_is_its_formula_and_finite_at_a_nucleus_and_without_gradient():
     molecule = Molecule("LiH", (3, 1), ((0.0, 0.0, 0.0), (0.0, 0.0, 3.0)))
     random = np.random.default_rng(0)
     r, v = random.normal(size=(6, 3)), random.normal(size=(6, 3)) * np.array([[0.1], [1], [3], [10], [30], [100]])
     r[5] = [0.0, 0.01, 3.0]
     expected = [drift_of_one_electron(vi, ri, molecule, 0.4) for vi, ri in zip(v, r, strict=True)]
     np.testing.assert_allclose(limited_drift(jnp.asarray(v), jnp.asarray(r), molecule, 0.4), expected, rtol=1e-10)
-
-
-def test_drift_is_finite_at_a_nucleus_and_without_gradient():
-    assert np.all(np.isfinite(limited_drift(jnp.ones((1, 3)), jnp.zeros((1, 3)), HYDROGEN, 0.5)))
-    assert not np.any(limited_drift(jnp.zeros((1, 3)), jnp.ones((1, 3)), HYDROGEN, 0.5))
+    one = jnp.ones((1, 3), "float32")
+    assert np.all(np.isfinite(limited_drift(one, jnp.zeros_like(one), HYDROGEN, 0.5)))
+    assert not np.any(limited_drift(jnp.zeros_like(one), one, HYDROGEN, 0.5))
 
 
 def test_pruning_replaces_lost_walkers_by_others():

@@ -12,18 +12,21 @@ from fusionlab.cli.explain import explain, explain_kernel
 from fusionlab.cli.launches import launches
 from fusionlab.cli.roofline import roofline
 from fusionlab.cli.sources import make
+from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
 from fusionlab.ledger.launch_rows import launch_rows
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.ledger.thunks import parse_thunks
+from workloads import catalogue
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def made(paulinet, on_a100):
-    return make(paulinet, on_a100)
+def made(on_a100):
+    """At full size: nothing is run, so nothing needs memory."""
+    return make(catalogue.build("paulinet", "CH4", walkers=1024), on_a100)
 
 
 @pytest.fixture(scope="module")
@@ -41,23 +44,31 @@ def refused(program, on_a100):
     return explain(program, None, 0, on_a100, Console(quiet=True))
 
 
-def test_the_ledger_sums_to_xlas_launch_count(document, made):
-    counts = count_launches(made.compiled)
-    found = document["totals"]
+def test_every_thunk_is_a_row_or_a_copy_and_the_ledger_sums_to_xlas_launch_count(document, made):
+    found, rows, counts = document["totals"], document["rows"], count_launches(made.compiled)
     assert counts.launch_source == document["launch_source"] == "xla thunk sequence"
-    assert found["dynamic_launches"] == counts.dynamic_launches == sum(r["dynamic_launches"] for r in document["rows"])
-    assert found["static_launches"] == counts.static_launches == len(document["rows"])
+    assert found["dynamic_launches"] == counts.dynamic_launches == sum(row["dynamic_launches"] for row in rows)
+    assert found["static_launches"] == counts.static_launches == len(rows)
     assert 5_500 < found["dynamic_launches"] < 6_500
     assert found["dynamic_copies"] == counts.dynamic_copies
     for name in ("dynamic_launches", "flops", "bytes"):
         assert sum(group[name] for group in document["groups"]) == found[name]
+    tops = parse_thunks(made.compiled.thunk_sequence, made.compiled.thunk_metadata)
+    leaves = [thunk for top in tops for thunk in top.walk() if not thunk.sections]
+    instructions = {one.name for part in made.compiled.module.computations.values() for one in part.instructions}
+    assert {thunk.hlo_name for thunk in leaves} <= instructions
+    assert sorted(row["name"] for row in rows) == sorted(one.hlo_name for one in leaves if "Copy" not in one.kind)
+    assert {row["in_cuda_graph"] for row in rows} == {True, False}
 
 
-def test_at_least_95_percent_carry_phase_stage_and_role(document):
+def test_nearly_all_launches_carry_phase_stage_and_role_and_nearly_all_bytes_are_modelled(document, made):
     found = document["totals"]
     assert found["attributed_launches"] >= 0.95 * found["dynamic_launches"]
     by_their_own_names = found["attributed_launches"] - found["attributed_by_readers_launches"]
     assert by_their_own_names >= 0.95 * found["dynamic_launches"]
+    assert found["unmodelled_bytes"] <= 0.01 * found["bytes"]
+    assert (found["unmodelled_us_launches"], found["unknown_cuda_graph_launches"]) == (0, 0)
+    assert found["flops"] == pytest.approx(program_cost(made.program).flops, rel=0.05)  # of kernels, and of ops
 
 
 def test_at_least_70_percent_of_the_replay_name_the_stage_they_replay(document):
@@ -68,50 +79,20 @@ def test_at_least_70_percent_of_the_replay_name_the_stage_they_replay(document):
     assert {row["role"] for row in replayed if row["stage"] == "B"} == {"tangent", "tangent-of-cotangent"}
 
 
-def test_at_most_1_percent_of_bytes_are_unmodelled(document):
-    assert document["totals"]["unmodelled_bytes"] <= 0.01 * document["totals"]["bytes"]
-    assert document["totals"]["unmodelled_us_launches"] == 0
-    assert document["totals"]["unknown_cuda_graph_launches"] == 0
-
-
-def test_no_launch_site_is_cut_short(program, on_a100):
+def test_the_table_cuts_no_launch_site_short_and_says_what_is_a_model(program, on_a100, console):
     for width in (80, 160):  # a narrow terminal, and a file or pipe
         sheet = Console(file=io.StringIO(), width=width, highlight=False)
         document = launches(program, [on_a100.target], (), 500, on_a100, sheet)
         assert "…" not in sheet.file.getvalue()
     assert all(row["name"] in sheet.file.getvalue() for row in document["rows"])
-
-
-def test_kernel_and_op_flops_tell_the_same_story(document, made):
-    assert document["totals"]["flops"] == pytest.approx(program_cost(made.program).flops, rel=0.05)
-
-
-def test_every_thunk_is_a_row_or_a_copy_and_an_instruction(document, made):
-    instructions = {one.name for part in made.compiled.module.computations.values() for one in part.instructions}
-    tops = parse_thunks(made.compiled.thunk_sequence, made.compiled.thunk_metadata)
-    leaves = [thunk for top in tops for thunk in top.walk() if not thunk.sections]
-    assert {thunk.hlo_name for thunk in leaves} <= instructions
-    names = [row["name"] for row in document["rows"]]
-    assert sorted(names) == sorted(thunk.hlo_name for thunk in leaves if "Copy" not in thunk.kind)
-    assert {row["in_cuda_graph"] for row in document["rows"]} == {True, False}
-
-
-def test_the_document_goes_to_json_and_the_table_says_what_is_a_model(program, on_a100, console):
-    document = launches(program, [on_a100.target], (), 3, on_a100, console)
-    text = json.dumps(document, allow_nan=False)
-    assert json.loads(text)["target"] == "a100"
-    printed = console.file.getvalue()
-    assert "laplacian B tangent-of-cotangent" in printed
-    assert "the 3 slowest of" in printed
-    assert "model:" in printed
+    assert json.loads(json.dumps(document, allow_nan=False))["target"] == "a100"
+    launches(program, [on_a100.target], (), 3, on_a100, console)
+    for part in ("laplacian B tangent-of-cotangent", "the 3 slowest of", "model:"):
+        assert part in console.file.getvalue()
 
 
 def test_several_targets_stand_side_by_side(on_a100, console):
-    from workloads import catalogue
-
     small = catalogue.build("paulinet", "LiH", program="log-psi", walkers=4, size="tiny")
-    from fusionlab.codegen.targets import load_target
-
     targets = [load_target("a5000"), load_target("h200")]
     document = launches(small, targets, ("family",), 5, on_a100, console)
     assert [one["target"] for one in document["targets"]] == ["a5000", "h200"]
@@ -130,16 +111,13 @@ def test_the_roofline_has_all_families_and_a_plot(program, on_a100, console, tmp
     assert (tmp_path / "roof.svg").read_text().startswith("<svg")
 
 
-def test_measured_ceilings_enter_the_time(program, on_a100, console):
+def test_measured_ceilings_enter_the_time_in_pairs(program, on_a100, console):
     document = roofline(program, [on_a100.target], on_a100, console, peak_tflops=1.0, bandwidth=100.0)
     spec = roofline(program, [on_a100.target], on_a100, Console(quiet=True))
     assert document["families"][-1]["model_us"] > 5 * spec["families"][-1]["model_us"]
     assert all(one["roof_share"] is None or one["roof_share"] <= 1 for one in document["families"])
     assert document["ceilings"]["source"] == "measured, as given"
     assert "time is the roofline of the measured ceilings" in console.file.getvalue()
-
-
-def test_measured_ceilings_come_in_pairs(program, on_a100, console):
     with pytest.raises(InputError, match="pairs"):
         roofline(program, [on_a100.target], on_a100, console, peak_tflops=18.0)
 
