@@ -159,15 +159,15 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, device, options, dumped)
         compile_s = time.perf_counter() - started
-        module = xla_executable.hlo_modules()[0]
-        texts = _read_dump(Path(folder), module.name)
+        name, optimized_hlo = _optimized_module(xla_executable, Path(folder))
+        texts = _read_dump(Path(folder), name)
     if target.kind == "cuda" and not texts.get("thunk_sequence.txt"):
         _log.warning("%s: XLA wrote no thunk sequence; launches will be counted from its HLO", program.name)
     stats = xla_executable.get_compiled_memory_stats()
     return Compiled(
         name=program.name,
         target=target,
-        optimized_hlo=module.to_string(),
+        optimized_hlo=optimized_hlo,
         thunk_sequence=texts.get("thunk_sequence.txt", ""),
         thunk_metadata=texts.get("thunk_metadata.txt", ""),
         memory=Memory(
@@ -256,6 +256,21 @@ def _absent_device(spec: str, source: str) -> Any:
         cause = re.search(r"Error parsing text-format \S* (.*)", captured.text)
         raise InputError(f"{source}: not a usable GPU spec: {cause[1] if cause else error}") from None
     return topology.devices[0]
+
+
+def _optimized_module(xla_executable: Any, folder: Path) -> tuple[str, str]:
+    """Name and text of the optimised module; from the dump in ``folder`` where the executable has none (an absent GPU
+    before JAX 0.9)."""
+    import jax
+
+    try:
+        module = xla_executable.hlo_modules()[0]
+    except jax.errors.JaxRuntimeError:
+        if not (dumped := list(folder.glob("*gpu_after_optimizations.txt"))):
+            raise
+        text = dumped[0].read_text("utf-8", "replace")
+        return text.partition(",")[0].removeprefix("HloModule "), text
+    return module.name, module.to_string()
 
 
 def _read_dump(folder: Path, module_name: str) -> dict[str, str]:
