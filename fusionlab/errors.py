@@ -48,7 +48,7 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
 
 def one_line(error: BaseException) -> str:
     """The error's type and the first line of its message."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return f"{type(error).__name__}: {(str(error).splitlines() or ['no message'])[0]}"
 
 
 def missing_package(error: ModuleNotFoundError) -> str:

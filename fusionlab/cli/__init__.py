@@ -46,7 +46,7 @@ class _Verbs(click.Group):
             say(str(error))
             ending = "bad input"
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] in ("fusionlab", "workloads"):
+            if (error.name or "").partition(".")[0] in ("fusionlab", "studies", "workloads"):
                 raise
             say(missing_package(error))
             ending = "bad input"

@@ -115,7 +115,7 @@ def require_program(source: Source, verb: str) -> Workload | Program:
     from fusionlab.hlo.optimised.saved import HloFile
 
     if isinstance(source, HloFile):
-        raise InputError(f"{source.path}: `{verb}` reads StableHLO, and this is XLA's optimised HLO")
+        raise InputError(f"{source.path}: `{verb}` needs StableHLO, and this is XLA's optimised HLO")
     return source
 
 

@@ -83,12 +83,12 @@ def blocks_of(function: Any, module: Any) -> Iterator[Block]:
         yield _view(block, function.name.value, module)
 
 
-def blocks_to_change(function: Any, module: Any, first: int = 0) -> Iterator[Callable[[], Block]]:
-    """For each of ``blocks_of`` from number ``first`` on, a callable that returns it as it is now.
+def blocks_to_change(function: Any, module: Any) -> Iterator[Callable[[], Block]]:
+    """For each of ``blocks_of`` a callable that returns it as it is now.
 
     The block may be changed until the next is requested; loops and branches left without readers may be erased.
     """
-    waiting = [*_mlir_blocks(function)][first:]
+    waiting = [*_mlir_blocks(function)]
     while waiting:
         here = waiting[0]
         yield partial(_view, here, function.name.value, module)

@@ -14,7 +14,7 @@ import hashlib
 import io
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,18 @@ class Program:
         names = (operation.name.partition(".") for operation in inner_operations(module.operation))
         return sum(dialect in _COUNTED and name != "return" for dialect, _, name in names)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the view: MLIR's objects can be neither pickled nor copied."""
+        return {name: value for name, value in vars(self).items() if name != "_view"}
+
     @cached_property
     def _view(self) -> FunctionView:
         return view_of(self.parse())
+
+
+def without_view(program: Program) -> Program:
+    """``program`` as read: for who keeps many, whose views would stay in memory with them."""
+    return replace(program)
 
 
 def program_view(program: Program) -> FunctionView:

@@ -27,9 +27,7 @@ from dataclasses import dataclass
 from fusionlab.hlo.replay import Replay, find_replays
 from fusionlab.hlo.view import Node, Region, reached
 
-PHASES = ("mcmc", "laplacian", "potential", "wavefunction", "optimiser")
 STAGES = ("A", "B", "C", "D", "E")
-ROLES = ("primal", "tangent", "cotangent", "tangent-of-cotangent")
 
 PHASE_SCOPES: dict[str, str] = {
     "mcmc": "mcmc",
@@ -58,7 +56,8 @@ _CALL = re.compile(r"([A-Za-z_]\w*)\((.*)\)")
 
 @dataclass(frozen=True)
 class Attribution:
-    """``phase`` of PHASES, ``stage`` of STAGES, each or '' when unknown; ``role`` of ROLES."""
+    """``phase`` (a value of PHASE_SCOPES) and ``stage`` (of STAGES), each or '' when unknown; ``role``: primal,
+    tangent, cotangent or tangent-of-cotangent."""
 
     phase: str
     stage: str

@@ -29,7 +29,7 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.isolated import compare_files
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, without_view
 from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings, why_nothing_applied
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
@@ -192,8 +192,8 @@ class Rewriter:
             name=self.name,
             platform=original.platform,
             pipeline=self.policy.pipeline,
-            original=original,
-            rewritten=applied,
+            original=without_view(original),
+            rewritten=None if applied is None else without_view(applied),
             events=result.events,
             reason="" if applied else why_nothing_applied(result.events, original),
             rewrite_s=seconds,
@@ -209,7 +209,8 @@ class Rewriter:
     @property
     def checks_again(self) -> bool:
         """True if programs have to be checked at this call: every one, or some whose arguments were inconclusive."""
-        return self.policy.check == "always" or any(one.seen for one in self._comparisons.values())
+        comparisons = list(self._comparisons.values())  # at once: other threads insert
+        return self.policy.check == "always" or any(one.seen for one in comparisons)
 
     def check_again(self, jaxpr: Any, lower_again: Callable[[], None]) -> bool:
         """Check the programs of ``jaxpr`` at the arrays of this call; False if the original has to run for it.
@@ -281,7 +282,9 @@ class Rewriter:
             comparison = self._comparisons[key]
         else:
             again = functools.partial(self._again, decision)
-            comparison = _Comparison(decision, Runners(original, rewritten, call.options, again))
+            comparison = _Comparison(
+                decision, Runners(without_view(original), without_view(rewritten), call.options, again)
+            )
         exact = decision.verdict.exact if decision.verdict is not None else None
         with ThreadPoolExecutor(1) as beside:
             limit_s = self.policy.exact_s if exact is None else 0

@@ -71,7 +71,9 @@ class BatchedDotKernels(Pass):
             for look in blocks_to_rewrite(module):
                 self._rewrite(look, tally)
         what = "contractions became kernels that read where it lies"
-        return tally.result(program, module, self, what, "there is no dot_general in the program", "dot_general")
+        return tally.result(
+            program, module, self, what, "there is no dot_general in the program", ops.DOT_GENERAL.mnemonic
+        )
 
     def _rewrite(self, look: Callable[[], Block], tally: Tally) -> None:
         """Rewrite in the block that ``look`` returns, one kernel at a time: each moves others."""

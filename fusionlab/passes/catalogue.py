@@ -55,7 +55,7 @@ SEARCHED = "best"
 
 def present_names(pipeline: str) -> str:
     """The text of ``pipeline``, as a record has it, with aliases replaced."""
-    return re.sub(r"[\w-]+", lambda found: ALIASES.get(found[0], found[0]), pipeline)
+    return re.sub(r"(?<![\w./-])[\w-]+(?=[{,]|$)", lambda found: ALIASES.get(found[0], found[0]), pipeline)
 
 
 def find_pass(name: str) -> type[Pass]:

@@ -33,7 +33,7 @@ def rewrite_matches(
         if found is None:
             return None
         if not left:
-            raise InputError(f"what {pass_.name} puts in is matched again, for ever")
+            raise InputError(f"the replacement that {pass_.name} inserts matches again without end")
         left -= 1
         arrays = {name: one for name, one in found.items() if isinstance(one, Value)}
         numbers = {name: one for name, one in found.items() if name not in arrays}

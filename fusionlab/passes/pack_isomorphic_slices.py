@@ -8,8 +8,8 @@ rewrite:
 Spin-up and spin-down electrons, when there are as many of both: their pair features, means over them, and orbitals are
 one kernel each. ``f`` is as much as both lanes have in common: elementwise ops, sums, contractions, concatenations and
 views; JAX batches it (``jax.vmap``). Each lane may read other values of fewer axes (the matrices of up and down
-orbitals), which are stacked: a contraction becomes a batched one. licm, after this pass, moves the
-stacking out of a loop.
+orbitals), which are stacked: a contraction becomes a batched one. licm, after this pass, moves the stacking out of a
+loop.
 
 requires: ops in one block that do not depend on each other, with equal attributes and types; float32 or float64; at
     least one sum, contraction or concatenation among them (XLA fuses elementwise ops with their readers).

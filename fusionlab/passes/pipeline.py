@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
-from fusionlab.errors import CompileError, InputError, unknown
+from fusionlab.errors import CompileError, InputError, one_line, unknown
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
 from fusionlab.passes.interface import Declined, Event, Pass, Result, Setting
@@ -72,8 +72,7 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
         raise
     except Exception as error:  # the one place where a fault of a pass surfaces: the program stays as it was
         _log.exception("pass %s failed on %s", pass_, program.name)
-        reason = f"{type(error).__name__}: {(str(error).splitlines() or ['no message'])[0]}"
-        return Result(program, (Declined(pass_.name, "fault", reason, ""),))
+        return Result(program, (Declined(pass_.name, "fault", one_line(error), ""),))
 
 
 def resolved_pipeline(events: Sequence[Event]) -> str:
@@ -119,7 +118,7 @@ def _convert(where: str, default: Any, text: str) -> Any:
         return text == "true"
     if isinstance(default, int):
         if not re.fullmatch(r"-?\d+", text):
-            raise InputError(f"{where}: {text!r} is not a whole number")
+            raise InputError(f"{where}: {text!r} is not an integer")
         return int(text)
     if isinstance(default, float):
         try:

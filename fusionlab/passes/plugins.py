@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import re
 import sys
+import threading
 import traceback
 from dataclasses import dataclass, is_dataclass, replace
 from importlib.machinery import SourceFileLoader
@@ -23,13 +24,14 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from fusionlab.errors import InputError, unknown
+from fusionlab.errors import InputError, one_line, unknown
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Event, Pass, Result, Setting, VerificationError
 
 GROUP = "fusionlab.passes"
 """The entry point group of packages that bring passes."""
 
+_IMPORTING = threading.RLock()
 _REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)")
 
 
@@ -71,7 +73,7 @@ def from_entry_point(point: EntryPoint) -> type[Pass]:
     try:
         module = importlib.import_module(module_name.strip())
     except (Exception, SystemExit) as error:
-        raise InputError(f"pass {point.name} ({point.value}) cannot be imported: {_first(error)}") from None
+        raise InputError(f"pass {point.name} ({point.value}) cannot be imported: {one_line(error)}") from None
     return _checked(module, attribute.partition("[")[0].strip(), point.name)
 
 
@@ -96,19 +98,22 @@ def _imported(path: Path, reference: str) -> ModuleType:
     except OSError:
         raise InputError(f"{reference}: there is no file {path}") from None
     name = f"fusionlab_own_pass_{hashlib.sha256(str(path.resolve()).encode() + content).hexdigest()[:16]}"
-    if name in sys.modules:
-        return sys.modules[name]
     loader = _WithoutBytecode(name, str(path))
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    try:
-        loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise InputError(f"{reference}: the file cannot be imported: {_first(error)}{_place(error, path)}") from None
-    return module
+    with _IMPORTING:  # another thread must not get a module that is not executed yet
+        if name in sys.modules:
+            return sys.modules[name]
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # dataclasses look their module up
+        try:
+            loader.exec_module(module)
+        except (Exception, SystemExit) as error:
+            del sys.modules[name]
+            raise InputError(
+                f"{reference}: the file cannot be imported: {one_line(error)}{_place(error, path)}"
+            ) from None
+        return module
 
 
 def _checked(module: ModuleType, attribute: str, name: str) -> type[Pass]:
@@ -143,7 +148,7 @@ def _guarded(found: type[Pass], name_: str) -> type[Pass]:
                 raise InputError(str(error)) from error
             except (Exception, SystemExit) as error:
                 place = _place(error, Path(sys.modules[found.__module__].__file__ or ""))
-                raise InputError(f"pass {self.name} failed: {_first(error)}{place}") from error
+                raise InputError(f"pass {self.name} failed: {one_line(error)}{place}") from error
             return _accepted(self, program, result)
 
     Guarded.__name__ = Guarded.__qualname__ = found.__name__
@@ -178,10 +183,6 @@ def _named(event: Event, pass_: Pass) -> Event:
         mine = event.resolved.partition("{")[0] == pass_.name
         return replace(event, pass_name=pass_.name, resolved=event.resolved if mine else str(pass_))
     return replace(event, pass_name=pass_.name)
-
-
-def _first(error: BaseException) -> str:
-    return f"{type(error).__name__}: {(str(error).splitlines() or ['no message'])[0]}"
 
 
 def _place(error: BaseException, path: Path) -> str:

@@ -343,7 +343,7 @@ def blocks_to_rewrite(module: ir.Module, *, in_loops: bool = False) -> Iterator[
 
 
 def _is_in_loop(block: Block) -> bool:
-    operation = block.nodes[0].operation if block.nodes else None
+    operation = block.nodes[0].operation.parent.operation if block.nodes else None  # the first may be a loop itself
     while operation is not None and operation.name not in ("func.func", ops.WHILE.name):
         operation = operation.parent.operation
     return operation is not None and operation.name == ops.WHILE.name

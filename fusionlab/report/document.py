@@ -114,8 +114,12 @@ class _Lines:
     def source_lines(self) -> dict[str, str]:
         """The text of every source line whose file can be read. For programs of our own only: locations in an untrusted
         file could name any file of this machine."""
-        lines = {source: linecache.getline(*place) for source, place in self._places.items()}
-        return {source: line.strip() for source, line in lines.items() if line}
+        found = {}
+        for source, (path, number) in self._places.items():
+            linecache.checkcache(path)  # a file may have been edited since it was read
+            if Path(path).is_file() and (line := linecache.getline(path, number).strip()):
+                found[source] = line
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """``rows`` of ``columns``; scope and source are positions in ``scopes`` and ``sources`` ("file.py:12")."""

@@ -21,7 +21,7 @@ from fusionlab.codegen.compile import versions
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError, one_line
 from fusionlab.hlo.diff.numbering import content_digest
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, without_view
 from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.search import space
@@ -284,11 +284,12 @@ class Search:
     def _program(self, pipeline: tuple[Pass, ...]) -> Program:
         """The program of ``pipeline``, rewritten from that of its prefix."""
         if pipeline not in self._programs:
-            self._programs[pipeline] = pipeline[-1].run(self._program(pipeline[:-1]), self.setting).program
+            before = without_view(self._program(pipeline[:-1]))
+            self._programs[pipeline] = without_view(pipeline[-1].run(before, self.setting).program)
         return self._programs[pipeline]
 
     def _measured(self, pipeline: tuple[Pass, ...]) -> Trial:
-        text, program = print_pipeline(pipeline), self._programs[pipeline]
+        text, program = print_pipeline(pipeline), without_view(self._programs[pipeline])
         content = content_digest(program)
         if content in self._by_content:
             known = self._by_content[content]

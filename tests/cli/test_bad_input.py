@@ -24,7 +24,7 @@ NAMES_AND_VALUES = [
     (("dump",), (SUBJECT,)),
     (("dump", "some.mlir", "--model", "paulinet"), (SUBJECT,)),
     (("dump", "absent.mlir"), ("absent.mlir: cannot be read: No such file",)),
-    (("apply", "REPLAY", "--pass", "batch-replay{chunk=x}"), ("'x' is not a whole number",)),
+    (("apply", "REPLAY", "--pass", "batch-replay{chunk=x}"), ("'x' is not an integer",)),
     (("apply", "REPLAY", "--pipeline", "batch-replay,"), ("ends with a comma",)),
     (("apply", "REPLAY", "--pipeline", "best", "--target", "cpu"), ("objective time: this target has no model",)),
     (("apply", "REPLAY", "--pipeline", "best,batch-replay"), (LAST,)),

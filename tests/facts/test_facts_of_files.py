@@ -90,7 +90,7 @@ def test_optimised_hlo_text_is_a_source_for_launches(tmp_path, console):
         explain(source, "u", 0, CPU, console)
     with pytest.raises(InputError, match="no record of its fusion decisions"):
         explain(source, None, 0, CPU, console)
-    with pytest.raises(InputError, match="reads StableHLO"):
+    with pytest.raises(InputError, match="needs StableHLO"):
         replays(source, True, CPU, console)
 
 

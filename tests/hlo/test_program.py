@@ -1,6 +1,8 @@
 """Program: what may be a file, what may not, and that it is a value."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import TensorType, public_function
 
 ADD = """func.func public @main(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
@@ -48,6 +50,14 @@ def test_the_digest_is_the_content(small, tmp_path):
     assert len(small.digest) == 64
     assert Program.from_file(written(tmp_path, ADD)).digest != small.digest
     assert Program.from_file(written(tmp_path, ADD)).digest == Program.from_file(written(tmp_path, ADD)).digest
+
+
+def test_an_analysed_program_can_be_copied(small):
+    view = program_view(small)
+    assert program_view(small) is view
+    for copied in (pickle.loads(pickle.dumps(small)), copy.deepcopy(small), without_view(small)):
+        assert copied == small
+        assert program_view(copied) is not view
 
 
 def test_editing_a_parsed_module_leaves_the_program_alone(small):

@@ -15,3 +15,8 @@ def test_a_former_name_resolves_to_the_present_one(old, new, cli):
     assert print_pipeline(parse_pipeline(text)) == present_names(text) == f"batch-replay{{chunk=3}},{new}"
     [listed] = json.loads(cli("passes", old, "--json").stdout)
     assert listed["name"] == new
+
+
+def test_a_path_keeps_the_former_name_of_a_pass():
+    path = "/home/fuse-layers/my.py:Mine{x=1}"
+    assert present_names(f"{path},fuse-layers") == f"{path},dot-epilogue-kernels"

@@ -39,7 +39,7 @@ def test_text_to_passes_and_back(text, passes):
         ("batch-replay{chunks=3}", "unknown option of batch-replay 'chunks'; did you mean: chunk?"),
         ("licm{chunk=3}", "licm has no options"),
         ("batch-replay{chunk}", "option chunk needs a value"),
-        ("batch-replay{chunk=many}", "'many' is not a whole number"),
+        ("batch-replay{chunk=many}", "'many' is not an integer"),
         ("batch-replay{chunk=-1}", "chunk must be at least 1"),
         ("fuse-jvp-replay{chunk=-1}", "chunk must be at least 1"),
         ("batch-replay{memory_budget=2 apples}", "is not a size"),

@@ -1,5 +1,6 @@
 """Passes of a user's file and of an installed package: found by name, and whatever they do wrong is one line."""
 
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -61,7 +62,7 @@ WRONG = {
     ),
     "does not come to rest": (
         "return rewrite_matches(program, self, setting, op('divide', 'x', 'y'), lambda x, y: x / y, what='again')",
-        "what wrong.py:Wrong puts in is matched again, for ever",
+        "the replacement that wrong.py:Wrong inserts matches again without end",
     ),
     "gives another type": (
         "return rewrite_matches(program, self, setting, op('divide', 'x', 'y'), lambda x, y: x[0], what='again')",
@@ -107,6 +108,13 @@ def test_a_path_may_have_blanks_and_an_edited_file_is_read_again(folder, program
     assert rewritten(program, "my passes/mine.py:Times").applied[0].what == "1 divisions multiply"
     file.write_text(GOOD.replace("divisions multiply", "are times"))
     assert rewritten(program, f"{file}:Times").applied[0].what == "1 are times"
+
+
+def test_a_file_that_another_thread_is_importing_is_waited_for(folder):
+    (folder / "slow.py").write_text("import time\ntime.sleep(0.3)\n" + GOOD)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(parse_pipeline, ["slow.py:Times", "slow.py:Times"])
+    assert first == second
 
 
 @pytest.mark.parametrize(("body", "said"), WRONG.values(), ids=WRONG)

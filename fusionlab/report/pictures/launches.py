@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import networkx as nx
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.errors import unknown
+from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.clusters import Cluster
 from fusionlab.hlo.optimised.kernel_cost import family_of_kernel
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
@@ -63,20 +63,22 @@ def launch_graph(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) 
 
 def _makers(computation: Computation, name: str, views: Sequence[str] = _VIEWS) -> Iterator[str]:
     """The instructions that ``name`` is a view or a copy of."""
-    one = computation.by_name.get(name)
-    if one is None:
-        return
-    operands = one.operands
-    if one.opcode == "get-tuple-element" and operands:
-        inner = computation.by_name.get(operands[0])
-        index = int(one.attributes.get("index", "0"))
-        if inner is not None and inner.opcode == "tuple" and index < len(inner.operands):
-            operands = (inner.operands[index],)
-    if one.opcode not in views:
-        yield one.name
-        return
-    for operand in operands:
-        yield from _makers(computation, operand, views)
+    pending, seen = [name], set[str]()
+    while pending:
+        one = computation.by_name.get(pending.pop(0))
+        if one is None or one.name in seen:
+            continue
+        seen.add(one.name)
+        operands = one.operands
+        if one.opcode == "get-tuple-element" and operands:
+            inner = computation.by_name.get(operands[0])
+            index = int(one.attributes.get("index", "0"))
+            if inner is not None and inner.opcode == "tuple" and index < len(inner.operands):
+                operands = (inner.operands[index],)
+        if one.opcode in views:
+            pending = [*operands, *pending]
+        else:
+            yield one.name
 
 
 def cluster_drawing(compiled: Compiled, most: int = 8) -> Drawing:
@@ -159,7 +161,9 @@ def kernel_drawing(compiled: Compiled, name: str) -> Drawing:
     view = launch_graph(compiled, tuple(rows[one] for one in reversed(list(rows))))
     row = rows[name]
     before, after = list(view.predecessors(name)), list(view.successors(name))
-    computation = compiled.module.computations[view.nodes[name]["computation"]]
+    computation = compiled.module.computations.get(view.nodes[name]["computation"])
+    if computation is None:
+        raise InputError(f"kernel {name} has no instruction in the optimised HLO: there is nothing to draw")
     instruction = computation.by_name[name]
     inside, edges = _inside(compiled.module, instruction)
     start = len(before)
