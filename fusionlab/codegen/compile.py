@@ -159,15 +159,15 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, device, options, dumped)
         compile_s = time.perf_counter() - started
-        module = xla_executable.hlo_modules()[0]
-        texts = _read_dump(Path(folder), module.name)
+        optimized_hlo = _optimized_text(xla_executable, Path(folder))
+        texts = _read_dump(Path(folder))
     if target.kind == "cuda" and not texts.get("thunk_sequence.txt"):
         _log.warning("%s: XLA wrote no thunk sequence; launches will be counted from its HLO", program.name)
     stats = xla_executable.get_compiled_memory_stats()
     return Compiled(
         name=program.name,
         target=target,
-        optimized_hlo=module.to_string(),
+        optimized_hlo=optimized_hlo,
         thunk_sequence=texts.get("thunk_sequence.txt", ""),
         thunk_metadata=texts.get("thunk_metadata.txt", ""),
         memory=Memory(
@@ -258,14 +258,29 @@ def _absent_device(spec: str, source: str) -> Any:
     return topology.devices[0]
 
 
-def _read_dump(folder: Path, module_name: str) -> dict[str, str]:
+def _optimized_text(xla_executable: Any, folder: Path) -> str:
+    """The optimised module; from the dump in ``folder`` where the executable has none: an absent GPU before JAX 0.9."""
+    import jax
+
+    try:
+        return str(xla_executable.hlo_modules()[0].to_string())
+    except jax.errors.JaxRuntimeError:
+        if not (dumped := list(folder.glob("*gpu_after_optimizations.txt"))):
+            raise
+        return dumped[0].read_text("utf-8", "replace")
+
+
+def _read_dump(folder: Path) -> dict[str, str]:
     """The dumped texts to keep, by the ending of their file name after ``module_NNNN.<module name>.``."""
     texts: dict[str, str] = {}
+    first = "before_optimizations.txt"
+    prefixes = [path.name.removesuffix(first) for path in folder.glob(f"*.{first}")]
     for path in sorted(folder.iterdir()):
-        _, _, ending = path.name.partition(f".{module_name}.")
         if ".after_priority-fusion." in path.name:  # one of the HLO texts between passes; its ending has a number
             ending = "after_priority-fusion.txt"
-        elif not _KEPT_ARTIFACTS.search(path.name):
+        elif _KEPT_ARTIFACTS.search(path.name):
+            ending = next((path.name.removeprefix(each) for each in prefixes if path.name.startswith(each)), "")
+        else:
             continue
         if ending:
             texts[ending] = path.read_text("utf-8", "replace")

@@ -25,7 +25,17 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.ops import COMPLEX, FLOATS, INTEGERS, NUMPY
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, Region, Value, free_values, inner_operations, location_name, reached, reads
+from fusionlab.hlo.view import (
+    Node,
+    Region,
+    Value,
+    child_location,
+    free_values,
+    inner_operations,
+    location_name,
+    reached,
+    reads,
+)
 
 _MOST_TRIPS = 10_000
 
@@ -343,8 +353,7 @@ def with_numbered_loops(program: Program) -> Program:
     loops = [operation for operation in inner_operations(module.operation) if operation.name == ops.WHILE.name]
     with module.context:
         for number, operation in enumerate(loops):
-            place = operation.location
-            child = getattr(place, "child_loc", None) or place
+            child = child_location(operation) or operation.location
             operation.location = ir.Location.name(f"{location_name(operation)}#loop{number}", childLoc=child)
     return Program.from_module(module, name=program.name, provenance=program.provenance, platform=program.platform)
 

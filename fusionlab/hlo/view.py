@@ -227,8 +227,14 @@ def twins_of(module: ir.Module) -> set[str]:
 def location_name(operation: Any) -> str:
     """The name stack stored in an operation's location, or the empty string."""
     location = operation.location
-    name = getattr(location, "name_str", None)
+    name = location.name_str if _is_location(location, "name") else ""
     return name if isinstance(name, str) else ""
+
+
+def child_location(operation: Any) -> ir.Location | None:
+    """The location within the name of an operation's location; None when it has no name."""
+    location = operation.location
+    return location.child_loc if _is_location(location, "name") else None
 
 
 def source_of(operation: Any) -> tuple[str, int] | None:
@@ -236,15 +242,26 @@ def source_of(operation: Any) -> tuple[str, int] | None:
     pending = [operation.location]
     while pending:
         location = pending.pop(0)
-        if isinstance(location, ir.FileLineColLoc):
+        if _is_location(location, "file"):
             return str(location.filename), int(location.start_line)
-        if isinstance(location, ir.CallSiteLoc):
+        if _is_location(location, "callsite"):
             pending.append(location.callee)
-        elif isinstance(location, ir.FusedLoc):
+        elif _is_location(location, "fused"):
             pending += location.locations
-        elif isinstance(location, ir.NameLoc):
+        elif _is_location(location, "name"):
             pending.append(location.child_loc)
     return None
+
+
+_LOCATIONS = {"name": "NameLoc", "file": "FileLineColLoc", "callsite": "CallSiteLoc", "fused": "FusedLoc"}
+
+
+def _is_location(location: ir.Location, kind: str) -> bool:
+    """Whether ``location`` is of a kind. The bindings before JAX 0.9.1 have one class for all, which ends the process
+    when another kind's fields are read."""
+    if (is_a := getattr(location, f"is_a_{kind}", None)) is not None:
+        return bool(is_a())
+    return isinstance(location, getattr(ir, _LOCATIONS[kind]))
 
 
 def free_values(region: Region) -> list[Value]:

@@ -164,8 +164,13 @@ def _callbacks(jaxpr: Any) -> Iterator[str]:
     for equation in jaxpr.eqns:
         if "callback" in equation.primitive.name:
             yield equation.primitive.name
-    for inner in extended.subjaxprs(jaxpr):
-        yield from _callbacks(inner)
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
+            if _is_jaxpr(inner):
+                yield from _callbacks(getattr(inner, "jaxpr", inner))
+
+
+def _is_jaxpr(parameter: Any) -> bool:
+    return isinstance(parameter, extended.Jaxpr | extended.ClosedJaxpr)
 
 
 def _explicit(type_: Any) -> bool:

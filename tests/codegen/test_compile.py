@@ -21,6 +21,8 @@ def loop(x):
     return jax.lax.fori_loop(0, 3, lambda _, a: jnp.tanh(a @ a) * 0.5, x)
 
 
+WITH_METADATA = jax.__version_info__ >= (0, 10)
+"""XLA writes the names of thunks; where it does not, launches are counted from the scheduled HLO."""
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
 
 
@@ -47,7 +49,7 @@ def test_every_absent_target_compiles(name):
 @needs_the_cuda_plugin
 def test_an_absent_gpu_gives_hlo_thunks_and_memory(loop_on_a100):
     assert "kWhile" in loop_on_a100.thunk_sequence
-    assert "kWhile" in loop_on_a100.thunk_metadata
+    assert ("kWhile" in loop_on_a100.thunk_metadata) == WITH_METADATA
     assert '"known_trip_count":{"n":"3"}' in loop_on_a100.optimized_hlo
     assert loop_on_a100.memory.temp_bytes > 0
     assert loop_on_a100.options == {
@@ -71,7 +73,8 @@ def test_a_dump_keeps_the_refusals_and_the_buffers():
     compiled = compile_program(program_of(loop, SQUARE, platform="cuda"), load_target("a100"), dump=True)
     assert "fusion_steps" in compiled.priority_fusion
     endings = set(compiled.artifacts)
-    assert {"thunk_sequence.txt", "thunk_metadata.txt", "before_optimizations.txt"} <= endings
+    assert {"thunk_sequence.txt", "before_optimizations.txt"} <= endings
+    assert ("thunk_metadata.txt" in endings) == WITH_METADATA
     assert not any(ending.endswith(".ll") for ending in endings)
 
 
@@ -79,7 +82,8 @@ def test_the_cpu_runs(loop_on_cpu):
     x = np.random.default_rng(0).normal(size=(16, 16)).astype(np.float32)
     (result,) = loop_on_cpu.run(x)
     np.testing.assert_allclose(result, loop(x), rtol=2e-5, atol=1e-5)
-    assert loop_on_cpu.options == {"xla_cpu_experimental_ynn_fusion_type": ""}
+    with_ynn = jax.__version_info__ >= (0, 8, 1)
+    assert loop_on_cpu.options == ({"xla_cpu_experimental_ynn_fusion_type": ""} if with_ynn else {})
 
 
 def test_results_stay_on_the_device_until_asked_for(loop_on_cpu):

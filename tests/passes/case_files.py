@@ -18,8 +18,8 @@ from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 CASES = Path(__file__).parent / "cases"
-OF_JAX_0_10 = ("sum_in_chunks",)
-"""Cases of which JAX 0.11 lowers what is put in with its operations in another order; the golden files are of 0.10."""
+OF_JAX_0_10 = ("carried_constant", "sum_in_chunks")
+"""Cases whose golden files are of JAX 0.10: others order or share the operations of what is put in differently."""
 
 
 def sources(folder):
@@ -44,7 +44,8 @@ def expectations(path):
 
 def readable(program):
     """The text of a module without the bytes of its kernels."""
-    return re.sub(r'\bir = "(?:[^"\\]|\\.)*"', 'ir = "..."', str(program.parse()))
+    text = re.sub(r'\bir = "(?:[^"\\]|\\.)*"', 'ir = "..."', str(program.parse()))
+    return re.sub(r"(?<=\S)  +", " ", text)  # JAX 0.8 prints more spaces
 
 
 def described(event):
@@ -65,7 +66,7 @@ def test_case(case, golden, run_raised):
     if not result.applied:
         assert result.program is program
         return
-    if case.stem not in OF_JAX_0_10 or jax.__version_info__ < (0, 11):
+    if case.stem not in OF_JAX_0_10 or (0, 10) <= jax.__version_info__ < (0, 11):
         golden(case.with_suffix(".after.mlir"), readable(result.program))
     assert compare_exactly(program, result.program).result == "identical"
     arrays = [np.linspace(-1, 1, max(1, int(np.prod(t.shape)))).astype("f4").reshape(t.shape) for t in program.inputs]

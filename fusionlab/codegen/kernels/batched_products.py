@@ -20,7 +20,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from fusionlab.codegen.kernels.triton_tiles import flat_call, padded, places
+from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded, places
 from fusionlab.hlo.strided import Axis, count
 from fusionlab.hlo.view import Value
 
@@ -124,7 +124,7 @@ def _added(total: Any, product: Product, left: _Operand, right: _Operand) -> Any
         terms = places(product.terms, k, 2)
         some = left.load(terms[0][None, :], (k < many)[None, :])
         other = right.load(terms[1][:, None], (k < many)[:, None])
-        return total + triton.dot(some, other, precision=product.precision)
+        return total + dot(some, other, precision=product.precision)
 
     steps = pl.cdiv(many, long)
     return add(0, total) if steps == 1 else lax.fori_loop(0, steps, add, total)

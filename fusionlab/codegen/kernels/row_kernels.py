@@ -17,7 +17,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from fusionlab.codegen.kernels.row_programs import Layer, RowProgram, features
-from fusionlab.codegen.kernels.triton_tiles import FEWEST, flat_call, padded, places
+from fusionlab.codegen.kernels.triton_tiles import FEWEST, dot, flat_call, padded, places
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.hlo import ops
@@ -110,7 +110,7 @@ class _Body:
         if part not in self.program.loads:  # loaded values have zeros after their last column
             values = jnp.where((columns.indices < columns.width)[None, :], values, 0.0)
         weights = _weights(self.refs, self.program.layers[node], first, columns)
-        return triton.dot(values, weights, precision=strictest_precision(node))
+        return dot(values, weights, precision=strictest_precision(node))
 
     def _load(self, view: StridedView, columns: _Columns) -> Any:
         """``columns`` of the rows of ``view``; zeros where masked."""

@@ -16,6 +16,8 @@ from jax.experimental.pallas import triton
 from fusionlab.hlo.strided import Axis
 from fusionlab.hlo.view import Value
 
+dot = getattr(triton, "dot", None) or pl.dot
+"""The product of two blocks [m, k] and [k, n]; JAX before 0.10 has it in Pallas itself."""
 FEWEST = 16
 """The shortest axis of Triton's matrix products."""
 

@@ -26,7 +26,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect_inside
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import bytecode_of
-from fusionlab.hlo.view import Node, TensorType, inner_operations, location_name, public_function
+from fusionlab.hlo.view import Node, TensorType, child_location, inner_operations, location_name, public_function
 
 _MARK = re.compile(r"@<(\d+)>@")
 
@@ -219,7 +219,7 @@ def _relocate(operation: Any, origins: Mapping[int, Node], outer: str) -> None:
             node = origins[int(marks[-1])]
             loop = node.op is ops.WHILE
             scope = (node.scope if loop else node.scope.rpartition("/")[0]).removeprefix(outer).strip("/")
-            child = getattr(node.operation.location, "child_loc", None)
+            child = child_location(node.operation)
             inner.location = ir.Location.name(
                 scope if "@<" in last or (loop and last == "while") else f"{scope}/{last}".strip("/"), child
             )

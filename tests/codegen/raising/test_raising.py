@@ -1,5 +1,6 @@
 """Raising op by op: the raised program computes what the function computes, also after lowering it again."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -45,7 +46,8 @@ def test_every_rule_has_a_case(lowered):
     for name, function, arguments in CASES:
         for platform in ("cpu", "cuda") if name.startswith(BOTH_PLATFORMS) else ("cpu",):
             used |= {node.name for node in view_of(lowered(function, *arguments, platform=platform).parse()).walk()}
-    assert set(RULES) - used <= NOT_FROM_JAX | {"stablehlo.custom_call"}
+    of_later_jax = {"chlo.square"} if jax.__version_info__ < (0, 9) else set()
+    assert set(RULES) - used <= NOT_FROM_JAX | {"stablehlo.custom_call"} | of_later_jax
     assert "stablehlo.custom_call" in used
 
 

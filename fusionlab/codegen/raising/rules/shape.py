@@ -11,7 +11,10 @@ from fusionlab.codegen.raising.rules.rule import RaisedOp, Rule
 
 
 def _broadcast_in_dim(op: RaisedOp) -> list[Any]:
-    return [op.jax(lax.broadcast_in_dim, op.operands[0], op.shape, *op.integers("broadcast_dimensions"))]
+    operand, (axes,) = op.operands[0], op.integers("broadcast_dimensions")
+    if list(axes) != sorted(axes):  # JAX before 0.10 wants them in order
+        operand = op.jax(lax.transpose, operand, tuple(int(axis) for axis in np.argsort(axes)))
+    return [op.jax(lax.broadcast_in_dim, operand, op.shape, tuple(sorted(axes)))]
 
 
 def _reshape(op: RaisedOp) -> list[Any]:
