@@ -1,68 +1,99 @@
-"""Programs that treat all walkers alike, viewed at fewer of them: the same function of every walker, less often.
+"""Programs that treat all walkers alike, at fewer of them: the same function of every walker, less often.
 
     x [1024, 4, 3] --dot_general--> [1024, 4, 64] --reduce--> [1024]      at 2 walkers: [2, 4, 3] --> [2, 4, 64] --> [2]
 
-Walkers are the leading axis of all results. Every op on the way has to keep them apart and in their places: no sum over
-walkers, no permutation, no walker index, no constant that differs between them. Then each walker's results are the same
-function of that walker's part of the arguments, and a program at 2 walkers has that function. Where an op is not known
-to do so, the view is left as it is.
+Walkers are a leading axis of all results, or several (molecules, states, walkers). Every op on the way has to keep them
+apart and in their places: no sum over walkers, no permutation, no walker index, no constant that differs between them.
+Then each walker's results are the same function of that walker's part of the arguments, and a program at 2 walkers has
+that function. An axis along which an op is not known to do so keeps its extent.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import networkx as nx
+import numpy as np
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.program import Program, rewritten
+from fusionlab.hlo.resize import resize, view_of_copies
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
-from fusionlab.hlo.walker_axes import Marks, linked_axes, resized_shapes, walker_axes
+from fusionlab.hlo.walker_axes import Marks, linked_axes, walker_axes
 
 WALKERS = 2
 
 
-def narrow(functions: Sequence[FunctionView], walkers: int = WALKERS) -> bool:
-    """Resize the views, in place, to ``walkers`` walkers; False, with nothing changed, if one of them cannot be.
+@dataclass(frozen=True)
+class Resized:
+    """``programs`` at ``walkers`` walkers; ``axes`` are the axes of each argument that count them."""
 
-    All of them must have their walkers in the same axes of the same arguments. The module of a view is unchanged.
+    programs: tuple[Program, ...]
+    walkers: int
+    axes: tuple[frozenset[int], ...]
+
+    def part(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """The arguments of the first walkers among ``arrays``, those of all walkers."""
+        return tuple(
+            array[tuple(slice(self.walkers if axis in axes else None) for axis in range(array.ndim))]
+            for array, axes in zip(arrays, self.axes, strict=True)
+        )
+
+
+def resized(programs: Sequence[Program], walkers: int = WALKERS) -> Resized | None:
+    """``programs`` of one signature at ``walkers`` walkers (along each axis of more); None where none can be resized.
+
+    An axis is resized if all of them treat what lies along it alike, and have it in the same places of the arguments.
     """
-    marks = [_marks(function) for function in functions]
-    places = [
-        [
-            (position, value.type.shape if value.is_array else None, found.get(value))
-            for position, value in enumerate(function.arguments)
-        ]
-        for function, found in zip(functions, marks, strict=True)
-    ]
-    if not all(marks) or any(other != places[0] for other in places):
-        return False
-    many = functions[0].returns[0].type.shape[0]
-    if many <= walkers:
-        return False
-    for function, found in zip(functions, marks, strict=True):
-        shapes = resized_shapes(found, many, walkers)
-        for node in function.walk():
-            if node.op in _SIZES and node.operands[0] in found:
-                whole, few = node.operands[0].type.shape, shapes[node.operands[0]]
-                sizes = _integers(node, "slice_sizes")
-                resized = [now if size == all_ else size for size, all_, now in zip(sizes, whole, few, strict=True)]
-                node.attributes = {**node.attributes, "slice_sizes": resized}
-            if node.op is ops.CONSTANT and node.results[0] in found and not _is_splat(node):
-                shape = shapes[node.results[0]]
-                node.attributes = {**node.attributes, "value": constant_array(node)[tuple(map(slice, shape))]}
-        for value, shape in shapes.items():
-            value.type = replace(value.type, shape=shape)
-    return True
+    views = [view_of_copies(program.parse()) for program in programs]
+    found = [_axes_of_walkers(view, walkers) for view in views]
+    common = list(itertools.takewhile(lambda axis: _agree(views, found, axis), sorted(found[0])))
+    if not common:
+        return None
+    made = []
+    for program, view, axes in zip(programs, views, found, strict=True):
+        shapes: dict[Value, list[int]] = {}
+        for axis in common:
+            for value, (at,) in axes[axis].items():
+                shapes.setdefault(value, list(value.type.shape))[at] = walkers
+        resize(view, {value: tuple(shape) for value, shape in shapes.items()})
+        made.append(rewritten(program, view.module))
+    places = [_places(views[0], found[0][axis]) for axis in common]
+    return Resized(tuple(made), walkers, tuple(map(frozenset().union, *places)))
 
 
-def _marks(function: FunctionView) -> Marks:
-    """The axis of walkers of every value that has one; empty if walkers are not known to be treated alike."""
-    shapes = [value.type.shape if value.is_array else None for value in function.returns]
-    if not shapes or not all(shapes) or len({shape[0] for shape in shapes if shape}) != 1:
-        return {}
-    marks = walker_axes(function, [(value, 0) for value in function.returns])
-    many = function.returns[0].type.shape[0]
+def _agree(views: Sequence[FunctionView], found: Sequence[Mapping[int, Marks]], axis: int) -> bool:
+    """True if ``axis`` of the results is found in all ``views``, and in the same places of their arguments."""
+    if not all(axis in each for each in found):
+        return False
+    places = [_places(view, each[axis]) for view, each in zip(views, found, strict=True)]
+    return all(other == places[0] for other in places)
+
+
+def _places(function: FunctionView, marks: Marks) -> list[set[int]]:
+    """The marked axes of each argument."""
+    return [marks.get(value, set()) for value in function.arguments]
+
+
+def _axes_of_walkers(function: FunctionView, walkers: int) -> dict[int, Marks]:
+    """Of each axis longer than ``walkers`` the axis of every value that has it: of the leading axes of all results, up
+    to the first along which not everything is treated alike."""
+    shapes = [value.type.shape if value.is_array else () for value in function.returns]
+    found = {}
+    for axis, extents in enumerate(zip(*shapes, strict=False)):
+        if len(set(extents)) > 1:
+            break
+        if extents[0] > walkers and not found.setdefault(axis, _marks(function, axis)):
+            break
+    return {axis: marks for axis, marks in found.items() if marks}
+
+
+def _marks(function: FunctionView, axis: int) -> Marks:
+    """The axis of every value that is ``axis`` of the results; empty if what lies along it may be told apart."""
+    marks = walker_axes(function, [(value, axis) for value in function.returns])
+    many = function.returns[0].type.shape[axis]
     if any(len(axes) != 1 or value.type.shape[min(axes)] != many for value, axes in marks.items()):
         return {}
     axes = {value: min(of) for value, of in marks.items()}
@@ -112,11 +143,11 @@ def _integers(node: Node, name: str) -> list[int]:
 
 
 def _constant(axes: Axes, node: Node) -> bool:
-    """True if it is the same for all walkers. A splat has no elements to cut; some types can only be read whole."""
-    if node.results[0].type.dtype.startswith(("bf16", "complex")):
-        return False
+    """True if it is the same for all walkers."""
+    if _is_splat(node):
+        return True
     array = constant_array(node)
-    return _is_splat(node) or bool((array == array.take([0], axes[node.results[0]])).all())
+    return bool((array == array.take([0], axes[node.results[0]])).all())
 
 
 def _is_splat(node: Node) -> bool:
@@ -177,11 +208,10 @@ def _call(axes: Axes, node: Node) -> bool:
     if node.family not in ("factorisation", "triangular-solve"):
         return False
     inner = 1 if "permutation" in node.call_target else 2
-    batched = all(axes.get(value) == 0 for value in (*node.operands, *node.results) if value.type.shape)
-    return batched and len(node.operands[0].type.shape) > inner
+    of = {axes.get(value) for value in (*node.operands, *node.results) if value.type.shape}
+    return len(of) == 1 and (axis := of.pop()) is not None and axis < len(node.operands[0].type.shape) - inner
 
 
-_SIZES = (ops.DYNAMIC_SLICE, ops.GATHER)
 _RULES: dict[ops.OpDef, Callable[[Axes, Node], bool]] = {
     ops.BROADCAST_IN_DIM: _linked,
     ops.CONCATENATE: _not_along("dimension"),

@@ -5,13 +5,13 @@ The memory limit is three quarters of the machine's memory, so that a check cann
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity, compare_functions
-from fusionlab.equivalence.few_walkers import WALKERS, narrow
+from fusionlab.equivalence.few_walkers import resized
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.subprocesses import ProcessFailed, call
@@ -84,9 +84,10 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
 
 def compare(original: list[Any], rewritten: list[Any]) -> dict[str, Any]:
     """The exact verdict on the two programs, as JSON."""
-    views = [program_view(Program(*program)) for program in (original, rewritten)]
-    few = WALKERS if narrow(views) else None
-    return replace(compare_functions(*views), walkers=few).to_json()
+    programs: Sequence[Program] = [Program(*original), Program(*rewritten)]
+    few = resized(programs)
+    views = map(program_view, programs if few is None else few.programs)
+    return replace(compare_functions(*views), walkers=few and few.walkers).to_json()
 
 
 def _late(limit_s: float) -> str:

@@ -7,8 +7,9 @@ import pytest
 from jax import lax
 
 from fusionlab.equivalence.exact.identity import compare_functions
-from fusionlab.equivalence.few_walkers import narrow
-from fusionlab.hlo.view import view_of
+from fusionlab.equivalence.few_walkers import resized
+from fusionlab.equivalence.oracle import program_runner, xla_runner
+from fusionlab.hlo.program import program_view
 
 WALKERS, N, F = 7, 4, 5
 X = jax.ShapeDtypeStruct((WALKERS, N, 3), np.float32)
@@ -68,34 +69,72 @@ def each(cases):
 
 @each(ALIKE)
 def test_walkers_that_are_treated_alike(function, lowered):
-    """The view at 2 walkers is the program that is lowered at 2."""
-    few = view_of(lowered(function, jax.ShapeDtypeStruct((2, N, 3), np.float32)).parse())
-    view = view_of(lowered(function, X).parse())
-    assert narrow([view])
-    assert [value.type.shape[0] for value in (*view.arguments, *view.returns)] == [2, 2]
-    assert compare_functions(few, view).result == "identical"
+    """The program at 2 walkers is the one that is lowered at 2; electrons that are treated alike are walkers, too."""
+    [found] = (made := resized([lowered(function, X)])).programs
+    assert found.inputs[0].shape[0] == 2
+    few = lowered(function, jax.ShapeDtypeStruct(found.inputs[0].shape, np.float32))
+    assert (found.inputs, found.outputs) == (few.inputs, few.outputs)
+    assert compare_functions(program_view(few), program_view(found)).result == "identical"
+    given = np.random.default_rng(0).standard_normal(X.shape).astype(np.float32)
+    expected = xla_runner(lowered(function, X))([given])
+    found = xla_runner(found)(made.part([given]))[0]
+    np.testing.assert_allclose(found, expected[0][tuple(map(slice, found.shape))], 1e-5, 1e-6)
 
 
 @each(MIXED)
 def test_walkers_that_are_not(function, lowered):
-    view = view_of(lowered(function, X).parse())
-    assert not narrow([view])
-    assert view.arguments[0].type.shape == X.shape
+    assert resized([lowered(function, X)]) is None
 
 
-def test_two_programs_are_narrowed_together_or_not_at_all(lowered):
+def test_two_programs_are_resized_together_or_not_at_all(lowered):
     weights = jax.ShapeDtypeStruct((WALKERS, 3), np.float32)
-    views = [view_of(lowered(f, X, weights).parse()) for f in (lambda x, w: x @ w.T, lambda x, w: x * w[:, None])]
-    assert not narrow(views)
-    assert all(view.arguments[0].type.shape == X.shape for view in views)
-    alike = [view_of(lowered(f, X).parse()) for f in (jnp.sin, jnp.cos)]
-    assert narrow(alike)
-    assert not narrow(alike)  # as few as asked for
+    assert resized([lowered(f, X, weights) for f in (lambda x, w: x @ w.T, lambda x, w: x * w[:, None])]) is None
+    alike = resized([lowered(f, X) for f in (jnp.sin, jnp.cos)])
+    assert alike is not None
+    assert resized(alike.programs) is None  # as few as asked for
 
 
 def test_a_difference_is_seen_at_few_walkers(lowered):
-    views = [view_of(lowered(lambda x, f=f: layer(x).sum((1, 2)) * f, X).parse()) for f in (1.0, 1.0000001)]
-    assert narrow(views)
-    verdict = compare_functions(*views)
+    both = resized([lowered(lambda x, f=f: layer(x).sum((1, 2)) * f, X) for f in (1.0, 1.0000001)])
+    verdict = compare_functions(*map(program_view, both.programs))
     assert verdict.result == "not-identical"
     assert "test_few_walkers.py" in verdict.first_difference
+
+
+@pytest.mark.parametrize(
+    ("leading", "few"), [((1, 9), (1, 2)), ((1, 1, 9), (1, 1, 2)), ((3, 9), (2, 2)), ((9, 1), (2, 1)), ((2, 9), (2, 2))]
+)
+def test_all_vmapped_axes_are_resized(leading, few, lowered):
+    def function(w, x):
+        return determinant((x + w)[None])[0]
+
+    for _ in leading:
+        function = jax.vmap(function, (None, 0))
+    weights, x = (jax.ShapeDtypeStruct(shape, np.float32) for shape in ((3,), (*leading, N, 3)))
+    found = resized([lowered(function, weights, x)])
+    assert [type_.shape for type_ in found.programs[0].inputs] == [(3,), (*few, N, 3)]
+    assert [type_.shape for type_ in found.programs[0].outputs] == [few]
+    assert found.axes == (frozenset(), frozenset(axis for axis, n in enumerate(leading) if n > 2))
+
+
+def test_a_function_is_resized_by_its_calls(lowered):
+    """One function is called with walkers and without them, and within a loop."""
+    shared = jax.jit(lambda y: jnp.tanh(y) * 2)
+    weights = jax.ShapeDtypeStruct((WALKERS, N, 3), np.float32)
+
+    def function(x, w):
+        return lax.fori_loop(0, 2, lambda _, y: shared(y) + shared(x), x).sum((1, 2)) + shared(w).sum()
+
+    [found] = resized([lowered(function, X, weights)]).programs
+    assert [type_.shape for type_ in found.inputs] == [(2, N, 3), weights.shape]
+    few = lowered(function, jax.ShapeDtypeStruct((2, N, 3), np.float32), weights)
+    assert compare_functions(program_view(few), program_view(found)).result == "identical"
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, jnp.bfloat16, np.bool_, np.int32])
+def test_elements_of_every_type_are_cut(dtype, lowered):
+    table = np.broadcast_to((np.arange(3) % 2).astype(dtype) * np.array(1.5).astype(dtype), (WALKERS, 3))
+    given = jax.ShapeDtypeStruct((WALKERS, 3), dtype)
+    [found] = resized([lowered(lambda x: jnp.where(x == table, x, table), given)]).programs
+    x = np.zeros((2, 3), dtype)
+    np.testing.assert_array_equal(program_runner(found)([x])[0], table[:2])
