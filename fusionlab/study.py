@@ -19,9 +19,9 @@ from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import check_workload, why_less_precise
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
-from fusionlab.equivalence.few_walkers import WALKERS
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, WALKERS, Resized, resized
 from fusionlab.equivalence.isolated import check_files, compare_files
-from fusionlab.equivalence.samples import sample_of
+from fusionlab.equivalence.samples import Sample, fits, sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
@@ -51,16 +51,20 @@ class StudyCache:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """The settings of a study: the target, the number of walkers of a check, the time limits of the check of a file and
-    of every exact check, and whether there is an exact check."""
+    """The settings of a study: the target, the number of walkers of a check (None: all), the time limits of the check
+    of a file and of every exact check, and whether there is an exact check."""
 
     target: Target
-    check_walkers: int = 16
+    check_walkers: int | None = CHECKED_WALKERS
     check_time_limit_s: float = 300.0
     exact: bool = True
     cache: CompileCache | None = None
     progress: Progress = lambda line: None
     kept: StudyCache = field(default_factory=StudyCache)
+
+    def walkers_of(self, source: Workload) -> int:
+        """The number of walkers at which ``source`` is checked."""
+        return source.walkers if self.check_walkers is None else self.check_walkers
 
 
 @dataclass(frozen=True)
@@ -249,24 +253,50 @@ def check(
     """Compare original and rewritten in floating point.
 
     A workload is checked at few walkers: the same program is lowered there in its own dtype and in float64, the same
-    choices are repeated, and the events must be the same. A file is checked at its own shapes under limits. ``inputs``
-    replace random ones; ``oracles`` are asked about the original.
+    choices are repeated, and the events must be the same. A file is checked under limits: at few walkers of its module
+    if its walkers are found (``few_walkers``), else at its own shapes. ``inputs`` replace random ones; ``oracles`` are
+    asked about the original.
     """
     if not result.applied:
         return _of_unchanged(result.events)
+    samples = None if inputs is None else [sample_of(inputs)]
     if isinstance(source, Program):
-        given.progress(f"check: at the file's own shapes, at most {given.check_time_limit_s:.0f} s")
-        limit_s, samples = given.check_time_limit_s, None if inputs is None else [sample_of(inputs)]
-        return check_files(original, result.program, samples=samples, oracles=oracles, time_limit_s=limit_s)
+        return _check_file(original, result, given, samples, oracles)
     if (less := why_less_precise(original, result.program)) is not None:
         return Verdict("different", reason=less)
-    given.progress(f"check: {given.check_walkers} walkers in {source.dtype} and float64")
-    again = rewrite_small(source, original.platform, result, given.check_walkers)
+    walkers = given.walkers_of(source)
+    given.progress(f"check: {walkers} walkers in {source.dtype} and float64")
+    again = rewrite_small(source, original.platform, result, walkers)
     if isinstance(again, Verdict):
         return again
-    samples = None if inputs is None else [sample_of(inputs)]
-    small = source.rebuild(walkers=given.check_walkers)
-    return check_workload(small, *again, samples, oracles=oracles)
+    return check_workload(source.rebuild(walkers=walkers), *again, samples, oracles=oracles)
+
+
+def _check_file(
+    original: Program, result: Result, given: Circumstances, samples: Sequence[Sample] | None, oracles: bool
+) -> Verdict:
+    """The rewritten module itself at few walkers, or, where it does not treat them alike (parts of them in a loop),
+    the original at few walkers with the same choices."""
+    pair, limit_s, few = (original, result.program), given.check_time_limit_s, None
+    if given.check_walkers is not None and (samples is None or not _fits(samples, original)):
+        few = resized(pair, given.check_walkers) or _rewritten_few(original, result, given.check_walkers)
+    where = "the file's own shapes" if few is None else f"{few.walkers} walkers of the file's module"
+    given.progress(f"check: at {where}, at most {limit_s:.0f} s")
+    verdict = check_files(
+        *(pair if few is None else few.programs), samples=samples, oracles=oracles, time_limit_s=limit_s
+    )
+    return replace(verdict, walkers=None if few is None else few.walkers)
+
+
+def _rewritten_few(original: Program, result: Result, walkers: int) -> Resized | None:
+    """``original`` at few walkers, and its rewriting by the choices of ``result``; None if that is another one."""
+    few = resized((original,), walkers)
+    again = None if few is None else _repeated(few.programs[0], result)
+    return None if few is None or isinstance(again, str | None) else replace(few, programs=(*few.programs, again))
+
+
+def _fits(samples: Sequence[Sample], program: Program) -> bool:
+    return all(fits(sample.arrays, program.inputs) for sample in samples)
 
 
 def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:
@@ -332,12 +362,19 @@ def rewrite_small(source: Workload, platform: str, result: Result, walkers: int)
 def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[Program, Program] | str:
     """(original, rewritten) of ``source`` by the choices of ``result``; in words the difference if there is one."""
     program = lowering.lower(source, platform)
-    again = run_pipeline(program, parse_pipeline(resolved_pipeline(result.events)), Setting(platform=platform))
+    again = _repeated(program, result)
+    return again if isinstance(again, str) else (program, again)
+
+
+def _repeated(program: Program, result: Result) -> Program | str:
+    """``program`` rewritten by the choices of ``result``; in words the difference if there is one."""
+    passes = parse_pipeline(resolved_pipeline(result.events))
+    again = run_pipeline(program, passes, Setting(platform=program.platform))
     if fault := told_faults(again.events):
         return fault
     if _signature(again) != _signature(result):
         return f"the events differ: {_signature(again)}"
-    return program, again.program
+    return again.program
 
 
 def _signature(result: Result) -> list[tuple[str, str, str]]:

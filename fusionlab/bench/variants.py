@@ -119,7 +119,7 @@ class _Maker:
         if program is None:
             return None
         seconds = time.perf_counter() - started
-        small = source.rebuild(walkers=self.given.check_walkers)
+        small = source.rebuild(walkers=self.given.walkers_of(source))
 
         def pair() -> tuple[Program, Program]:
             at = "cpu" if peer.rewrite else platform
@@ -134,7 +134,8 @@ class _Maker:
     def _fused_verdict(self, original: Program, result: Result) -> Verdict:
         if isinstance(self.source, Program):
             return check(self.source, original, result, self.given)
-        source, platform, walkers = self.source, original.platform, self.given.check_walkers
+        source, platform = self.source, original.platform
+        walkers = self.given.walkers_of(source)
         pair = partial(rewrite_small, source, platform, result, walkers)
         what = f"{resolved_pipeline(result.events)} at {[event.location for event in result.applied]}"
         return self._judged(source.rebuild(walkers=walkers), what, pair)

@@ -54,7 +54,7 @@ def command(
     records: str,
     verdicts: str | None,
     check_only: bool,
-    check_walkers: int,
+    check_walkers: str,
     console: Console,
     where: dict[str, Any],
     **plan: Any,

@@ -91,7 +91,7 @@ def _bisect_passes(
         events = rewrite(lower(source, given), passes, given)[0].events
         chosen, failed = resolved_pipeline(events), faults(events)
         passes = parse_pipeline(chosen) if chosen else ()
-        small = source.rebuild(walkers=given.check_walkers)
+        small = source.rebuild(walkers=given.walkers_of(source))
         program = lowering.lower(small, given.target.kind)
         judge = _judge_of_workload(small)
     given.progress("bisect: applying the passes one at a time")
@@ -153,7 +153,9 @@ def _with_exact(judge: Judge, given: Circumstances) -> Judge:
 def _judge_of_files(given: Circumstances) -> Judge:
     from fusionlab.equivalence.isolated import check_files
 
-    return lambda before, after: check_files(before, after, time_limit_s=given.check_time_limit_s)
+    return lambda before, after: check_files(
+        before, after, walkers=given.check_walkers, time_limit_s=given.check_time_limit_s
+    )
 
 
 def _judge_of_workload(small: Workload) -> Judge:
@@ -171,7 +173,7 @@ def _bisect_xla(source: Workload | Program, given: Circumstances, folder: Path) 
 
     if given.target.kind != "cpu":
         raise InputError(f"--xla runs what XLA compiles, on the CPU; --target {given.target.name} cannot be run here")
-    program = lower(source.rebuild(walkers=given.check_walkers) if isinstance(source, Workload) else source, given)
+    program = lower(source.rebuild(walkers=given.walkers_of(source)) if isinstance(source, Workload) else source, given)
     given.progress("bisect: XLA's program beside the same program op by op")
     try:
         verdict = judge_xla(program)

@@ -140,6 +140,7 @@ def compared(
     ``inputs`` is the file of a counterexample, the only inputs then compared.
     """
     from fusionlab.equivalence.counterexample import Counterexample
+    from fusionlab.equivalence.few_walkers import resized
     from fusionlab.equivalence.samples import require_fitting
     from fusionlab.hlo import lowering
     from fusionlab.study import judge, lower, rewrite
@@ -149,11 +150,14 @@ def compared(
         return _against_laplacian(source, laplacian, point, str(inputs), oracles, given), ()
     if other is not None:
         return _against_file(source, other, point, str(inputs), oracles, given), ()
-    original = small = lower(source, given)
+    original = lower(source, given)
     if point is not None:
         if isinstance(source, Workload):
-            small = lowering.lower(source.rebuild(walkers=given.check_walkers), given.target.kind)
-        require_fitting(point, small.inputs, str(inputs))
+            small = source.rebuild(walkers=given.walkers_of(source))
+            require_fitting(point, str(inputs), lowering.lower(small, given.target.kind))
+        else:
+            few = resized((original,), given.check_walkers) if given.check_walkers is not None else None
+            require_fitting(point, str(inputs), original, *(() if few is None else few.programs))
     result, _ = rewrite(original, passes, given)
     return judge(source, original, result, given, inputs=point, oracles=oracles), result.events
 
@@ -167,25 +171,30 @@ def _against_file(
     given: Circumstances,
 ) -> Verdict:
     """Checked in a process of its own: a file's program may crash it, or never end."""
+    from fusionlab.equivalence.few_walkers import resized
     from fusionlab.equivalence.isolated import check_files
     from fusionlab.equivalence.samples import require_fitting, sample_of, workload_samples
     from fusionlab.hlo.lowering import lower
     from fusionlab.study import check_pair_exactly
 
-    samples: Iterable[Sample] | None = None
+    platform = given.target.kind if other.platform == "any" else other.platform
     if isinstance(source, Workload):
-        platform = given.target.kind if other.platform == "any" else other.platform
         given.progress(f"lower: {source.title} for {platform}, to stand beside {other.provenance}")
-        original, samples = lower(source, platform), workload_samples(source)
-    else:
-        original = source
-    if point is not None:
-        require_fitting(point, original.inputs, inputs)
-        samples = [sample_of(point)]
-    limit_s = given.check_time_limit_s
+    original = lower(source, platform) if isinstance(source, Workload) else source
     identity = check_pair_exactly(original, other, given) if given.exact and point is None else None
-    given.progress(f"check: at the files' own shapes, at most {limit_s:.0f} s")
-    return replace(check_files(original, other, samples=samples, oracles=oracles, time_limit_s=limit_s), exact=identity)
+    samples: Iterable[Sample] | None = None
+    few = resized((original, other), given.check_walkers) if given.check_walkers is not None else None
+    if point is not None:
+        samples = [sample_of(point)]
+        own = require_fitting(point, inputs, original, *(() if few is None else few.programs[:1])) is original
+        few = None if own else few
+    pair, walkers = ((original, other), None) if few is None else (few.programs, few.walkers)
+    if isinstance(source, Workload) and samples is None:
+        samples = workload_samples(source if walkers is None else source.rebuild(walkers=walkers))
+    where, limit_s = "their own shapes" if walkers is None else f"{walkers} walkers", given.check_time_limit_s
+    given.progress(f"check: at {where}, at most {limit_s:.0f} s")
+    verdict = check_files(*pair, samples=samples, oracles=oracles, time_limit_s=limit_s)
+    return replace(verdict, walkers=walkers, exact=identity)
 
 
 def _against_laplacian(
@@ -203,15 +212,15 @@ def _against_laplacian(
 
     if not isinstance(source, Workload):
         raise InputError("--against-laplacian is for a model; a FILE has no other Laplacian")
-    small = source.rebuild(walkers=given.check_walkers)
+    small = source.rebuild(walkers=given.walkers_of(source))
     other = small.rebuild(laplacian=laplacian)
     if other.argument_names != small.argument_names:
         raise InputError(
             f"--against-laplacian {laplacian}: it takes other arguments ({', '.join(other.argument_names)})"
         )
-    given.progress(f"check: {given.check_walkers} walkers in {small.dtype} and float64")
+    given.progress(f"check: {small.walkers} walkers in {small.dtype} and float64")
     if point is not None:
-        require_fitting(point, lower(small, given.target.kind).inputs, inputs)
+        require_fitting(point, inputs, lower(small, given.target.kind))
     lowered = [lower(other.rebuild(dtype=dtype), given.target.kind) for dtype in (small.dtype, "float64")]
     samples = None if point is None else [sample_of(point)]
     identity = Identity("not-covered", 0, 0, 1.0, _ANOTHER_ALGORITHM) if given.exact and point is None else None

@@ -131,22 +131,23 @@ def passes(one: str, several: str = "The same as 'a,b{x=1}'.", search: str = "")
 
 def check_walkers(text: str) -> Callable[[Verb], Verb]:
     """``--check-walkers`` with its help."""
-    return click.option("--check-walkers", default=16, show_default=True, type=int, help=text)
+    return click.option("--check-walkers", default="16", show_default=True, metavar="N|all", help=text)
 
 
-def check_limits(check_walkers: int, check_time_limit: float = MOST_SECONDS, no_exact: bool = False) -> dict[str, Any]:
+def check_limits(check_walkers: str, check_time_limit: float = MOST_SECONDS, no_exact: bool = False) -> dict[str, Any]:
     """The limits as arguments of ``sources.circumstances``; InputError unless walkers and seconds are in range."""
-    if check_walkers < 1:
-        raise InputError(f"--check-walkers must be at least 1, not {check_walkers}")
+    if check_walkers != "all" and not (check_walkers.isdecimal() and int(check_walkers) > 0):
+        raise InputError(f"--check-walkers is an integer from 1 on, or all, not {check_walkers}")
     if not 0 < check_time_limit <= MOST_SECONDS:
         raise InputError(f"--check-time-limit must be between 0 and {MOST_SECONDS} seconds, not {check_time_limit}")
-    return {"check_walkers": check_walkers, "check_time_limit_s": check_time_limit, "exact": not no_exact}
+    walkers = None if check_walkers == "all" else int(check_walkers)
+    return {"check_walkers": walkers, "check_time_limit_s": check_time_limit, "exact": not no_exact}
 
 
 check = _gathered(
     "check",
     check_limits,
-    check_walkers=check_walkers("Walkers of a model's check."),
+    check_walkers=check_walkers("Walkers of a check in floating point."),
     check_time_limit=click.option(
         "--check-time-limit",
         default=300.0,

@@ -24,6 +24,9 @@ from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
 from fusionlab.hlo.walker_axes import Marks, linked_axes, walker_axes
 
 WALKERS = 2
+"""The walkers of an exact comparison."""
+CHECKED_WALKERS = 16
+"""The walkers of a comparison in floating point, unless others are asked for."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def _axes_of_walkers(function: FunctionView, walkers: int) -> dict[int, Marks]:
     """Of each axis longer than ``walkers`` the axis of every value that has it: of the leading axes of all results, up
     to the first along which not everything is treated alike."""
     shapes = [value.type.shape if value.is_array else () for value in function.returns]
-    found = {}
+    found: dict[int, Marks] = {}
     for axis, extents in enumerate(zip(*shapes, strict=False)):
         if len(set(extents)) > 1:
             break

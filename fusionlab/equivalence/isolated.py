@@ -26,14 +26,20 @@ def check_files(
     original: Program,
     rewritten: Program,
     *,
+    walkers: int | None = None,
     samples: Iterable[Sample] | None = None,
     oracles: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Verdict:
-    """Compare two programs at their own shapes; ``not-checked`` with the reason when a limit is exceeded.
+    """Compare two programs; ``not-checked`` with the reason when a limit is exceeded.
 
-    ``samples`` are used instead of random ones; ``oracles`` as in ``check_programs``.
+    Programs that treat all walkers alike are compared at ``walkers`` of them, others at their own shapes, as are all
+    without a number. ``samples`` are used instead of random ones; ``oracles`` as in ``check_programs``.
     """
+    few = None if walkers is None else resized((original, rewritten), walkers)
+    if few is not None:
+        verdict = check_files(*few.programs, samples=samples, oracles=oracles, time_limit_s=time_limit_s)
+        return replace(verdict, walkers=walkers)
     given = None if samples is None else [vars(sample) for sample in samples]
     programs = astuple(original), astuple(rewritten)
     try:
@@ -87,7 +93,7 @@ def compare(original: list[Any], rewritten: list[Any]) -> dict[str, Any]:
     programs: Sequence[Program] = [Program(*original), Program(*rewritten)]
     few = resized(programs)
     views = map(program_view, programs if few is None else few.programs)
-    return replace(compare_functions(*views), walkers=few and few.walkers).to_json()
+    return replace(compare_functions(*views), walkers=None if few is None else few.walkers).to_json()
 
 
 def _late(limit_s: float) -> str:

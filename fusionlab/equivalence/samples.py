@@ -233,12 +233,20 @@ def sample_of(counterexample: Counterexample) -> Sample:
     return Sample(counterexample.label, counterexample.arrays, typical=False)
 
 
-def require_fitting(counterexample: Counterexample, inputs: Sequence[TensorType], where: str) -> None:
-    """InputError naming ``where`` the arrays are from, unless they have the types ``inputs``."""
-    given = [(array.shape, array.dtype) for array in counterexample.arrays]
-    if given != [(type_.shape, numpy_dtype(type_)) for type_ in inputs]:
-        have, need = ", ".join(f"{d}{list(s)}" for s, d in given), ", ".join(map(str, inputs))
-        raise InputError(f"{where}: inputs of another program: they are {have}, it takes {need}")
+def fits(arrays: Sequence[np.ndarray], inputs: Sequence[TensorType]) -> bool:
+    """True if ``arrays`` have the types ``inputs``."""
+    given = [(array.shape, array.dtype) for array in arrays]
+    return given == [(type_.shape, numpy_dtype(type_)) for type_ in inputs]
+
+
+def require_fitting(counterexample: Counterexample, where: str, *programs: Program) -> Program:
+    """The one of ``programs`` whose inputs the arrays may be; InputError naming ``where`` these are from if none."""
+    for program in programs:
+        if fits(counterexample.arrays, program.inputs):
+            return program
+    have = ", ".join(f"{array.dtype}{list(array.shape)}" for array in counterexample.arrays)
+    need = " or ".join(", ".join(map(str, program.inputs)) for program in programs)
+    raise InputError(f"{where}: inputs of another program: they are {have}, it takes {need}")
 
 
 def roundings_of(sample: Sample) -> Iterator[tuple[np.ndarray, ...]]:
