@@ -1,7 +1,14 @@
 """Compiled programs that are made of text."""
 
+from pathlib import Path
+
 from fusionlab.codegen.compile import Compiled, Memory
 from fusionlab.codegen.targets import load_target
+
+
+def text_of(name):
+    """The file beside this one, without the comment in its first line."""
+    return Path(__file__).with_name(name).read_text().partition("\n")[2]
 
 
 def compiled_of(hlo, sequence="", names=None, target="a100", **texts):
