@@ -1,4 +1,4 @@
-"""Rows of hand-written optimised HLO: FLOPs, origin, modelled time, totals, and their points on the roofline."""
+"""Rows of hand-written optimised HLO: FLOPs, bytes, origin, modelled time, totals, and their points on the roofline."""
 
 import dataclasses
 
@@ -16,6 +16,7 @@ from fusionlab.ledger.ledger import count_launches
 from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.origins import origin_of, origin_of_readers
 from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
+from fusionlab.ledger.traffic import Traffic, traffic_of
 from tests.ledger.by_hand import compiled_of, text_of
 
 TEXT = text_of("kernels_of_all_kinds.hlo")
@@ -45,6 +46,23 @@ def rows_of(hlo=TEXT, measured=None, **changes):
 )
 def test_flops_by_rule(module, name, work):
     assert work_of(module, module.entry, module.entry.by_name[name]) == work
+
+
+@pytest.mark.parametrize(
+    ("name", "operand_bytes", "result_bytes"),
+    [
+        ("square", 4000, 4000),  # one array, read once
+        ("row.1", 40, 40),
+        ("fusion.take", 16 + 4 + 16, 16),
+        ("fusion.both", 4000, 4040),  # the slice does not help: the other user reads everything
+        ("fusion.put", 40 + 4, 40),
+        ("fusion.pass", 32, 32),
+        ("product", 4000, 40000),
+    ],
+)
+def test_bytes_are_whole_operands_and_results_except_for_parts_and_in_place_updates(name, operand_bytes, result_bytes):
+    parts = parse_optimized(text_of("traffic.hlo"))
+    assert traffic_of(parts, parts.entry, parts.entry.by_name[name]) == Traffic(operand_bytes, result_bytes)
 
 
 def test_flops_agree_with_xla_on_a_program_without_loops(lowered):
