@@ -67,15 +67,7 @@ def test_sites_know_their_loops_and_their_bytes():
 
 def test_a_conditional_counts_its_longest_branch():
     hlo = "HloModule m\n\nENTRY %main (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8]{0} parameter(0)\n}\n"
-    sequence = """\
-001: kConditional [source]
-  branch_0:
-    002: kCustomKernel [source] a
-  branch_1:
-    003: kCustomKernel [source] b
-    004: kFft [source] c
-"""
-    compiled = compiled_of(hlo, sequence, {})
+    compiled = compiled_of(hlo, text_of("conditional.thunks"), {})
     counts = count_launches(compiled)
     assert (counts.dynamic_launches, counts.static_launches, counts.conditionals) == (2, 3, 1)
     assert [site.dynamic for site in launches(compiled)] == [0, 1, 1]

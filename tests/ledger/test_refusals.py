@@ -16,14 +16,7 @@ def step(kind, **fields):
     return f"fusion_steps {{\n  {kind} {{\n{lines}  }}\n}}\n"
 
 
-DUMP = (
-    step("update_priority", producer_name="a", consumer_names="b", us_fused=1.5, us_unfused=2.5)
-    + step("fusion", fusion_name="b", producer_name="a", consumer_name="b")
-    + step("update_priority", producer_name="big", consumer_names="last", us_fused=9, us_unfused=4.25)
-    + step("producer_ineligible", producer_name="dot", reason="the producer is not fusible")
-    + step("producer_ineligible", producer_name="gone", reason="not fusing because there are only bitcast users")
-    + "gpu_device_info {\n  threads_per_block_limit: 1024\n}\n"
-)
+DUMP = text_of("fusion_steps.textproto")
 
 
 @pytest.fixture(scope="module")
