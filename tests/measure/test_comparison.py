@@ -83,8 +83,6 @@ def test_the_command_as_json(cli, folder):
     [
         (("--by", "colour"), "unknown column"),
         (("--what-if", "a100"), "say nothing about a100"),
-        (("--what-if", "sms=3"), "give tflops"),
-        (("--what-if", ""), "needs figures"),
         (("no-such-folder",), "cannot be read"),
         ((), "no variant has samples"),
     ],
