@@ -41,7 +41,8 @@ def run(tmp_path, monkeypatch):
 
         def child(arguments, *_):
             calls.append(arguments)
-            return SimpleNamespace(wait=lambda: answer(arguments))
+            given = answer(arguments)
+            return SimpleNamespace(wait=lambda: given)
 
         monkeypatch.setattr(session, "Child", child)
         monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
