@@ -12,9 +12,10 @@ import pytest
 
 from fusionlab.codegen import compile as compile_module
 from fusionlab.codegen.cache import CompileCache, default_cache
-from fusionlab.codegen.compile import Compiled, Memory, compile_program
+from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
+from tests.ledger.by_hand import compiled_of
 
 PROGRAM = Program("tiny", b"bytecode", "any", "a test")
 A100 = load_target("a100")
@@ -27,18 +28,9 @@ def compiles(monkeypatch):
 
     def fake(program, target, options, dump):
         calls.append(program.name)
-        return Compiled(
-            name=program.name,
-            target=target,
-            optimized_hlo="HloModule é",
-            thunk_sequence="001: kCopy",
-            thunk_metadata="",
-            memory=Memory(1, 2, 3, 4),
-            compile_s=0.25,
-            options=options,
-            versions="jaxlib 0",
-            artifacts={"x.txt": "text"} if dump else {},
-        )
+        artifacts = {"x.txt": "text"} if dump else {}
+        made = compiled_of("HloModule é", "001: kCopy", compile_s=0.25, artifacts=artifacts)
+        return dataclasses.replace(made, name=program.name, target=target, options=options)
 
     monkeypatch.setattr(compile_module, "_compile", fake)
     return calls

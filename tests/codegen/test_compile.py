@@ -12,11 +12,6 @@ from fusionlab.hlo.program import Program
 from tests.optional_packages import needs_the_cuda_plugin
 
 
-def program_of(function, *arguments, platform="cpu", name="tiny"):
-    lowered = jax.jit(function, keep_unused=True).trace(*arguments).lower(lowering_platforms=(platform,))
-    return Program.from_module(lowered.compiler_ir("stablehlo"), name=name, provenance="a test", platform=platform)
-
-
 def loop(x):
     return jax.lax.fori_loop(0, 3, lambda _, a: jnp.tanh(a @ a) * 0.5, x)
 
@@ -27,20 +22,20 @@ SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
 
 
 @pytest.fixture(scope="module")
-def loop_on_a100():
-    return compile_program(program_of(loop, SQUARE, platform="cuda"), load_target("a100"))
+def loop_on_a100(lowered):
+    return compile_program(lowered(loop, SQUARE, platform="cuda"), load_target("a100"))
 
 
 @pytest.fixture(scope="module")
-def loop_on_cpu():
-    return compile_program(program_of(loop, SQUARE), load_target("cpu"))
+def loop_on_cpu(lowered):
+    return compile_program(lowered(loop, SQUARE), load_target("cpu"))
 
 
 @needs_the_cuda_plugin
 @pytest.mark.parametrize("name", ["a100", "a5000", "h200"])
-def test_every_absent_target_compiles(name):
+def test_every_absent_target_compiles(name, lowered):
     target = load_target(name)
-    compiled = compile_program(program_of(jnp.tanh, SQUARE, platform="cuda"), target)
+    compiled = compile_program(lowered(jnp.tanh, SQUARE, platform="cuda"), target)
     assert "wrapped_tanh" in compiled.thunk_sequence
     assert (compiled.memory.argument_bytes, compiled.memory.output_bytes) == (1024, 1024)
     assert compiled.executable is None
@@ -69,8 +64,8 @@ def test_an_absent_gpu_cannot_run(loop_on_a100):
 
 
 @needs_the_cuda_plugin
-def test_a_dump_keeps_the_refusals_and_the_buffers():
-    compiled = compile_program(program_of(loop, SQUARE, platform="cuda"), load_target("a100"), dump=True)
+def test_a_dump_keeps_the_refusals_and_the_buffers(lowered):
+    compiled = compile_program(lowered(loop, SQUARE, platform="cuda"), load_target("a100"), dump=True)
     assert "fusion_steps" in compiled.priority_fusion
     endings = set(compiled.artifacts)
     assert {"thunk_sequence.txt", "before_optimizations.txt"} <= endings
@@ -94,23 +89,18 @@ def test_results_stay_on_the_device_until_asked_for(loop_on_cpu):
     assert isinstance(first[0], jax.Array)
 
 
-def test_float64_and_booleans_keep_their_types():
+def test_float64_and_booleans_keep_their_types(lowered):
     with jax.enable_x64(True):
-        program = program_of(
-            lambda x, keep, n: (jnp.where(keep, x, 0.0), n + 1),
-            jax.ShapeDtypeStruct((3,), jnp.float64),
-            jax.ShapeDtypeStruct((3,), jnp.bool_),
-            jax.ShapeDtypeStruct((), jnp.int64),
-        )
-    third = np.full(3, 1 / 3)
-    kept, n = compile_program(program, load_target("cpu")).run(third, np.array([True, False, True]), np.int64(2**40))
+        given = np.full(3, 1 / 3), np.array([True, False, True]), np.int64(2**40)
+        program = lowered(lambda x, keep, n: (jnp.where(keep, x, 0.0), n + 1), *given)
+    kept, n = compile_program(program, load_target("cpu")).run(*given)
     np.testing.assert_array_equal(kept, [1 / 3, 0, 1 / 3])
     assert kept.dtype == np.float64
     assert n == 2**40 + 1
 
 
-def test_an_edited_module_compiles():
-    program = program_of(lambda x: x + x, SQUARE)
+def test_an_edited_module_compiles(lowered):
+    program = lowered(lambda x: x + x, SQUARE)
     module = program.parse()
     (add,) = [op for op in module.body.operations[0].body.blocks[0].operations if op.operation.name == "stablehlo.add"]
     from jaxlib.mlir import ir
@@ -126,10 +116,9 @@ def test_an_edited_module_compiles():
     assert compile_program(edited, load_target("cpu")).run(x)[0][0, 0] == 9
 
 
-def test_a_factorisation_from_a_file_runs(tmp_path):
-    path = tmp_path / "lu.mlir"
-    path.write_text(program_of(lambda x: jnp.linalg.slogdet(x)[1], SQUARE).text)
-    compiled = compile_program(Program.from_file(path), load_target("cpu"))
+def test_a_factorisation_from_a_file_runs(lowered, program_of_text):
+    program = program_of_text(lowered(lambda x: jnp.linalg.slogdet(x)[1], SQUARE).text)
+    compiled = compile_program(program, load_target("cpu"))
     assert compiled.run(2 * np.eye(16, dtype=np.float32))[0] == pytest.approx(16 * np.log(2), rel=1e-6)
 
 
@@ -146,33 +135,32 @@ def test_wrong_arguments_are_named(loop_on_cpu, arrays, message):
         loop_on_cpu.run(*arrays)
 
 
-def test_a_program_of_another_platform_is_refused():
-    with pytest.raises(InputError, match="tiny was lowered for cuda, but target cpu needs cpu"):
-        compile_program(program_of(loop, SQUARE, platform="cuda"), load_target("cpu"))
+def test_a_program_of_another_platform_is_refused(lowered):
+    with pytest.raises(InputError, match="small was lowered for cuda, but target cpu needs cpu"):
+        compile_program(lowered(loop, SQUARE, platform="cuda"), load_target("cpu"))
 
 
-def test_an_xla_failure_is_one_line(tmp_path):
-    path = tmp_path / "bad.mlir"
-    path.write_text(
+def test_an_xla_failure_is_one_line(program_of_text):
+    bad = program_of_text(
         "func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
         "  %0 = stablehlo.custom_call @no_such_target(%x) {api_version = 4 : i32} : (tensor<2xf32>) -> tensor<2xf32>\n"
         "  return %0 : tensor<2xf32>\n}\n"
     )
-    with pytest.raises(CompileError, match=r"^bad for cpu: .*no_such_target.*$") as caught:
-        compile_program(Program.from_file(path), load_target("cpu"))
+    with pytest.raises(CompileError, match=r"^module for cpu: .*no_such_target.*$") as caught:
+        compile_program(bad, load_target("cpu"))
     assert "\n" not in str(caught.value)
 
 
 @needs_the_cuda_plugin
-def test_a_spec_that_xla_rejects_names_the_file_and_the_field():
+def test_a_spec_that_xla_rejects_names_the_file_and_the_field(lowered):
     spec = load_target("a100").spec.replace("threads_per_warp: 32", "threads_per_warp: 32\n  no_such_field: 1")
     target = Target("mine", "cuda", attached=False, spec=spec, source="mine.txtpb")
     cause = 'no field named "no_such_field"|Failed to parse GpuTargetConfigProto'  # the latter when logs are off
     with pytest.raises(InputError, match=rf"mine\.txtpb: not a usable GPU spec: .*({cause})"):
-        compile_program(program_of(jnp.tanh, SQUARE, platform="cuda"), target)
+        compile_program(lowered(jnp.tanh, SQUARE, platform="cuda"), target)
 
 
-def test_a_missing_plugin_says_what_to_install(monkeypatch):
+def test_a_missing_plugin_says_what_to_install(lowered, monkeypatch):
     from jax.experimental import topologies
 
     def absent(*_, **__):
@@ -181,4 +169,4 @@ def test_a_missing_plugin_says_what_to_install(monkeypatch):
     monkeypatch.setattr(topologies, "get_topology_desc", absent)
     target = Target("other", "cuda", attached=False, spec=load_target("a100").spec + "# another\n")
     with pytest.raises(InputError, match=r"pip install 'fusionlab\[targets\]'"):
-        compile_program(program_of(jnp.tanh, SQUARE, platform="cuda"), target)
+        compile_program(lowered(jnp.tanh, SQUARE, platform="cuda"), target)

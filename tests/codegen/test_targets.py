@@ -57,13 +57,10 @@ def test_a_broken_spec_names_file_and_cause(tmp_path, edit, cause):
         load_target(str(path))
 
 
-def test_a_missing_spec_names_the_file(tmp_path):
-    with pytest.raises(InputError, match=r"none\.txtpb: cannot be read: No such file"):
-        load_target(str(tmp_path / "none.txtpb"))
-
-
-def test_a_binary_spec_is_refused(tmp_path):
-    path = tmp_path / "binary.txtpb"
+def test_what_is_no_text_file_is_refused(tmp_path):
+    path = tmp_path / "mine.txtpb"
+    with pytest.raises(InputError, match=r"mine\.txtpb: cannot be read: No such file"):
+        load_target(str(path))
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a text file"):
         load_target(str(path))

@@ -37,17 +37,26 @@ def test_a_reduction_counts_its_input_elements_where_xla_counts_one_less_per_sum
     assert cost.bytes == analysis["bytes accessed"]
 
 
-def test_bytes_of_one_op_are_its_operands_and_results():
-    assert program_cost(as_program(lambda x, w: x @ w, X, W)).bytes == 4 * (32 * 48 + 48 * 16 + 32 * 16)
-    assert program_cost(as_program(lambda x: x * x, X)).bytes == 4 * (2 * 32 * 48)  # one operand, read once
-    assert program_cost(as_program(lambda x: x.reshape(48, 32), X)).bytes == 0
-    assert program_cost(as_program(lambda x: x[4:6], X)).bytes == 4 * (2 * 2 * 48)
+Z, AT = jnp.ones((3, 2), "complex64"), jnp.array([2, 0])
+BRANCHES = [lambda y: y, lambda y: y * 2, lambda y: y * y + y]
+BY_HAND = {
+    "a product's operands and result": (lambda x, w: x @ w, (X, W), {"bytes": 4 * (32 * 48 + 48 * 16 + 32 * 16)}),
+    "one operand, read once": (lambda x: x * x, (X,), {"bytes": 4 * (2 * 32 * 48)}),
+    "a view": (lambda x: x.reshape(48, 32), (X,), {"bytes": 0}),
+    "a part": (lambda x: x[4:6], (X,), {"bytes": 4 * (2 * 2 * 48)}),
+    "integers and layout": (lambda i, x: (i * 3 + 1, x.T, jnp.sort(x)), (jnp.arange(64), X), {"flops": 0}),
+    "moving complex numbers": (lambda z, i: (z[i], jax.lax.dynamic_slice_in_dim(z, i[0], 1)), (Z, AT), {"flops": 0}),
+    "the dearest branch": (lambda i, x: jax.lax.switch(i, BRANCHES, x), (1, X), {"flops": 2 * X.size}),
+}
 
 
-def test_integers_and_layout_cost_no_flops():
-    cost = program_cost(as_program(lambda i, x: (i * 3 + 1, x.T, jnp.sort(x)), jnp.arange(64), X))
-    assert (cost.flops, cost.unmodelled) == (0, {})
-    assert cost.bytes > 0
+@pytest.mark.parametrize("case", BY_HAND)
+def test_costs_by_hand(case):
+    function, arguments, expected = BY_HAND[case]
+    cost = program_cost(as_program(function, *arguments))
+    assert {name: getattr(cost, name) for name in expected} == expected
+    assert cost.unmodelled == {}
+    assert cost.bytes > 0 or case == "a view"
 
 
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
@@ -82,14 +91,7 @@ def test_unknown_is_listed_and_not_free():
     assert cost.unmodelled == {"stablehlo.while with unknown trips": 1}
     assert cost.flops >= 32 * 48  # one trip at least
     assert program_cost(as_program(jnp.fft.fft, X)).unmodelled.keys() & {"stablehlo.fft"}
-
-
-def test_moving_complex_numbers_costs_no_flops_and_arithmetic_on_them_is_unmodelled():
-    z, i = jnp.ones((3, 2), "complex64"), jnp.array([2, 0])
-    moved = program_cost(as_program(lambda z, i: (z[i], jax.lax.dynamic_slice_in_dim(z, i[0], 1)), z, i))
-    assert moved.flops == 0
-    assert not moved.unmodelled
-    assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, z)).unmodelled
+    assert "stablehlo.multiply" in program_cost(as_program(lambda z: z * z, Z)).unmodelled  # of complex numbers
 
 
 def test_an_opaque_call_is_named(program_of_text):
@@ -100,14 +102,6 @@ def test_an_opaque_call_is_named(program_of_text):
     cost = program_cost(program_of_text(text))
     assert cost.unmodelled == {"custom call @mystery": 1}
     assert cost.flops == 4
-
-
-def test_a_branch_costs_its_dearest_arm():
-    def choose(i, x):
-        return jax.lax.switch(i, [lambda y: y, lambda y: y * 2, lambda y: y * y + y], x)
-
-    chosen = program_cost(as_program(choose, 1, X))
-    assert chosen.flops == 2 * X.size
 
 
 def test_costs_add_and_scale():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,48 +11,23 @@ from fusionlab.hlo.diff.numbering import content_digest
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline
 
-CHAIN = """
-module {{
-  func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
-{body}
-  }}
-}}
-"""
-MEANT = """
-    %0 = stablehlo.sine %x : tensor<4xf32>
-    %1 = stablehlo.cosine %x : tensor<4xf32>
-    %2 = stablehlo.add %0, %1 : tensor<4xf32>
-    %3 = stablehlo.tanh %2 : tensor<4xf32>
-    return %3 : tensor<4xf32>"""
-SAME_IN_ANOTHER_ORDER = """
-    %unread = stablehlo.negate %x : tensor<4xf32>
-    %c = stablehlo.cosine %x : tensor<4xf32>
-    %s = call @sine(%x) : (tensor<4xf32>) -> tensor<4xf32>
-    %a = stablehlo.add %s, %c : tensor<4xf32>
-    %t = stablehlo.tanh %a : tensor<4xf32>
-    return %t : tensor<4xf32>
-  }
-  func.func private @sine(%y: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = stablehlo.sine %y : tensor<4xf32>
-    return %0 : tensor<4xf32>"""
+MEANT, REORDERED, REDUCTION, TWO_LOOPS = (
+    (Path(__file__).parent / "diff" / f"{name}.mlir").read_text()
+    for name in ("chain", "chain_in_another_order", "reduction", "two_loops")
+)
 
 
 @pytest.fixture
-def chain(program_of_text):
-    return lambda body: program_of_text(CHAIN.format(body=body))
-
-
-@pytest.fixture
-def diff_of(chain):
-    return lambda before, after: diff_programs([chain(before), chain(after)])[0]
+def diff_of(program_of_text):
+    return lambda before, after: diff_programs([program_of_text(before), program_of_text(after)])[0]
 
 
 def texts(lines):
     return [line.text for line in lines]
 
 
-def test_a_program_and_itself(chain):
-    program = chain(MEANT)
+def test_a_program_and_itself(program_of_text):
+    program = program_of_text(MEANT)
     (diff,) = diff_programs([program, program])
     assert diff.hunks == ()
     assert diff.unchanged == 4
@@ -61,13 +37,13 @@ def test_no_programs_have_no_diffs():
     assert diff_programs([]) == ()
 
 
-def test_order_names_and_calls_are_no_change(chain, diff_of):
+def test_order_names_and_calls_are_no_change(program_of_text, diff_of):
     """Only the op that nothing reads is new, and it does not count for what the program computes."""
-    diff = diff_of(MEANT, SAME_IN_ANOTHER_ORDER)
+    diff = diff_of(MEANT, REORDERED)
     (hunk,) = diff.hunks
     assert texts(hunk.added) == ["%9 = negate %arg0 : 4xf32"]
     assert (hunk.removed, hunk.moved, hunk.rewired) == ((), (), ())
-    assert content_digest(chain(MEANT)) == content_digest(chain(SAME_IN_ANOTHER_ORDER))
+    assert content_digest(program_of_text(MEANT)) == content_digest(program_of_text(REORDERED))
 
 
 def test_what_reads_a_replaced_value_is_not_replaced_itself(diff_of):
@@ -86,18 +62,13 @@ def test_other_operands_of_the_same_op(diff_of):
     assert texts(hunk.rewired) == ["%6 = add %2, %4→%2 : 4xf32"]
 
 
-def test_a_long_chain_with_one_change_in_front():
+def test_a_long_chain_with_one_change_in_front(program_of_text):
     """Ten thousand ops behind it stay what they are."""
-    from jax._src.interpreters.mlir import make_ir_context
-    from jaxlib.mlir import ir
-
-    from fusionlab.hlo.program import Program
+    links = "\n".join(f"%{k + 1} = stablehlo.tanh %{k} : tensor<4xf32>" for k in range(10_000))
 
     def program(first):
-        ops = "\n".join(f"%{k + 1} = stablehlo.tanh %{k} : tensor<4xf32>" for k in range(10_000))
-        body = f"%0 = stablehlo.{first} %x : tensor<4xf32>\n{ops}\nreturn %10000 : tensor<4xf32>"
-        with make_ir_context():
-            return Program.from_module(ir.Module.parse(CHAIN.format(body=body)), name="chain", provenance="a test")
+        body = f"%0 = stablehlo.{first} %x : tensor<4xf32>\n{links}\nreturn %10000 : tensor<4xf32>"
+        return program_of_text(f"func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} }}")
 
     (diff,) = diff_programs([program("sine"), program("cosine")])
     counts = {what: diff.count(what) for what in ("removed", "added", "moved", "rewired")}
@@ -105,49 +76,17 @@ def test_a_long_chain_with_one_change_in_front():
     assert diff.unchanged == 9_999
 
 
-REDUCTION = """
-    %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
-      : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
-    %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<4xf32>
-    return %1 : tensor<4xf32>"""
-
-
-def test_what_a_reduction_applies_is_part_of_it(chain, diff_of):
+def test_what_a_reduction_applies_is_part_of_it(program_of_text, diff_of):
     other = REDUCTION.replace("applies stablehlo.add", "applies stablehlo.maximum")
     (hunk,) = diff_of(REDUCTION, other).hunks
     assert texts(hunk.removed) == ["%4 = reduce[add] %arg0, 0 {dimensions=[0]} : f32"]
     assert [line.applies for line in hunk.added] == [("maximum",)]
-    assert content_digest(chain(REDUCTION)) != content_digest(chain(other))
+    assert content_digest(program_of_text(REDUCTION)) != content_digest(program_of_text(other))
 
 
-NESTED = """
-    %zero = stablehlo.constant dense<0> : tensor<i32>
-    %one = stablehlo.constant dense<1> : tensor<i32>
-    %most = stablehlo.constant dense<3> : tensor<i32>
-    %outer:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<4xf32>
-    cond {
-      %going = stablehlo.compare LT, %i, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %going : tensor<i1>
-    } do {
-      %inner:2 = stablehlo.while(%j = %zero, %b = %x) : tensor<i32>, tensor<4xf32>
-      cond {
-        %on = stablehlo.compare LT, %j, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
-        stablehlo.return %on : tensor<i1>
-      } do {
-        %c = stablehlo.add %b, READ : tensor<4xf32>
-        %k = stablehlo.add %j, %one : tensor<i32>
-        stablehlo.return %k, %c : tensor<i32>, tensor<4xf32>
-      }
-      %next = stablehlo.add %i, %one : tensor<i32>
-      stablehlo.return %next, %inner#1 : tensor<i32>, tensor<4xf32>
-    }
-    return %outer#1 : tensor<4xf32>"""
-
-
-def test_values_of_two_loops_that_start_alike_are_told_apart(chain, diff_of):
-    inner, outer = NESTED.replace("READ", "%b"), NESTED.replace("READ", "%a")
-    assert content_digest(chain(inner)) != content_digest(chain(outer))
+def test_values_of_two_loops_that_start_alike_are_told_apart(program_of_text, diff_of):
+    inner, outer = TWO_LOOPS, TWO_LOOPS.replace("add %b, %b", "add %b, %a")
+    assert content_digest(program_of_text(inner)) != content_digest(program_of_text(outer))
     (hunk,) = diff_of(inner, outer).hunks
     assert (hunk.removed, hunk.added) == ((), ())
     assert len(hunk.rewired) == 1

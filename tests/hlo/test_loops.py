@@ -1,5 +1,7 @@
 """The facts of counted loops: how often they run, what each carried value is, and what they compute again."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +20,7 @@ from fusionlab.hlo.loops import (
     with_numbered_loops,
     without_numbers,
 )
-from fusionlab.hlo.program import program_view
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.replay import inventory
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.licm import LoopInvariantCodeMotion
@@ -41,37 +43,9 @@ def roles(loop, kind):
     return [role for role in loop.roles if isinstance(role, kind)]
 
 
-@pytest.fixture
-def loop_of_text(program_of_text):
-    def find(carried, types, condition, body, returned):
-        text = f"""
-func.func public @main(%x: tensor<f32>) -> {types[0]} {{
-  %zero = stablehlo.constant dense<0> : tensor<i32>
-  %one = stablehlo.constant dense<1> : tensor<i32>
-  %six = stablehlo.constant dense<6> : tensor<i32>
-  %zero8 = stablehlo.constant dense<0> : tensor<i8>
-  %start8 = stablehlo.constant dense<120> : tensor<i8>
-  %step8 = stablehlo.constant dense<10> : tensor<i8>
-  %t = stablehlo.create_token : !stablehlo.token
-  %0:{len(types)} = stablehlo.while({", ".join(f"%c{i} = {start}" for i, start in enumerate(carried))})
-    : {", ".join(types)} cond {{
-    %go = stablehlo.compare {condition}
-    stablehlo.return %go : tensor<i1>
-  }} do {{
-    {body}
-    stablehlo.return {returned} : {", ".join(types)}
-  }}
-  return %0#0 : {types[0]}
-}}"""
-        (loop,) = find_loops(program_view(program_of_text(text)))
-        return loop
-
-    return find
-
-
-I32, F32 = "tensor<i32>", "tensor<f32>"
-LESS_THAN_SIX = f"LT, %c0, %six : ({I32}, {I32}) -> tensor<i1>"
-BUMP = f"%next = stablehlo.add %c0, %one : {I32}\n"
+def loop_of_file(name):
+    (loop,) = find_loops(program_view(Program.from_file(Path(__file__).parent / "loops" / f"{name}.mlir")))
+    return loop
 
 
 def test_a_sum_over_trips():
@@ -180,27 +154,12 @@ def test_sums_of_integers_and_sums_that_others_read_are_none():
     assert not roles(loop, Sum)
 
 
-def test_a_condition_on_the_sum_is_no_count(loop_of_text):
-    condition = f"LT, %c1, %x : ({F32}, {F32}) -> tensor<i1>"
-    body = BUMP + f"%sum = stablehlo.add %c1, %x : {F32}"
-    assert loop_of_text(["%zero", "%x"], [I32, F32], condition, body, "%next, %sum").trips is None
-
-
-def test_a_counter_may_be_on_either_side_and_wraps_in_its_own_type(loop_of_text):
-    body = "%next = stablehlo.add %step8, %c0 : tensor<i8>"
-    condition = "GT, %c0, %zero8 : (tensor<i8>, tensor<i8>) -> tensor<i1>"
-    loop = loop_of_text(["%start8"], ["tensor<i8>"], condition, body, "%next")
-    assert loop.roles == (Counter(120, 10, "int8"),)
-    assert loop.trips == 1  # 130 is -126 in eight bits
-
-
-def test_swapped_values_and_tokens_are_recurrent(loop_of_text):
-    body = BUMP + f"%a = stablehlo.add %c2, %x : {F32}\n%b = stablehlo.add %c1, %x : {F32}"
-    loop = loop_of_text(["%zero", "%x", "%x"], [I32, F32, F32], LESS_THAN_SIX, body, "%next, %a, %b")
-    assert loop.indices(Recurrent) == [1, 2]
-    body = BUMP + "%after = stablehlo.after_all %c1 : !stablehlo.token"
-    loop = loop_of_text(["%zero", "%t"], [I32, "!stablehlo.token"], LESS_THAN_SIX, body, "%next, %after")
-    assert loop.roles == (Counter(0, 1), Recurrent("it is not a tensor"))
+def test_loops_that_jax_did_not_write():
+    assert loop_of_file("condition_on_the_sum").trips is None
+    wrapping = loop_of_file("wrapping_counter")
+    assert (wrapping.roles, wrapping.trips) == ((Counter(120, 10, "int8"),), 1)
+    assert loop_of_file("swapped_values").indices(Recurrent) == [1, 2]
+    assert loop_of_file("token").roles == (Counter(0, 1), Recurrent("it is not a tensor"))
 
 
 def test_outer_loops_come_first_and_a_function_called_twice_has_two_loops():

@@ -88,17 +88,21 @@ SMALL = [
 ]
 
 
+def assert_same_at(walkers, flat, marks, extent):
+    """The program of ``extent`` walkers gives the same numbers where it is raised at ``walkers`` of them."""
+    found = raised(flat, [X[:walkers]], resized_shapes(marks, extent, walkers))
+    both = min(extent, walkers)
+    for ours, theirs in zip(found, raised(flat, [X[:extent]], {}), strict=True):
+        assert ours.shape == (walkers, *theirs.shape[1:])
+        np.testing.assert_allclose(ours[:both], theirs[:both], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in SMALL])
 def test_small_programs_at_fewer_and_at_more_walkers(function, lowered):
     flat, _, marks = marked(lowered(function, X[:B]), B)
     assert unmarked(flat, marks, B) == []
-    whole = raised(flat, [X[:B]], {})
     for walkers in (2, 12):
-        found = raised(flat, [X[:walkers]], resized_shapes(marks, B, walkers))
-        both = min(B, walkers)
-        for ours, theirs in zip(found, whole, strict=True):
-            assert ours.shape == (walkers, *theirs.shape[1:])
-            np.testing.assert_allclose(ours[:both], theirs[:both], rtol=1e-5, atol=1e-6)
+        assert_same_at(walkers, flat, marks, B)
 
 
 @pytest.mark.parametrize("walkers", [1, 3, N, F, 3 * N], ids=["one", "axes", "electrons", "features", "coordinates"])
@@ -111,11 +115,7 @@ def test_as_many_walkers_as_there_are_of_something_else(walkers, lowered):
 
     flat, _, marks = marked(lowered(function, X[:walkers]), walkers)
     assert all(max(axes) < len(v.type.shape) for v, axes in marks.items())
-    whole = raised(flat, [X[:walkers]], {})
-    for ours, theirs in zip(raised(flat, [X[:2]], resized_shapes(marks, walkers, 2)), whole, strict=True):
-        assert ours.shape == (2, *theirs.shape[1:])
-        both = min(2, walkers)
-        np.testing.assert_allclose(ours[:both], theirs[:both], rtol=1e-5, atol=1e-6)
+    assert_same_at(2, flat, marks, walkers)
 
 
 def test_an_axis_merged_with_another_is_marked_once(lowered):
@@ -140,17 +140,13 @@ def test_a_mean_over_walkers_ends_the_axis(lowered):
     np.testing.assert_allclose(first, _h(X[:2]).sum(0) / B, rtol=1e-5)
 
 
-def test_weights_with_the_extent_of_walkers_are_not_marked(lowered):
+def test_what_is_not_walkers_is_not_marked(lowered):
+    """Weights of their extent; and a part of the walkers, where a program of another number of them is another one."""
     weights = _random.standard_normal((3, B)).astype(np.float32)
-    flat, _, marks = marked(lowered(lambda x, w: jnp.tanh(x @ w) @ (w.T @ w), X[:B], weights), B)
-    assert flat.arguments[1] not in marks
-    assert marks[flat.returns[0]] == {0}
-
-
-def test_a_part_of_the_walkers_is_not_followed(lowered):
-    """Where a program tells walkers apart its results at another number of them are another program's: no axis."""
-    flat, _, marks = marked(lowered(lambda x: jnp.sin(x[1:]), X[:B]), B)
-    assert flat.returns[0] not in marks
+    flat, _, marks = marked(lowered(lambda x, w: (jnp.tanh(x @ w) @ (w.T @ w), jnp.sin(x[1:])), X[:B], weights), B)
+    whole, part = flat.returns
+    assert marks[whole] == {0}
+    assert not {flat.arguments[1], part} & marks.keys()
 
 
 def test_electrons_before_walkers_in_a_merged_axis(lowered):

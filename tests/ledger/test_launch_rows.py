@@ -1,7 +1,6 @@
-"""Rows of hand-written optimised HLO: FLOPs, origin, modelled time, totals, and their points on the roofline."""
+"""Rows of hand-written optimised HLO: FLOPs, bytes, origin, modelled time, totals, and their points on the roofline."""
 
 import dataclasses
-import json
 
 import jax
 import jax.numpy as jnp
@@ -17,48 +16,11 @@ from fusionlab.ledger.ledger import count_launches
 from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.origins import origin_of, origin_of_readers
 from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
-from tests.ledger.by_hand import compiled_of
+from fusionlab.ledger.traffic import Traffic, traffic_of
+from tests.ledger.by_hand import compiled_of, text_of
 
-GEMM = json.dumps(
-    {"gemm_backend_config": {"dot_dimension_numbers": {"lhs_contracting_dimensions": ["1"]}}, "reification_cost": []}
-)
-COST = json.dumps({"reification_cost": [{"exec_time_us": 4.5, "compute_time_us": 1, "memory_access_time_us": 4}]})
-B = 'metadata={op_name="jit(f)/vmap(stage_e)/while/body/jvp(jvp(stage_b))/'
-C = 'metadata={op_name="jit(f)/vmap(stage_e)/jvp(jvp(stage_c))/'
-
-TEXT = f"""HloModule m, is_scheduled=true
-
-%plus (a: f32[], b: f32[]) -> f32[] {{
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %ab = f32[] add(%a, %b)
-}}
-
-%fused (p: f32[8,4]) -> f32[8] {{
-  %p = f32[8,4]{{1,0}} parameter(0)
-  %t = f32[8,4]{{1,0}} tanh(%p), {B}tanh"}}
-  %s = f32[8,4]{{1,0}} multiply(%t, %t), {B}mul"}}
-  %k = f32[] constant(0)
-  ROOT %r = f32[8]{{0}} reduce(%s, %k), dimensions={{1}}, to_apply=%plus, {C}reduce_sum"}}
-}}
-
-%moved (q: f32[4,16]) -> f32[16,4] {{
-  %q = f32[4,16]{{1,0}} parameter(0)
-  ROOT %qt = f32[16,4]{{1,0}} transpose(%q), dimensions={{1,0}}
-}}
-
-ENTRY %main (x: f32[8,16], w: f32[4,16]) -> (f32[8], f32[8], c64[8]) {{
-  %x = f32[8,16]{{1,0}} parameter(0)
-  %w = f32[4,16]{{1,0}} parameter(1)
-  %turned = f32[16,4]{{1,0}} fusion(%w), kind=kLoop, calls=%moved
-  %dot = (f32[8,4]{{1,0}}, s8[64]{{0}}) custom-call(%x, %turned), custom_call_target="__cublas$lt$matmul", {B}dot"}}, backend_config={GEMM}
-  %y = f32[8,4]{{1,0}} get-tuple-element(%dot), index=0
-  %kernel = f32[8]{{0}} fusion(%y), kind=kInput, calls=%fused, {C}reduce_sum"}}, backend_config={COST}
-  %odd = f32[8]{{0}} custom-call(%kernel), custom_call_target="somebodys_library"
-  %wave = c64[8]{{0}} convert(%kernel)
-  ROOT %out = (f32[8]{{0}}, f32[8]{{0}}, c64[8]{{0}}) tuple(%kernel, %odd, %wave)
-}}
-"""  # noqa: E501
+TEXT = text_of("kernels_of_all_kinds.hlo")
+COST = '{"reification_cost": [{"exec_time_us": 4.5, "compute_time_us": 1, "memory_access_time_us": 4}]}'
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +46,23 @@ def rows_of(hlo=TEXT, measured=None, **changes):
 )
 def test_flops_by_rule(module, name, work):
     assert work_of(module, module.entry, module.entry.by_name[name]) == work
+
+
+@pytest.mark.parametrize(
+    ("name", "operand_bytes", "result_bytes"),
+    [
+        ("square", 4000, 4000),  # one array, read once
+        ("row.1", 40, 40),
+        ("fusion.take", 16 + 4 + 16, 16),
+        ("fusion.both", 4000, 4040),  # the slice does not help: the other user reads everything
+        ("fusion.put", 40 + 4, 40),
+        ("fusion.pass", 32, 32),
+        ("product", 4000, 40000),
+    ],
+)
+def test_bytes_are_whole_operands_and_results_except_for_parts_and_in_place_updates(name, operand_bytes, result_bytes):
+    parts = parse_optimized(text_of("traffic.hlo"))
+    assert traffic_of(parts, parts.entry, parts.entry.by_name[name]) == Traffic(operand_bytes, result_bytes)
 
 
 def test_flops_agree_with_xla_on_a_program_without_loops(lowered):

@@ -8,7 +8,7 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.footprint import footprint, peak_bytes
 from fusionlab.ledger.ledger import count_launches, launches
-from tests.ledger.by_hand import compiled_of
+from tests.ledger.by_hand import compiled_of, text_of
 from tests.optional_packages import needs_the_cuda_plugin
 
 PRODUCTS = {"kCublasLtMatmul", "custom-call"}
@@ -22,59 +22,18 @@ def on_a100(lowered):
     return lambda function, *given: compile_program(lowered(function, *given, platform="cuda"), load_target("a100"))
 
 
-LOOPS = """HloModule m, is_scheduled=true
-
-%fused (p: f32[8]) -> f32[8] {{
-  %p = f32[8]{{0}} parameter(0)
-  ROOT %t = f32[8]{{0}} tanh(%p)
-}}
-
-%in_body (ib: f32[8]) -> f32[8] {{
-  %ib = f32[8]{{0}} parameter(0)
-  ROOT %kernel = f32[8]{{0}} fusion(%ib), kind=kLoop, calls=%fused
-}}
-
-%always (c: f32[8]) -> pred[] {{
-  %c = f32[8]{{0}} parameter(0)
-  ROOT %test = pred[] constant(true)
-}}
-
-%outer_body (ob: f32[8]) -> f32[8] {{
-  %ob = f32[8]{{0}} parameter(0)
-  %inner = f32[8]{{0}} while(%ob), condition=%always, body=%in_body, backend_config={{"known_trip_count":{{"n":"5"}}}}
-  ROOT %saved = f32[8]{{0}} copy(%inner)
-}}
-
-ENTRY %main (x: f32[8]) -> f32[8] {{
-  %x = f32[8]{{0}} parameter(0)
-  %first = f32[8]{{0}} fusion(%x), kind=kLoop, calls=%fused
-  ROOT %outer = f32[8]{{0}} while(%first), condition=%always, body=%outer_body{outer_config}
-}}
-"""
-LOOPS_SEQUENCE = """\
-001: kCustomKernel [source] first
-002: kMemset32BitValue [source] zero
-003: kWhile [source]
-condition:
-    004: kCustomKernel [source] test
-  body:
-    005: kWhile [source]
-condition:
-        006: kCustomKernel [source] test
-      body:
-        007: kCustomKernel [source] kernel
-        008: kWaitForStreams [source] wait
-    009: kCopy [source] saved
-"""
 LOOPS_NAMES = {1: "first", 3: "outer", 4: "test", 5: "inner", 6: "test", 7: "kernel", 9: "saved"}
 
 
-def loops(outer_config):
-    return compiled_of(LOOPS.format(outer_config=outer_config), LOOPS_SEQUENCE, LOOPS_NAMES)
+def loops(outer_trips=None):
+    """A loop of five trips in another one, whose trips are known if given."""
+    count = f', backend_config={{"known_trip_count":{{"n":"{outer_trips}"}}}}' if outer_trips else ""
+    hlo = text_of("nested_loops.hlo").replace("body=%outer_body", "body=%outer_body" + count)
+    return compiled_of(hlo, text_of("nested_loops.thunks"), LOOPS_NAMES)
 
 
 def test_bodies_count_times_trips_and_known_conditions_never():
-    counts = count_launches(loops(', backend_config={"known_trip_count":{"n":"7"}}'))
+    counts = count_launches(loops(7))
     assert (counts.dynamic_launches, counts.static_launches) == (1 + 7 * 5, 4)
     assert (counts.dynamic_copies, counts.static_copies) == (1 + 7, 2)
     assert (counts.unknown_trip_loops, counts.conditionals) == (0, 0)
@@ -83,21 +42,21 @@ def test_bodies_count_times_trips_and_known_conditions_never():
 
 
 def test_an_unknown_loop_is_one_trip_with_its_condition_and_is_reported():
-    counts = count_launches(loops(""))
+    counts = count_launches(loops())
     assert counts.dynamic_launches == 1 + 1 + 5
     assert counts.dynamic_copies == 1 + 1 + 1  # the memset, the copy, and the verdict that goes to the host
     assert (counts.unknown_trip_loops, counts.static_copies) == (1, 2)
 
 
 def test_a_thunk_list_of_another_format_falls_back_to_the_schedule_and_says_so(caplog):
-    compiled = compiled_of(LOOPS.format(outer_config=""), "launch everything\n", {})
+    compiled = compiled_of(text_of("nested_loops.hlo"), "launch everything\n", {})
     counts = count_launches(compiled)
     assert (counts.launch_source, counts.dynamic_launches) == ("scheduled hlo", 1 + 5)
     assert "expected 'NNN: kKind [..]'" in caplog.text
 
 
 def test_sites_know_their_loops_and_their_bytes():
-    sites = {site.hlo_name: site for site in launches(loops(', backend_config={"known_trip_count":{"n":"7"}}'))}
+    sites = {site.hlo_name: site for site in launches(loops(7))}
     kernel = sites["kernel"]
     assert (kernel.trip_count, kernel.static, kernel.dynamic, kernel.is_copy) == (35, 1, 35, False)
     assert (kernel.path, kernel.computation) == (("outer", "inner"), "in_body")
@@ -108,15 +67,7 @@ def test_sites_know_their_loops_and_their_bytes():
 
 def test_a_conditional_counts_its_longest_branch():
     hlo = "HloModule m\n\nENTRY %main (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8]{0} parameter(0)\n}\n"
-    sequence = """\
-001: kConditional [source]
-  branch_0:
-    002: kCustomKernel [source] a
-  branch_1:
-    003: kCustomKernel [source] b
-    004: kFft [source] c
-"""
-    compiled = compiled_of(hlo, sequence, {})
+    compiled = compiled_of(hlo, text_of("conditional.thunks"), {})
     counts = count_launches(compiled)
     assert (counts.dynamic_launches, counts.static_launches, counts.conditionals) == (2, 3, 1)
     assert [site.dynamic for site in launches(compiled)] == [0, 1, 1]

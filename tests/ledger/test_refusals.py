@@ -7,7 +7,7 @@ import pytest
 
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.refusals import SLOWER, FusionStep, read_steps, refusals
-from tests.ledger.by_hand import compiled_of
+from tests.ledger.by_hand import compiled_of, text_of
 
 
 def step(kind, **fields):
@@ -16,40 +16,14 @@ def step(kind, **fields):
     return f"fusion_steps {{\n  {kind} {{\n{lines}  }}\n}}\n"
 
 
-DUMP = (
-    step("update_priority", producer_name="a", consumer_names="b", us_fused=1.5, us_unfused=2.5)
-    + step("fusion", fusion_name="b", producer_name="a", consumer_name="b")
-    + step("update_priority", producer_name="big", consumer_names="last", us_fused=9, us_unfused=4.25)
-    + step("producer_ineligible", producer_name="dot", reason="the producer is not fusible")
-    + step("producer_ineligible", producer_name="gone", reason="not fusing because there are only bitcast users")
-    + "gpu_device_info {\n  threads_per_block_limit: 1024\n}\n"
-)
-BODY = """
-%fc.{n} (p.{n}: f32[1024]) -> f32[1024] {{
-  %p.{n} = f32[1024]{{0}} parameter(0)
-  ROOT %tanh.{n} = f32[1024]{{0}} tanh(%p.{n}), metadata={{op_name="jit(f)/stage_e/jvp(jvp(stage_b))/tanh"}}
-}}
-"""
-MAIN = """
-ENTRY %main (x: f32[1024], w: f32[32,32]) -> f32[1024] {{
-  %x = f32[1024]{{0}} parameter(0)
-  %w = f32[32,32]{{1,0}} parameter(1)
-  %dot = (f32[32,32]{{1,0}}, s8[4096]{{0}}) custom-call(%w, %w), custom_call_target="__cublas$lt$matmul"
-  %{big} = f32[1024]{{0}} fusion(%x), kind=kLoop, calls=%fc.1
-  %view = f32[1024]{{0}} bitcast(%{big})
-  ROOT %{last} = f32[1024]{{0}} fusion(%view), kind=kLoop, calls=%fc.2
-}}
-"""
-
-
-def hlo(big, last):
-    return "HloModule m, is_scheduled=true\n" + BODY.format(n=1) + BODY.format(n=2) + MAIN.format(big=big, last=last)
+DUMP = text_of("fusion_steps.textproto")
 
 
 @pytest.fixture(scope="module")
 def compiled():
-    final = hlo("loop_tanh_fusion", "loop_tanh_fusion.1")
-    return compiled_of(final, priority_fusion=DUMP, fused_hlo=hlo("big", "last"))
+    at_fusion = text_of("fused_step.hlo")
+    final = at_fusion.replace("%big", "%loop_tanh_fusion").replace("%last", "%loop_tanh_fusion.1")
+    return compiled_of(final, priority_fusion=DUMP, fused_hlo=at_fusion)
 
 
 def test_the_last_step_of_a_producer_that_is_still_there_counts():
@@ -78,7 +52,7 @@ def test_refusals_are_found_again_in_the_final_program(compiled):
 
 
 def test_no_dump_no_refusals():
-    assert refusals(compiled_of(hlo("a", "b"))) is None
+    assert refusals(compiled_of(text_of("fused_step.hlo"))) is None
 
 
 def test_a_renamed_producer_keeps_its_refusal_until_xla_decides_again():
@@ -89,46 +63,13 @@ def test_a_renamed_producer_keeps_its_refusal_until_xla_decides_again():
     assert read_steps(renamed + again) == (FusionStep("fusion.7", SLOWER, 0.0, 3.0),)  # a zero is left out in text form
 
 
-BEFORE_MERGING = """HloModule m, is_scheduled=true
-
-%left (p: f32[1024]) -> f32[1024] {
-  %p = f32[1024]{0} parameter(0)
-  ROOT %sin = f32[1024]{0} sine(%p), metadata={op_name="jit(f)/stage_e/jvp(jvp(stage_a))/sin"}
-}
-
-%right (q: f32[1024]) -> f32[1024] {
-  %q = f32[1024]{0} parameter(0)
-  ROOT %cos = f32[1024]{0} cosine(%q), metadata={op_name="jit(f)/stage_e/jvp(jvp(stage_b))/cos"}
-}
-
-ENTRY %main (x: f32[1024]) -> (f32[1024], f32[1024]) {
-  %x = f32[1024]{0} parameter(0)
-  %one = f32[1024]{0} fusion(%x), kind=kLoop, calls=%left
-  %two = f32[1024]{0} fusion(%one), kind=kLoop, calls=%right
-  ROOT %out = (f32[1024]{0}, f32[1024]{0}) tuple(%one, %two)
-}
-"""
-AFTER_MERGING = """HloModule m, is_scheduled=true
-
-%both (p: f32[1024]) -> (f32[1024], f32[1024]) {
-  %p = f32[1024]{0} parameter(0)
-  %other = f32[1024]{0} sine(%p), metadata={op_name="jit(f)/stage_e/jvp(jvp(stage_a))/sin"}
-  %another = f32[1024]{0} cosine(%other), metadata={op_name="jit(f)/stage_e/jvp(jvp(stage_b))/cos"}
-  ROOT %results = (f32[1024]{0}, f32[1024]{0}) tuple(%other, %another)
-}
-
-ENTRY %main (x: f32[1024]) -> (f32[1024], f32[1024]) {
-  %x = f32[1024]{0} parameter(0)
-  ROOT %loop_sine_fusion = (f32[1024]{0}, f32[1024]{0}) fusion(%x), kind=kLoop, calls=%both
-}
-"""
-
-
 def test_refusals_of_kernels_that_were_merged_later_are_all_there():
     dump = "".join(
         step("producer_ineligible", producer_name=name, reason="the consumer is not fusible") for name in ("one", "two")
     )
-    merged = refusals(compiled_of(AFTER_MERGING, priority_fusion=dump, fused_hlo=BEFORE_MERGING))
+    merged = refusals(
+        compiled_of(text_of("after_merging.hlo"), priority_fusion=dump, fused_hlo=text_of("before_merging.hlo"))
+    )
     one, two = sorted(merged.found, key=lambda found: found.producer)
     assert {one.kernel, two.kernel} == {"loop_sine_fusion"}  # found by their results: all was renamed
     assert (one.stage, two.stage) == ("A", "B")  # their own, not their kernel's

@@ -1,27 +1,18 @@
 """Nsight Compute's raw CSV, in the form that its documentation describes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.measure.ncu import METRICS, counters_of, read_counters
+from fusionlab.measure.ncu import counters_of, read_counters
 
-HEADER = ["ID", "Process ID", "Kernel Name", "gpu__time_duration.sum", *METRICS.values()]
-UNITS = ["", "", "", "nsecond", "%", "%", "%", "%", "%"]
-ROWS = [
-    ["0", "42", "loop_add_fusion", "3,000", "50", "20", "60.5", "40", ""],
-    ["1", "42", "gemm_128x64", "20,000", "25", "80", "30", "90", "70"],
-    ["2", "42", "loop_add_fusion", "1,000", "90", "20", "60.5", "80", "n/a"],
-]
-
-
-def table(rows=ROWS, header=HEADER):
-    lines = ["==PROF== Connected to process 42", "==PROF== Profiling 3 kernels"]
-    return [*lines, *(",".join(f'"{cell}"' for cell in row) for row in (header, UNITS, *rows))]
+TABLE = Path(__file__).with_name("ncu_raw.csv")
 
 
 def test_launches_of_one_kernel_are_one_row_weighted_by_time():
-    gemm, add = read_counters(table())
+    gemm, add = read_counters(TABLE.read_text().splitlines())
     assert (gemm.name, gemm.launches, gemm.us, gemm.tensor_pipe) == ("gemm_128x64", 1, 20.0, 0.7)
     assert (add.launches, add.us) == (2, 4.0)
     assert add.achieved_occupancy == pytest.approx((0.5 * 3 + 0.9) / 4)
@@ -30,12 +21,12 @@ def test_launches_of_one_kernel_are_one_row_weighted_by_time():
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
-    [(["==ERROR== nothing"], "no table"), (table(header=["ID", *HEADER[1:3], "x", *HEADER[4:]]), "no column")],
+    ("text", "message"),
+    [("==ERROR== nothing", "no table"), (TABLE.read_text().replace("gpu__time_duration.sum", "x"), "no column")],
 )
-def test_what_is_no_table_says_so(lines, message):
+def test_what_is_no_table_says_so(text, message):
     with pytest.raises(InputError, match=message):
-        read_counters(lines)
+        read_counters(text.splitlines())
 
 
 @pytest.fixture
@@ -69,10 +60,9 @@ def test_what_ncu_cannot_do_is_said(counted, script, message):
 
 
 @pytest.mark.slow
-def test_the_program_that_is_counted_runs_in_a_process_of_its_own(tmp_path, counted):
+def test_the_program_that_is_counted_runs_in_a_process_of_its_own(counted):
     """A stand-in for ncu runs its command, as ncu does, and prints the table above."""
-    (tmp_path / "table.csv").write_text("\n".join(table()))
-    run = f'while [ "$1" != off ]; do shift; done\nshift\n"$@" || exit 1\ncat {tmp_path}/table.csv'
+    run = f'while [ "$1" != off ]; do shift; done\nshift\n"$@" || exit 1\ncat {TABLE}'
     assert [one.name for one in counted(run)] == ["gemm_128x64", "loop_add_fusion"]
     with pytest.raises(InputError, match="ncu failed"):
         counted(run, np.ones(4, np.float32))

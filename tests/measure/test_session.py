@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,24 +32,19 @@ def test_what_is_worth_most_comes_first():
     assert [job.walkers for job in session.jobs(("ferminet",), ("LiH",), 2, ("walkers",))] == [1, 4, 8]
 
 
-class FakeChild:
-    """Stands in for ``Child``: notes every call and gives what ``answer(arguments)`` says."""
-
-    def __init__(self, calls, answer, arguments):
-        self._answer = answer(arguments)
-        calls.append(arguments)
-
-    def wait(self):
-        return self._answer
-
-
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """``run(answer, *words)``: the calls that a session made of which every child gives ``answer(arguments)``."""
 
     def session_of(answer, *words, models="ferminet,paulinet", stages="energies", code=0):
         calls = session_of.calls = []
-        monkeypatch.setattr(session, "Child", lambda arguments, *_: FakeChild(calls, answer, arguments))
+
+        def child(arguments, *_):
+            calls.append(arguments)
+            given = answer(arguments)
+            return SimpleNamespace(wait=lambda: given)
+
+        monkeypatch.setattr(session, "Child", child)
         monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
         given = ["--out", str(tmp_path), "--models", models, "--stages", stages, *map(str, words)]
         assert session.main(given) == code

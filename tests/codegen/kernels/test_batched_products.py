@@ -10,7 +10,6 @@ from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering
 from fusionlab.hlo.blocks import blocks_of
-from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.ledger.ledger import launches
 from fusionlab.passes.batched_dot_kernels import BatchedDotKernels
@@ -45,17 +44,15 @@ def jet_of_attention(q, k, v, dq, dk, dv):
 
 
 @pytest.fixture(scope="module")
-def attention():
+def attention(lowered):
     numbers = np.random.default_rng(0)
-    shapes = [(3, 5, 2, 70), (3, 5, 2, 70), (3, 5, 2, 70), (3, 6, 5, 2, 70), (3, 6, 5, 2, 70), (3, 6, 5, 2, 70)]
+    shapes = [(3, 5, 2, 70)] * 3 + [(3, 6, 5, 2, 70)] * 3
     arrays = [numbers.standard_normal(shape).astype("f4") for shape in shapes]
-    lowered = jax.jit(jet_of_attention).trace(*arrays).lower(lowering_platforms=("cuda",))
-    return Program.from_module(lowered.compiler_ir("stablehlo"), name="a", provenance="a test", platform="cuda"), arrays
+    return lowered(jet_of_attention, *arrays, platform="cuda"), arrays
 
 
-@pytest.fixture(scope="module")
-def psiformer():
-    return lowering.lower(build("psiformer", "LiH", walkers=3, size="tiny", dtype="float32"), "cuda")
+def psiformer(dtype="float32"):
+    return lowering.lower(build("psiformer", "LiH", walkers=3, size="tiny", dtype=dtype), "cuda")
 
 
 def close(work, nodes):
@@ -76,9 +73,9 @@ def test_kernels_compute_what_they_replace(attention):
 
 
 @pytest.mark.slow
-def test_kernels_of_a_network_compute_what_they_replace(psiformer):
+def test_kernels_of_a_network_compute_what_they_replace():
     seen = {}
-    for nodes, work in sums_of(psiformer):
+    for nodes, work in sums_of(psiformer()):
         seen[work.batch, work.rows, work.columns, len(work.products)] = (nodes, work)
     assert len(seen) > 4
     for nodes, work in seen.values():
@@ -113,8 +110,8 @@ def test_kernels_compile_for_an_absent_gpu(target, attention, rewritten):
 
 
 @pytest.mark.slow
-def test_float64_takes_the_same_decisions_without_kernels(psiformer):
-    wide = lowering.lower(build("psiformer", "LiH", walkers=3, size="tiny", dtype="float64"), "cuda")
-    results = [BatchedDotKernels().run(program, Setting(platform="cuda")) for program in (wide, psiformer)]
-    assert [event.to_json() for event in results[0].events] == [event.to_json() for event in results[1].events]
-    assert "__gpu$xla.gpu.triton" not in str(results[0].program.parse())
+def test_float64_takes_the_same_decisions_without_kernels():
+    programs = psiformer("float64"), psiformer()
+    wide, narrow = (BatchedDotKernels().run(program, Setting(platform="cuda")) for program in programs)
+    assert [event.to_json() for event in wide.events] == [event.to_json() for event in narrow.events]
+    assert "__gpu$xla.gpu.triton" not in str(wide.program.parse())

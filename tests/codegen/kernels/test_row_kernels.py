@@ -10,7 +10,6 @@ from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering
 from fusionlab.hlo.blocks import blocks_of
-from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.ledger.ledger import launches
 from fusionlab.passes.dot_epilogue_kernels import DotEpilogueKernels, find_cluster
@@ -46,11 +45,15 @@ def assert_kernels_compute_what_they_replace(module):
     return seen
 
 
+def paulinet(dtype="float32"):
+    workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype=dtype)
+    return lowering.lower(workload, "cuda")
+
+
 @pytest.mark.slow
 def test_kernels_of_a_network_compute_what_they_replace():
     """Parts side by side, views, chains of layers and rows that fill no block."""
-    workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")
-    seen = assert_kernels_compute_what_they_replace(lowering.lower(workload, "cuda").parse())
+    seen = assert_kernels_compute_what_they_replace(paulinet().parse())
     assert len(seen) > 5
     assert max(layers for layers, *_ in seen) > 1
 
@@ -67,10 +70,9 @@ def layers_in_a_loop(x, narrow, wide):
 
 
 @pytest.fixture(scope="module")
-def fused():
+def fused(lowered):
     arrays = [np.linspace(-1, 1, 150, dtype="f4").reshape(3, 5, 10), np.ones((20, 6), "f4"), np.ones((6, 10), "f4")]
-    lowered = jax.jit(layers_in_a_loop).trace(*arrays).lower(lowering_platforms=("cuda",))
-    program = Program.from_module(lowered.compiler_ir("stablehlo"), name="small", provenance="a test", platform="cuda")
+    program = lowered(layers_in_a_loop, *arrays, platform="cuda")
     return program, DotEpilogueKernels().run(program, Setting(platform="cuda")), arrays
 
 
@@ -101,10 +103,7 @@ def test_kernels_compile_for_an_absent_gpu(target, fused):
 
 @pytest.mark.slow
 def test_float64_takes_the_same_decisions_without_kernels():
-    workload = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float64")
-    narrow = build("paulinet", "LiH", program="mcmc", walkers=3, size="tiny", dtype="float32")
-    results = [
-        DotEpilogueKernels().run(lowering.lower(w, "cuda"), Setting(platform="cuda")) for w in (workload, narrow)
-    ]
-    assert [event.to_json() for event in results[0].events] == [event.to_json() for event in results[1].events]
-    assert "__gpu$xla.gpu.triton" not in str(results[0].program.parse())
+    programs = paulinet("float64"), paulinet()
+    wide, narrow = (DotEpilogueKernels().run(program, Setting(platform="cuda")) for program in programs)
+    assert [event.to_json() for event in wide.events] == [event.to_json() for event in narrow.events]
+    assert "__gpu$xla.gpu.triton" not in str(wide.program.parse())

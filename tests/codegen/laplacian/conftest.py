@@ -54,13 +54,10 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
                 state = State(x, coordinates, int(walkers), raising, one, options or Options())
                 jets = forward_laplacian(state, nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
                 owners[:] = [jet.owners for jet in jets]
+                laplacians = [jnp.zeros_like(j.value) if j.laplacian is None else j.laplacian for j in jets]
                 return [
-                    (
-                        jet.value,
-                        jnp.zeros_like(jet.value) if jet.laplacian is None else jet.laplacian,
-                        densify(jet, coordinates).jacobian,
-                    )
-                    for jet in jets
+                    (jet.value, laplacian, densify(jet, coordinates).jacobian)
+                    for jet, laplacian in zip(jets, laplacians, strict=True)
                 ]
 
             leaves = jax.tree.leaves((x, *others))
@@ -81,8 +78,10 @@ def brute_force() -> Callable[..., Jets]:
 
     def run(function: Any, x: Any, *others: Any, walkers: bool = True) -> Jets:
         def of_one(one: Any) -> Any:
+            shape = ((1,) if walkers else ()) + tuple(one.shape)
+
             def flat(coordinates: Any) -> list[Any]:
-                results = jax.tree.leaves(function(_shaped(coordinates, one, walkers), *others))
+                results = jax.tree.leaves(function(coordinates.reshape(shape), *others))
                 results = [result[0] if walkers else result for result in results]
                 # Integers are as good as constants, and JAX's tangents of them are of a type of their own.
                 return [r if jnp.issubdtype(r.dtype, jnp.inexact) else r.astype(one.dtype) for r in results]
@@ -112,8 +111,16 @@ def brute_force() -> Callable[..., Jets]:
     return once
 
 
-def _shaped(coordinates: Any, one: Any, walkers: bool) -> Any:
-    return coordinates.reshape(((1,) if walkers else ()) + tuple(one.shape))
+@pytest.fixture
+def check_jets(jets_of: Callable[..., Jets], brute_force: Callable[..., Jets]) -> Callable[..., Jets]:
+    """``check_jets(function, x, *others, tolerance=1e-10, **how)``: the jets, once they agree with brute force."""
+
+    def check(function: Any, x: Any, *others: Any, tolerance: float = 1e-10, **how: Any) -> Jets:
+        found = jets_of(function, x, *others, **how)
+        assert_equal_jets(found, brute_force(function, x, *others), tolerance)
+        return found
+
+    return check
 
 
 def assert_equal_jets(found: Jets, expected: Jets, tolerance: float) -> None:

@@ -6,33 +6,20 @@ import numpy as np
 import pytest
 from jax import lax
 
-from .conftest import assert_equal_jets
 from .jet_cases import FIRST, ORDER, SECOND, B, N, V, W, X, h, layer_norm, norms, pairs, residual
 
 EACH = np.arange(N).reshape(1, N, 1)
-
-
-def _softmax_over_features(x):
-    return jax.nn.softmax(h(x), -1)
-
-
-def _mean_of_features(x):
-    return jnp.tanh(h(x).mean(-1))
 
 
 def _electrons_then_pairs(x):
     return jnp.concatenate([h(x), h(x)[:, FIRST] * h(x)[:, SECOND]], 1)
 
 
-def _features_then_pairs(x):
-    return jnp.concatenate([jnp.broadcast_to(h(x)[:, :, None], (x.shape[0], N, N, 5)), jnp.tanh(pairs(x) @ W)], -1)
-
-
 ONE = [
     ("layers", lambda x: residual(x, W, V, V[0]), EACH),
     ("layer-norm", lambda x: layer_norm(h(x)), EACH),
-    ("softmax", _softmax_over_features, EACH),
-    ("mean", _mean_of_features, EACH[..., 0]),
+    ("softmax", lambda x: jax.nn.softmax(h(x), -1), EACH),
+    ("mean", lambda x: jnp.tanh(h(x).mean(-1)), EACH[..., 0]),
     ("gather", lambda x: jnp.sin(h(x)[:, ORDER]), ORDER.reshape(1, N, 1)),
     ("reverse", lambda x: h(x)[:, ::-1].transpose(0, 2, 1), EACH[:, ::-1].reshape(1, 1, N)),
     ("slice", lambda x: h(x)[:, 1:3] * 2, EACH[:, 1:3]),
@@ -45,25 +32,27 @@ ONE = [
     ("select", lambda x: jnp.where(h(x) > h(x)[:, ::-1], jnp.sin(h(x)), h(x) ** 2), EACH),
 ]  # fmt: skip
 
-TWO = [
-    ("differences", pairs),
-    ("distances", lambda x: norms(x, True)),
-    ("pair-layers", lambda x: jnp.tanh(pairs(x) @ W) @ V),
-    ("products", lambda x: h(x)[:, :, None] * h(x)[:, None]),
-    ("quotients", lambda x: h(x)[:, :, None] / (1 + h(x)[:, None] ** 2)),
-    ("lists", lambda x: jnp.exp(-jnp.linalg.norm(x[:, FIRST] - x[:, SECOND], axis=-1))),
-    ("electrons-then-pairs", _electrons_then_pairs),
-    ("features-then-pairs", _features_then_pairs),
-    ("largest", lambda x: jnp.maximum(h(x)[:, :, None], h(x)[:, None]).max(-1)),
-]
+TWO = {
+    "differences": pairs,
+    "distances": lambda x: norms(x, True),
+    "pair-layers": lambda x: jnp.tanh(pairs(x) @ W) @ V,
+    "products": lambda x: h(x)[:, :, None] * h(x)[:, None],
+    "quotients": lambda x: h(x)[:, :, None] / (1 + h(x)[:, None] ** 2),
+    "lists": lambda x: jnp.exp(-jnp.linalg.norm(x[:, FIRST] - x[:, SECOND], axis=-1)),
+    "electrons-then-pairs": _electrons_then_pairs,
+    "features-then-pairs": lambda x: jnp.concatenate(
+        [jnp.broadcast_to(h(x)[:, :, None], (x.shape[0], N, N, 5)), jnp.tanh(pairs(x) @ W)], -1
+    ),
+    "largest": lambda x: jnp.maximum(h(x)[:, :, None], h(x)[:, None]).max(-1),
+}
 
-ALL = [
-    ("mean-over-electrons", lambda x: h(x).mean(1)),
-    ("sum-over-pairs", lambda x: jnp.tanh(pairs(x) @ W).sum(2)),
-    ("mixed-by-weights", lambda x: jnp.einsum("bnf,mn->bmf", h(x), V[:, :N])),
-    ("quadruples", lambda x: norms(x, True)[:, :, :, None, None] * norms(x, True)[:, None, None]),
-    ("index-from-data", lambda x: lax.dynamic_slice_in_dim(h(x), jnp.argmax(x[0, 0]), 1, 1)),
-]
+ALL = {
+    "mean-over-electrons": lambda x: h(x).mean(1),
+    "sum-over-pairs": lambda x: jnp.tanh(pairs(x) @ W).sum(2),
+    "mixed-by-weights": lambda x: jnp.einsum("bnf,mn->bmf", h(x), V[:, :N]),
+    "quadruples": lambda x: norms(x, True)[:, :, :, None, None] * norms(x, True)[:, None, None],
+    "index-from-data": lambda x: lax.dynamic_slice_in_dim(h(x), jnp.argmax(x[0, 0]), 1, 1),
+}
 
 
 @pytest.mark.parametrize(("function", "owner"), [pytest.param(*case[1:], id=case[0]) for case in ONE])
@@ -74,19 +63,19 @@ def test_values_of_one_electron_have_one_slot(function, owner, jets_of):
     assert found.dtype == np.int32
 
 
-@pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in TWO])
-def test_values_of_two_electrons_have_two_slots(function, jets_of):
-    (owners,) = jets_of(function, X).owners
+@pytest.mark.parametrize("name", TWO)
+def test_values_of_two_electrons_have_two_slots(name, jets_of):
+    (owners,) = jets_of(TWO[name], X).owners
     assert owners is not None
     assert len(owners) == 2
 
 
-@pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in ALL])
-def test_values_of_all_electrons_are_dense(function, jets_of):
-    assert jets_of(function, X).owners == [None]
+@pytest.mark.parametrize("name", ALL)
+def test_values_of_all_electrons_are_dense(name, jets_of):
+    assert jets_of(ALL[name], X).owners == [None]
 
 
-def test_slots_of_one_owner_are_added_up(jets_of, brute_force):
+def test_slots_of_one_owner_are_added_up(check_jets):
     """On the diagonal both slots of a pair are of one electron; no part of it may be lost when slots are merged."""
     first = np.arange(N)
 
@@ -95,20 +84,18 @@ def test_slots_of_one_owner_are_added_up(jets_of, brute_force):
         joined = jnp.concatenate([twice, h(x)], -1)
         return twice, twice + h(x), twice + twice * h(x), jnp.sin(twice), twice / (1 + twice**2), joined
 
-    found = jets_of(function, X)
+    found = check_jets(function, X)
     assert [len(owners) for owners in found.owners] == [1] * 6
-    assert_equal_jets(found, brute_force(function, X), 1e-10)
 
 
-def test_a_part_of_fewer_electrons_drops_the_slots_of_the_others(jets_of, brute_force):
+def test_a_part_of_fewer_electrons_drops_the_slots_of_the_others(check_jets):
     def function(x):
         joined = _electrons_then_pairs(x)
         constants = jnp.concatenate([h(x), jnp.ones((x.shape[0], 1, 5))], 1)
         return jnp.sin(joined[:, :N]), jnp.sin(joined[:, N:]), jnp.sin(constants[:, N:])
 
-    found = jets_of(function, X)
+    found = check_jets(function, X)
     assert [len(owners) for owners in found.owners] == [1, 2, 0]
-    assert_equal_jets(found, brute_force(function, X), 1e-10)
 
 
 def test_a_value_that_does_not_depend_on_the_coordinates_has_no_slots(jets_of):

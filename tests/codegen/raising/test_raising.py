@@ -1,10 +1,13 @@
 """Raising op by op: the raised program computes what the function computes, also after lowering it again."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
 
 from fusionlab.codegen.raising import RULES, raise_program
+from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 
 from .raising_cases import CASES
@@ -51,12 +54,7 @@ def test_every_rule_has_a_case(lowered):
     assert "stablehlo.custom_call" in used
 
 
-def test_an_empty_list_of_precisions_is_none(program_of_text, run_raised):
-    program = program_of_text(
-        "func.func public @main(%a: tensor<2x3xf32>, %b: tensor<3x2xf32>) -> tensor<2x2xf32> {\n"
-        "  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0], precision = []"
-        " : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>\n"
-        "  return %c : tensor<2x2xf32>\n}"
-    )
+def test_an_empty_list_of_precisions_is_none(run_raised):
+    program = Program.from_file(Path(__file__).parent / "raised" / "dot-precisions-empty.mlir")
     a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 2), np.float32)
     np.testing.assert_array_equal(run_raised(program, [a, b])[0], a @ b)

@@ -1,6 +1,7 @@
 """The device that optimised HLO text was compiled for, as far as the text says."""
 
 import json
+from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
@@ -12,23 +13,12 @@ from fusionlab.hlo.optimised.parser import parse_optimized
 
 COST = [{"end_to_end_cycles": 10.927499741315842, "exec_time_us": 0.00775}]
 GPU = json.dumps({"operation_queue_id": "0", "reification_cost": COST})
-TEXT = """HloModule m, is_scheduled=true
-
-%fused (p: f32[4]) -> f32[4] {{
-  %p = f32[4]{{0}} parameter(0)
-  ROOT %t = f32[4]{{0}} tanh(%p)
-}}
-
-ENTRY %main (a: f32[4]) -> f32[4] {{
-  %a = f32[4]{{0}} parameter(0)
-  ROOT %f = {op}
-}}
-"""
+TEXT = Path(__file__).with_name("one_op.hlo").read_text()
 FUSION = "f32[4]{0} fusion(%a), kind=kLoop, calls=%fused"
 
 
 def of(op):
-    return parse_optimized(TEXT.format(op=op))
+    return parse_optimized(TEXT.replace("= OP", f"= {op}"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The parser of optimised HLO text, on a small module with everything that the grammar distinguishes."""
 
+from pathlib import Path
+
 import pytest
 
 from fusionlab.hlo.optimised.parser import (
@@ -12,50 +14,7 @@ from fusionlab.hlo.optimised.parser import (
     split_attributes,
 )
 
-TEXT = r"""HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[4,8]{1,0})->(f32[4,8]{1,0}, s32[])}
-
-FileNames
-1 "model (1).py"
-
-FunctionNames
-1 "log_psi.<locals>.<lambda>"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=11 end_line=11 column=5 end_column=8}
-2 {file_name_id=1 function_name_id=1 line=12 end_line=12 column=5 end_column=8}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=2 parent_frame_id=2}
-
-
-%fused_tanh (p.0: f32[4,8]) -> f32[4,8] {
-  %p.0 = f32[4,8]{1,0} parameter(0)
-  %constant.2 = f32[2]{0} constant({-inf, 1e-08})
-  ROOT %tanh.1 = f32[4,8]{1,0} tanh(%p.0), metadata={op_name="jit(f)/while/body/tanh" stack_frame_id=2}
-}
-
-%body (carry: (f32[4,8], s32[])) -> (f32[4,8], s32[]) {
-  %carry = (f32[4,8]{1,0}, s32[]) parameter(0)
-  %x = f32[4,8]{1,0} get-tuple-element(%carry), index=0
-  %n = s32[] get-tuple-element(%carry), index=1
-  %lt = f32[4,8]{1,0:S(5)} custom-call(%x, /*index=1*/%n), custom_call_target="__cublas$lt$matmul", backend_config={"text":"a, \"b\" = {c}","n":[1,2]}
-  %loop_tanh_fusion = f32[4,8]{1,0} fusion(%lt), kind=kLoop, calls=%fused_tanh
-  ROOT %out = (f32[4,8]{1,0}, s32[]) tuple(%loop_tanh_fusion, %n)
-}
-
-%condition (carry.1: (f32[4,8], s32[])) -> pred[] {
-  %carry.1 = (f32[4,8]{1,0}, s32[]) parameter(0)
-  ROOT %true = pred[] constant(true)
-}, execution_thread="main"
-
-ENTRY %main (x.1: f32[4,8]) -> (f32[4,8], s32[]) {
-  %x.1 = f32[4,8]{1,0} parameter(0), metadata={op_name="x[\'a\']"}
-  %zero = s32[] constant(0)
-  %init = (f32[4,8]{1,0}, /*index=1*/s32[]) tuple(%x.1, %zero)
-  ROOT %while.1 = (f32[4,8]{1,0}, s32[]) while(%init), condition=%condition, body=%body, metadata={op_name="jit(f)/while" source_file="other.py" source_line=7}, backend_config={"known_trip_count":{"n":"30"}}
-}
-"""  # noqa: E501  # HLO is printed one instruction per line
+TEXT = Path(__file__).with_name("grammar.hlo").read_text().partition("\n")[2]  # the first line tells what it is
 
 
 @pytest.fixture(scope="module")
