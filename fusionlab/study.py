@@ -291,8 +291,13 @@ def _check_file(
 def _rewritten_few(original: Program, result: Result, walkers: int) -> Resized | None:
     """``original`` at few walkers, and its rewriting by the choices of ``result``; None if that is another one."""
     few = resized((original,), walkers)
-    again = None if few is None else _repeated(few.programs[0], result)
+    again = None if few is None else repeated(few.programs[0], _choices(result), result.events)
     return None if few is None or isinstance(again, str | None) else replace(few, programs=(*few.programs, again))
+
+
+def _choices(result: Result) -> tuple[Pass, ...]:
+    """The passes with the choices that they made."""
+    return parse_pipeline(resolved_pipeline(result.events))
 
 
 def _fits(samples: Sequence[Sample], program: Program) -> bool:
@@ -362,21 +367,20 @@ def rewrite_small(source: Workload, platform: str, result: Result, walkers: int)
 def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[Program, Program] | str:
     """(original, rewritten) of ``source`` by the choices of ``result``; in words the difference if there is one."""
     program = lowering.lower(source, platform)
-    again = _repeated(program, result)
+    again = repeated(program, _choices(result), result.events)
     return again if isinstance(again, str) else (program, again)
 
 
-def _repeated(program: Program, result: Result) -> Program | str:
-    """``program`` rewritten by the choices of ``result``; in words the difference if there is one."""
-    passes = parse_pipeline(resolved_pipeline(result.events))
+def repeated(program: Program, passes: Sequence[Pass], events: Sequence[Event]) -> Program | str:
+    """``program`` rewritten by ``passes``, which apply where they did in ``events``; in words the difference if not."""
     again = run_pipeline(program, passes, Setting(platform=program.platform))
     if fault := told_faults(again.events):
         return fault
-    if _signature(again) != _signature(result):
-        return f"the events differ: {_signature(again)}"
+    if _signature(again.events) != _signature(events):
+        return f"the events differ: {_signature(again.events)}"
     return again.program
 
 
-def _signature(result: Result) -> list[tuple[str, str, str]]:
+def _signature(events: Sequence[Event]) -> list[tuple[str, str, str]]:
     """The events that must agree between two runs of one pipeline: which pass applied where."""
-    return [("applied", event.pass_name, event.location) for event in result.applied]
+    return [("applied", event.pass_name, event.location) for event in events if isinstance(event, Applied)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.check import compare
+from fusionlab.equivalence.few_walkers import Resized
 from fusionlab.equivalence.oracle import Options, Runner, program_runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
@@ -52,6 +53,8 @@ class Runners:
     options: Options
     again: Callable[[Program], Program | None]
     """The same rewriting, for the original in float64."""
+    few: Resized | None = None
+    """If not None, the programs are these, at a few of the walkers of the arrays."""
 
     def compared(self, arrays: Sequence[np.ndarray] | None, *, varied: bool = False) -> CallVerdict:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
@@ -62,6 +65,8 @@ class Runners:
         ``not-checked`` with the reason where the programs cannot be run or no number is finite.
         """
         on = DRAWN if arrays is None else GIVEN
+        if self.few is not None and arrays is not None:
+            arrays = self.few.part(list(map(np.asarray, arrays)))
         try:
             if arrays is None:
                 return CallVerdict(self._verdict(signature_samples(self.original)), on)
@@ -81,7 +86,7 @@ class Runners:
         found = compare(samples, walkers=None, **self._compiled)
         if found.verdict == "different" and (in_float64 := self._rewritten_in_float64) is not None:
             found = compare(samples, walkers=None, **{**self._compiled, "rewritten_float64": in_float64})
-        return found
+        return found if self.few is None else replace(found, walkers=self.few.walkers)
 
     @functools.cached_property
     def _held(self) -> Held:

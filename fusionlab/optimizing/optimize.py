@@ -17,6 +17,7 @@ import numpy as np
 
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import RIGHT_ON_CPU
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS
 from fusionlab.errors import InputError, one_line, unknown
 from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, replaced, trace, why_left_alone
 from fusionlab.optimizing.report import OptimizeReport
@@ -193,6 +194,7 @@ def optimize(
     on_difference: OnDifference = ...,
     cache: bool | str | Path = ...,
     exact_s: float = ...,
+    check_walkers: int | None = ...,
     **jit_options: Any,
 ) -> Optimized: ...
 @overload
@@ -204,6 +206,7 @@ def optimize(
     on_difference: OnDifference = ...,
     cache: bool | str | Path = ...,
     exact_s: float = ...,
+    check_walkers: int | None = ...,
     **jit_options: Any,
 ) -> Callable[[Callable[..., Any]], Optimized]: ...
 def optimize(
@@ -214,6 +217,7 @@ def optimize(
     on_difference: OnDifference = "original",
     cache: bool | str | Path = True,
     exact_s: float = EXACT_S,
+    check_walkers: int | None = CHECKED_WALKERS,
     **jit_options: Any,
 ) -> Optimized | Callable[[Callable[..., Any]], Optimized]:
     """``jax.jit(function, **jit_options)`` whose program is rewritten by ``pipeline``; also a decorator.
@@ -229,17 +233,20 @@ def optimize(
     for a difference. ``cache``: a bool, or the folder that keeps rewritten programs between processes (True: below
     ``$FUSIONLAB_CACHE``). ``exact_s``: seconds that the exact check (docs/exact.md) of a program may take, in a process
     beside the comparison; 0 skips it. Its verdict is reported (``report()``) and decides nothing.
+    ``check_walkers``: where the function treats walkers (the leading axes of all results) alike, both programs are
+    compared at this number of them, the first; None for all, and all where walkers are not found or ``check`` is
+    ``always``.
 
     Under ``jax.vmap`` the batched function is rewritten. Derivatives are those of the original function, by its own
     rules. InputError: an unknown pass or word.
     """
     known = [name for name in inspect.signature(jax.jit).parameters if name != "fun"]
     if wrong := [name for name in jit_options if name not in known]:
-        own = ["pipeline", "check", "on_difference", "cache", "exact_s"]
+        own = ["pipeline", "check", "on_difference", "cache", "exact_s", "check_walkers"]
         raise unknown("option of optimize", wrong[0], [*own, *known])
     if not isinstance(pipeline, str):
         raise InputError(f"pipeline is the names of passes, as 'fuse-jvp-replay', and not {pipeline!r}")
-    policy = Policy(parse_pipeline(pipeline), check, on_difference, _folder(cache), exact_s)
+    policy = Policy(parse_pipeline(pipeline), check, on_difference, _folder(cache), exact_s, check_walkers)
     if function is None:
         return functools.partial(Optimized, policy=policy, jit_options=jit_options)
     return Optimized(function, policy, jit_options)

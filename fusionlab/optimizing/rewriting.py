@@ -26,10 +26,12 @@ from jax.extend import core as extended
 
 import fusionlab.errors
 from fusionlab.codegen.targets import load_target
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.isolated import compare_files
 from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program, without_view
+from fusionlab.hlo.view import twins_of
 from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings, why_nothing_applied
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
@@ -37,7 +39,7 @@ from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.interface import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.store import Store
-from fusionlab.study import Circumstances, rewrite
+from fusionlab.study import Circumstances, repeated, rewrite
 
 Check = Literal["once", "always", "never"]
 OnDifference = Literal["original", "raise"]
@@ -56,7 +58,8 @@ class Policy:
 
     ``check`` is how often original and rewritten are compared; ``on_difference`` the action on a difference: run the
     original with a warning, or ``NotEquivalentError``. ``folder`` is the cache on disk (None: no cache). ``exact_s`` is
-    the time limit of a program's exact check; 0 skips it.
+    the time limit of a program's exact check; 0 skips it. ``check_walkers`` is the number of walkers that are compared,
+    None for all; the check ``always`` compares all.
     """
 
     passes: tuple[Pass, ...]
@@ -64,6 +67,7 @@ class Policy:
     on_difference: OnDifference = "original"
     folder: Path | None = None
     exact_s: float = EXACT_S
+    check_walkers: int | None = CHECKED_WALKERS
 
     def __post_init__(self) -> None:
         if self.check not in get_args(Check):
@@ -72,6 +76,8 @@ class Policy:
             raise unknown("on_difference", str(self.on_difference), get_args(OnDifference))
         if not isinstance(self.exact_s, int | float) or not 0 <= self.exact_s < math.inf:
             raise InputError(f"exact_s is a number of seconds, 0 for no exact check, and not {self.exact_s!r}")
+        if self.check_walkers is not None and not (isinstance(self.check_walkers, int) and self.check_walkers > 0):
+            raise InputError(f"check_walkers is an integer from 1 on, or None for all, and not {self.check_walkers!r}")
 
     @property
     def pipeline(self) -> str:
@@ -166,7 +172,13 @@ class Rewriter:
         if (key := keys.get(platform, "")) in self.decisions:
             return key
         original = lower_jaxpr(jaxpr, platform, self.name)
-        how = call.alone, sorted(call.options.items()), surroundings(platform), self.policy.exact_s
+        how = (
+            call.alone,
+            sorted(call.options.items()),
+            surroundings(platform),
+            self.policy.exact_s,
+            self.policy.check_walkers,
+        )
         key = key_of(original, self.policy.pipeline, str(how))
         found = self.decisions.get(key) or self._remembered(key, original)
         decision = replace(found or self.rewritten(original), alone=call.alone)
@@ -202,9 +214,30 @@ class Rewriter:
 
     def _again(self, decision: Decision, program: Program) -> Program | None:
         """``program``, the same in another precision, rewritten by the same choices; None if they do not apply."""
-        resolved = parse_pipeline(resolved_pipeline(decision.events)) if self.policy.known else self.policy.passes
-        result = run_pipeline(program, resolved, Setting(platform=program.platform))
+        result = run_pipeline(program, self._choices(decision), Setting(platform=program.platform))
         return result.program if result.applied else None
+
+    def _choices(self, decision: Decision) -> tuple[Pass, ...]:
+        return parse_pipeline(resolved_pipeline(decision.events)) if self.policy.known else self.policy.passes
+
+    def _runners(self, decision: Decision, options: Mapping[str, str | int | bool]) -> Runners:
+        """What compares the programs of ``decision``: at a few walkers if they are found, as they stand if not.
+
+        Kernels are of one size: programs with them are compared as they stand.
+        """
+        original, rewritten = decision.original, decision.rewritten
+        assert original is not None
+        assert rewritten is not None
+        few, walkers = None, self.policy.check_walkers
+        if walkers is not None and self.policy.check != "always" and not twins_of(rewritten.parse()):
+            few = resized((original, rewritten), walkers)
+            if few is None and (alone := resized((original,), walkers)) is not None:
+                made = repeated(alone.programs[0], self._choices(decision), decision.events)
+                few = None if isinstance(made, str) else replace(alone, programs=(*alone.programs, made))
+        before, after = (original, rewritten) if few is None else few.programs
+        return Runners(
+            without_view(before), without_view(after), options, functools.partial(self._again, decision), few
+        )
 
     @property
     def checks_again(self) -> bool:
@@ -281,10 +314,7 @@ class Rewriter:
         if key in self._comparisons:
             comparison = self._comparisons[key]
         else:
-            again = functools.partial(self._again, decision)
-            comparison = _Comparison(
-                decision, Runners(without_view(original), without_view(rewritten), call.options, again)
-            )
+            comparison = _Comparison(decision, self._runners(decision, call.options))
         exact = decision.verdict.exact if decision.verdict is not None else None
         with ThreadPoolExecutor(1) as beside:
             limit_s = self.policy.exact_s if exact is None else 0
