@@ -42,12 +42,18 @@ def walker_axes(region: Region, known: Collection[Axis]) -> Marks:
     return marks
 
 
-def resized_shapes(marks: Mapping[Value, set[int]], walkers: int, to: int) -> dict[Value, tuple[int, ...]]:
-    """The shape of every marked value with ``to`` walkers instead of ``walkers``."""
-    return {
-        value: tuple(n // walkers * to if a in axes else n for a, n in enumerate(value.type.shape))
+Shapes = Mapping[Value, tuple[int, ...]]
+
+
+def resized_shapes(marks: Marks, walkers: int, to: int, resized: Shapes | None = None) -> dict[Value, tuple[int, ...]]:
+    """The shape of every marked value with ``to`` walkers instead of ``walkers``; of those ``resized`` along other axes
+    too."""
+    resized = resized or {}
+    shapes = {
+        value: tuple(n // walkers * to if a in axes else n for a, n in enumerate(resized.get(value, value.type.shape)))
         for value, axes in marks.items()
     }
+    return {**resized, **shapes}
 
 
 def _links(region: Region) -> tuple[dict[Axis, list[Axis]], dict[Value, list[Node]]]:

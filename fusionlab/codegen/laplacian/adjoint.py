@@ -28,7 +28,8 @@ def weighted_sources(
 ) -> Any:
     """[*walkers], by one reverse pass of ``output`` through all nodes of ``cone``, which ``state`` has run.
 
-    Derivatives through ``stop_gradient`` cancel; ``axes`` are the axes of values that count walkers.
+    Derivatives through ``stop_gradient`` cancel; ``axes`` are the axes of values that count walkers, of which there is
+    one at most that is longer than 1.
     NotImplementedError where there is no adjoint, or walkers are merged with another axis.
     """
     sources, nodes = state.sources, set(cone)
@@ -63,8 +64,8 @@ def weighted_sources(
     total = None
     for (source, array), weight in zip(sources.items(), adjoint, strict=True):
         own = axes.get(source, set())
-        if len(own) != state.walker_axes or math.prod(source.type.shape[a] for a in own) != value.size:
+        if len(own) != min(state.walker_axes, 1) or math.prod(source.type.shape[a] for a in own) != value.size:
             raise NotImplementedError(f"{source.type} has its walkers merged with another axis")
-        term = jnp.sum(array * weight, tuple(a for a in range(array.ndim) if a not in own))
+        term = jnp.sum(array * weight, tuple(a for a in range(array.ndim) if a not in own)).reshape(value.shape)
         total = term if total is None else total + term
     return total

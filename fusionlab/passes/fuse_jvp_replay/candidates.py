@@ -70,7 +70,7 @@ def _identified(
         return trial.run()
     except RaiseError:
         # Where another extent equals the number of walkers, axes may be mistaken for one another.
-        if not trial.axes or x.type.shape[0] > FEW_ENOUGH:
+        if not trial.marks or math.prod(x.type.shape[: trial.walkers]) > FEW_ENOUGH:
             raise
         return Identification(candidate, numbers, x, outputs, deadline, resize=False).run()
 

@@ -36,10 +36,10 @@ class RewrittenEntry:
         rest = live_nodes(flat.nodes, [*flat.arguments, found.target, *found.gradients], flat.returns)
         if candidate.replay is not None and self.producer in rest:
             raise NotALaplacian("its terms are also used one by one")
-        if chunks > 1 and (found.walker_axes != 1 or found.x.type.shape[0] % chunks):
-            raise NotALaplacian(f"{found.x.type.shape[: found.walker_axes]} walkers cannot be taken in {chunks} parts")
+        if chunks > 1 and found.x.type.shape[found.longest] % chunks:
+            raise NotALaplacian(f"{found.x.type.shape[found.longest]} walkers cannot be taken in {chunks} parts")
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
-        if chunks > 1 and (reason := mixed(flat, self.cone, found.x, found.axes)) is not None:
+        if chunks > 1 and (reason := mixed(flat, self.cone, found.x, found.marks[found.longest])) is not None:
             raise NotALaplacian(f"the walkers cannot be taken in parts: {reason}")
         known = [*flat.arguments, found.x, found.output, *found.gradients]
         self.of_offset = [] if self.offset is None else live_nodes(flat.nodes, known, [self.offset])
@@ -88,9 +88,9 @@ class RewrittenEntry:
 
     def _in_parts(self, environment: Mapping[Value, Any]) -> tuple[Any, Any, Any]:
         """(value, Laplacian, derivatives) of the output, computed for one part of the walkers after another."""
-        found = self.found
-        walkers = found.x.type.shape[0]
-        shapes = resized_shapes(found.axes, walkers, walkers // self.chunks)
+        found, along = self.found, self.found.longest
+        walkers = found.output.type.shape
+        shapes = resized_shapes(found.marks[along], walkers[along], walkers[along] // self.chunks)
         part = replace(self.raising, shapes=shapes)
         shared = dict(environment)
         self.raising.run(self._fixed(), shared)
@@ -109,13 +109,15 @@ class RewrittenEntry:
 
         x = environment[found.x]
         with self.raising.scope(self.producer):
-            value, laplacian, jacobian = lax.map(one, x.reshape(self.chunks, -1, *x.shape[1:]))
+            # Other leading axes are of extent 1, so that no elements move.
+            parts = x.reshape(self.chunks, *(-1 if n > 1 else 1 for n in walkers), *x.shape[len(walkers) :])
+            value, laplacian, jacobian = lax.map(one, parts)
             jacobian = jnp.moveaxis(jacobian, 1, 0)
-            return value.reshape(walkers), laplacian.reshape(walkers), jacobian.reshape(len(jacobian), walkers)
+            return value.reshape(walkers), laplacian.reshape(walkers), jacobian.reshape(len(jacobian), *walkers)
 
     def _fixed(self) -> list[Node]:
         """Nodes of the cone that neither depend on the positions nor count walkers: they run once."""
-        axes, fixed = self.found.axes, list[Node]()
+        axes, fixed = self.found.marks[self.found.longest], list[Node]()
         varying = {self.found.x, *(value for value in self.flat.arguments if value in axes)}
         for node in self.cone:
             if varying.isdisjoint(reads(node)) and axes.keys().isdisjoint(node.results):

@@ -39,7 +39,7 @@ from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
-from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.guards import (
     discrete_predicates,
@@ -80,8 +80,9 @@ class Laplacian:
     """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``, plus ``squares`` times the square
     of its gradient.
 
-    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``axes`` are
-    the axes of values that count walkers; ``one`` raises the program with one walker. Derivatives through
+    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``marks`` are
+    the axes of values that count walkers along each leading axis of ``x`` that can be resized; ``one`` raises the
+    program with one walker. Derivatives through
     ``stop_gradient`` cancel. ``subgradients`` are those of its maxima and minima where operands are equal.
     """
 
@@ -91,7 +92,7 @@ class Laplacian:
     target: Value
     scale: float
     gradients: tuple[Value, ...]
-    axes: dict[Value, set[int]]
+    marks: Mapping[int, Marks]
     one: Raising
     stop_gradient: tuple[Value, ...] = ()
     subgradients: Mapping[Value, int] = field(default_factory=dict)
@@ -101,6 +102,28 @@ class Laplacian:
     def walker_axes(self) -> int:
         """The number of leading axes that count walkers in ``x`` and ``output``."""
         return len(self.output.type.shape)
+
+    @property
+    def axes(self) -> Marks:
+        """The axes of values that count walkers, along any leading axis."""
+        return _united(self.marks)
+
+    @property
+    def longest(self) -> int:
+        """The leading axis of ``x`` along which the walkers can be taken in parts; NotALaplacian if there is none."""
+        shape = self.output.type.shape
+        longer = [axis for axis, extent in enumerate(shape) if extent > 1]
+        if len(longer) != 1 or longer[0] not in self.marks:
+            raise NotALaplacian(f"{list(shape)} walkers cannot be taken in parts")
+        return longer[0]
+
+
+def _united(marks: Mapping[int, Marks]) -> Marks:
+    found: Marks = {}
+    for of_axis in marks.values():
+        for value, axes in of_axis.items():
+            found.setdefault(value, set()).update(axes)
+    return found
 
 
 class _Results(NamedTuple):
@@ -147,12 +170,13 @@ class Identification:
         many = math.prod(x.type.shape[:walkers])
         if not many:
             raise NotALaplacian("there are no walkers, and nothing to evaluate")
-        self.axes = self._walker_axes(many, resize)
+        self.marks = self._walker_marks(resize)
+        self.axes = _united(self.marks)
         per_walker = program_cost(self.flat).flops / many
         few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
         self.rounds = 1 if few <= 2 else 2
-        self.raising = Raising(shapes=resized_shapes(self.axes, many, min(many, few)), fold=True)
-        self.one = Raising(shapes=resized_shapes(self.axes, many, 1))
+        self.raising = Raising(shapes=self._resized(few), fold=True)
+        self.one = Raising(shapes=self._resized(1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.formulas: dict[Node, Formula] = {}
         self.lowered = functools.cache(self._lower)
@@ -160,20 +184,35 @@ class Identification:
     def _computing(self, values: Sequence[Value]) -> list[Node]:
         return live_nodes(self.flat.nodes, self.inputs, values)
 
-    def _walker_axes(self, many: int, resize: bool) -> dict[Value, set[int]]:
-        """The axes that count walkers; none where the program keeps its own number of them."""
-        axes = walker_axes(self.flat, [(self.x, 0)]) if self.walkers == 1 and resize else {}
-        if axes and (reason := told_apart(list(walk(self._computing(self.targets))), axes)) is not None:
-            if many > FEW_ENOUGH:
-                raise NotALaplacian(reason)
-            return {}
-        # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
-        axes = axes if axes.get(self.x) == {0} else {}
-        if not axes and many > FEW_ENOUGH:
-            raise NotALaplacian(
-                f"{many} walkers are too many to evaluate, and a few of them cannot be told from their shapes"
-            )
-        return axes
+    def _resized(self, few: int) -> dict[Value, tuple[int, ...]]:
+        """The shapes of values at ``few`` walkers along the longest axis that can be resized, and at two at most along
+        others."""
+        extents = {axis: self.x.type.shape[axis] for axis in self.marks}
+        longest = max(extents, key=lambda axis: extents[axis], default=None)
+        shapes: dict[Value, tuple[int, ...]] = {}
+        for axis, extent in extents.items():
+            to = min(extent, few if axis == longest else min(few, _FEWEST_WALKERS))
+            shapes = resized_shapes(self.marks[axis], extent, to, shapes)
+        return shapes
+
+    def _walker_marks(self, resize: bool) -> dict[int, Marks]:
+        """For each leading axis that can be resized the axes that count walkers along it; NotALaplacian where the
+        others have too many."""
+        marks: dict[int, Marks] = {}
+        kept, why = 1, "a few of them cannot be told from their shapes"
+        nodes = list(walk(self._computing(self.targets)))
+        for axis, extent in enumerate(self.x.type.shape[: self.walkers]):
+            if extent == 1 and self.walkers > 1:
+                continue
+            found = walker_axes(self.flat, [(self.x, axis)]) if resize else {}
+            # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
+            if (reason := told_apart(nodes, found)) is None and found.get(self.x) == {axis}:
+                marks[axis] = found
+            else:
+                kept, why = kept * extent, reason or why
+        if kept > FEW_ENOUGH:
+            raise NotALaplacian(f"{kept} walkers are too many to evaluate, and {why}")
+        return marks
 
     def _possible_gradients(self) -> list[Value]:
         """Values that have one number per coordinate and depend on them."""
@@ -251,7 +290,7 @@ class Identification:
             try:
                 lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
-                if isinstance(error, TypeError | ValueError) and not self.axes:
+                if isinstance(error, TypeError | ValueError) and not self.marks:
                     raise  # shapes that do not fit are expected only where axes are taken for those of walkers
                 said = str(error).splitlines()[0]
                 raise RaiseError(f"{self.candidate.subject} cannot be evaluated: {said}") from error
@@ -283,7 +322,7 @@ class Identification:
             scale, squared = (self._scale({p: pair[i] for p, pair in residues.items()}) for i in range(2))
             if scale is not None and squared is not None:
                 gradients = tuple(g for i, g in enumerate(self.gradients) if (i, at) not in unlike)
-                match = (self.outputs[at], self.targets[which], scale, gradients, self.axes, self.one)
+                match = (self.outputs[at], self.targets[which], scale, gradients, self.marks, self.one)
                 found.append(Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared))
         return sorted(found, key=lambda match: (match.squares != 0, match.scale != 1))
 
