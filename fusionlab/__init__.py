@@ -3,10 +3,8 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from fusionlab import jax_setup as _jax_setup  # sets the environment before JAX starts; imports no JAX
-
 if _TYPE_CHECKING:
-    from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
+    from fusionlab.errors import CompileError, DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning
     from fusionlab.hlo.program import Program
     from fusionlab.optimizing.optimize import optimize
     from fusionlab.passes.interface import Applied, Declined, Pass, Result, Setting
@@ -16,6 +14,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Applied",
     "CompileError",
+    "DeadlockWarning",
     "Declined",
     "InputError",
     "NotEquivalentError",
@@ -33,6 +32,7 @@ __all__ = [
 _HOMES = {
     "Applied": "fusionlab.passes.interface",
     "CompileError": "fusionlab.errors",
+    "DeadlockWarning": "fusionlab.errors",
     "Declined": "fusionlab.passes.interface",
     "InputError": "fusionlab.errors",
     "NotEquivalentError": "fusionlab.errors",
@@ -46,8 +46,6 @@ _HOMES = {
     "run_pipeline": "fusionlab.passes.pipeline",
 }
 """Public names are imported lazily: ``import fusionlab`` and ``fusionlab --help`` import no JAX."""
-
-del _jax_setup
 
 
 def __getattr__(name: str) -> _Any:

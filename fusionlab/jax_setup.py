@@ -1,6 +1,7 @@
-"""The set-up before JAX starts: three environment variables, and a start without native log noise.
+"""The start of JAX: the environment of our own processes, and a start without native log noise.
 
-Importing this module is cheap (no JAX) and sets the variables, unless the user has set them:
+Importing this module sets nothing and imports no JAX. The command line and its worker processes set ``VARIABLES``,
+unless the user has set them; in a user's own process ``load_jax`` sets the first two while plugins are loaded.
 
 - ``JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1``: without it the CUDA plugin raises where there is no GPU, and JAX prints the
   traceback. It only skips version checks; JAX still falls back to the CPU.
@@ -23,16 +24,21 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-os.environ.setdefault("NPROC", "1")
+VARIABLES = {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "NPROC": "1"}
+_OF_LOADING = ("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "TF_CPP_MIN_LOG_LEVEL")
 
 _log = logging.getLogger(__name__)
 
 
+def set_environment() -> None:
+    """Set ``VARIABLES`` that are not set, for a process of our own; before JAX starts."""
+    for name, value in VARIABLES.items():
+        os.environ.setdefault(name, value)
+
+
 def load_jax() -> None:
     """Import JAX and load its plugins, with their output going to the log, at level DEBUG."""
-    with captured_stderr() as captured:
+    with _environment_of_loading(), captured_stderr() as captured:
         import jax  # noqa: F401  # the import itself is what is wanted
         from jax._src import xla_bridge
 
@@ -40,6 +46,18 @@ def load_jax() -> None:
             xla_bridge._discover_and_register_pjrt_plugins()
     if captured.text:  # a plugin that fails to load is JAX's to report, by a traceback, and worth seeing
         _log.log(logging.WARNING if "Traceback" in captured.text else logging.DEBUG, "starting JAX: %s", captured.text)
+
+
+@contextlib.contextmanager
+def _environment_of_loading() -> Iterator[None]:
+    """A context in which what quietens the plugins is set; the environment is afterwards as it was."""
+    added = [name for name in _OF_LOADING if name not in os.environ]
+    os.environ.update((name, VARIABLES[name]) for name in added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 @dataclass

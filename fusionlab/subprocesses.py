@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from fusionlab.jax_setup import VARIABLES
+
 _END_WITH_MAKER = """
 import ctypes, os, signal, sys
 parent, *command = sys.argv[1:]
@@ -157,11 +159,11 @@ def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[list[str
 
     The process finds fusionlab where this one does, installed or not, and imports nothing from its working folder,
     where an untrusted ``json.py`` may lie beside an untrusted file. Its BLAS has one thread: several wait for one
-    another on a busy machine, which took five times as long for small matrices.
+    another on a busy machine, which took five times as long for small matrices. JAX's variables are ``jax_setup``'s.
     """
     source = str(Path(__file__).resolve().parents[1])
     paths = [source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # an empty one is that folder
-    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {"OPENBLAS_NUM_THREADS": "1", **VARIABLES, **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     return [sys.executable, "-P", "-m", module, *arguments], environment
 
 

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from fusionlab.jax_setup import set_environment
 from tests.compiled import cache_with_shared_compiles, share_compiled_programs
 
-share_compiled_programs()  # before JAX reads its environment
+set_environment()
+share_compiled_programs()  # both before JAX reads its environment
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402

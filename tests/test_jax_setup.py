@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fusionlab.jax_setup import captured_stderr
+from fusionlab.jax_setup import VARIABLES, captured_stderr
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,6 +19,20 @@ def test_a_cpu_program_runs_in_silence_with_or_without_the_cuda_plugin():
     environment["PYTHONPATH"] = str(ROOT)
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("3.0\n", "")
+
+
+def test_import_sets_nothing():
+    """Not even where fusionlab compiles in a user's process, and JAX is started by it."""
+    code = (
+        "import os, threading; before = dict(os.environ), threading.active_count()\n"
+        "import fusionlab; fusionlab.optimize\n"
+        "from fusionlab import jax_setup; jax_setup.load_jax()\n"
+        "changed = {k for k in {**before[0], **os.environ} if before[0].get(k) != os.environ.get(k)}\n"
+        "print(sorted(k for k in changed if not k.startswith(('TPU_', 'KMP_'))))"
+    )
+    environment = {k: v for k, v in os.environ.items() if k not in VARIABLES} | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_native_writes_are_collected():

@@ -15,6 +15,7 @@ from fusionlab import __version__
 from fusionlab.cli.exit_codes import EXIT_CODES
 from fusionlab.cli.terminal import say
 from fusionlab.errors import CompileError, InputError, missing_package, unknown
+from fusionlab.jax_setup import set_environment
 
 VERBS = (
     "apply", "bench", "bisect", "check", "clusters", "compare", "completion", "dump", "explain", "graph", "launches",
@@ -59,3 +60,4 @@ class _Verbs(click.Group):
 @click.version_option(__version__, prog_name="fusionlab")
 def main() -> None:
     """Study and rewrite the compiled programs of neural-network variational Monte Carlo, GPU present or absent."""
+    set_environment()

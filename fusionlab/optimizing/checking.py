@@ -21,7 +21,7 @@ from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.lowering import lower_traced
-from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.optimizing.primitive import apply_owned
 from fusionlab.optimizing.variants import VARIANTS, Held, attempts, can_vary, held_arguments
 
@@ -90,7 +90,7 @@ class Runners:
 
     @functools.cached_property
     def _held(self) -> Held:
-        return held_arguments(program_view(self.original))
+        return held_arguments(program_view(without_view(self.original)))
 
     def _variants(self, given: Sequence[np.ndarray], vary: Sequence[bool]) -> Iterator[Sample]:
         expected = self._finite(given)

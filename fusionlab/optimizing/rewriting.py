@@ -28,9 +28,9 @@ import fusionlab.errors
 from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.isolated import compare_files
-from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
+from fusionlab.errors import DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
-from fusionlab.hlo.program import Program, without_view
+from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import twins_of
 from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings, why_nothing_applied
@@ -185,6 +185,8 @@ class Rewriter:
         self.jaxprs[key], keys[platform] = jaxpr, key
         on_less = decision.compared_on == DRAWN and call.arrays is not None
         unchecked = decision.verdict is None or on_less or self.policy.check == "always"
+        if decision.rewritten is not None:
+            _warn_of_deadlocks(self.name, decision.rewritten)
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
             self._require_equal(decision)
@@ -370,6 +372,25 @@ def _digest(arrays: Sequence[np.ndarray]) -> str:
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
+
+
+def _warn_of_deadlocks(name: str, program: Program) -> None:
+    """Warn where ``program`` has two batched LAPACK calls of the CPU and their pool more than one thread
+    (docs/decisions/0005)."""
+    if program.platform != "cpu" or (os.environ.get("NPROC") or str(os.cpu_count())) == "1":
+        return
+    calls = [
+        node
+        for node in program_view(without_view(program)).walk()
+        if node.call_target.startswith("lapack_") and math.prod(node.operands[0].type.shape[:-2]) > 1
+    ]
+    if len(calls) > 1:
+        warnings.warn(
+            f"fusionlab.optimize: {name} has {len(calls)} batched LAPACK calls, and jaxlib's CPU client can deadlock where "
+            "two run at once; start Python with NPROC=1 in the environment",
+            DeadlockWarning,
+            stacklevel=_users_level(),
+        )
 
 
 def _users_level() -> int:

@@ -2,8 +2,7 @@
 
     pytest -p fusionlab.testing.plugin          or, in conftest.py: pytest_plugins = ["fusionlab.testing.plugin"]
 
-It is not loaded by itself: importing fusionlab sets three environment variables for JAX (``fusionlab.jax_setup``),
-which a project's tests should opt into.
+It is not loaded by itself: a project's tests opt into it.
 """
 
 from __future__ import annotations

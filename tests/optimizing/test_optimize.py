@@ -257,3 +257,22 @@ def test_several_devices():
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_deadlocks_are_warned_of_where_the_pool_has_threads(monkeypatch):
+    """Two batched triangular solves at once; one matrix needs no pool, and one thread cannot wait for itself."""
+    matrices = jnp.broadcast_to(jnp.eye(3), (4, 3, 3))
+
+    def local_energy(x):
+        def twice(y):
+            return jnp.linalg.solve(matrices * y[:, None, None] + matrices, jnp.ones((4, 3)))
+
+        return lax.fori_loop(0, 3, lambda k, total: total + twice(x) * (x * x).sum() + k, jnp.zeros((4, 3)))
+
+    monkeypatch.setenv("NPROC", "2")
+    with pytest.warns(fusionlab.DeadlockWarning, match="NPROC=1"):
+        fusionlab.optimize(local_energy, "licm", cache=False, check="never")(jnp.ones(4))
+    monkeypatch.setenv("NPROC", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fusionlab.optimize(local_energy, "licm", cache=False, check="never")(jnp.ones(4))
