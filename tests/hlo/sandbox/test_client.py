@@ -47,3 +47,13 @@ def test_a_process_that_hangs_ends_at_the_deadline(reader, code, content):
 def test_a_process_that_ends_within_an_answer_is_told_by_its_exit(reader):
     with pytest.raises(client.Unreadable, match="reader ends with exit code 3"):
         reader(READS + HALF + "sys.exit(3)").ask(b"module")
+
+
+@pytest.mark.parametrize("location", [r'"\FF.py":1:2', r'callsite("\FF.py":1:2 at "a.py":1:2)', r'"\FF"'])
+def test_names_that_are_no_text_end_the_process_and_not_the_caller(location):
+    text = f"""func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %y = stablehlo.sine %x : tensor<4xf32> loc({location})
+      return %y : tensor<4xf32>
+    }}"""
+    with pytest.raises(client.Unreadable, match="reader ends with SIGABRT"):
+        client.read_apart(text.encode())
