@@ -34,7 +34,7 @@ from fusionlab.equivalence.exact.identity import compare_exactly  # noqa: E402
 from fusionlab.equivalence.few_walkers import WALKERS  # noqa: E402
 from fusionlab.equivalence.isolated import compare_files  # noqa: E402
 from fusionlab.hlo.lowering import lower  # noqa: E402
-from fusionlab.hlo.program import Program, program_view  # noqa: E402
+from fusionlab.hlo.program import Program, program_view, without_view  # noqa: E402
 from fusionlab.passes.catalogue import PASSES, PIPELINES, present_names  # noqa: E402
 from fusionlab.passes.interface import Result, Setting, told_faults  # noqa: E402
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline  # noqa: E402
@@ -103,7 +103,7 @@ def full_size_row(name: str, size: str = "full", limit_s: float = 1500.0) -> Ite
 def one_draw_s(program: Program) -> float:
     """Process seconds of one evaluation at one point, with what reading the program takes."""
     started = time.process_time()
-    function = program_view(program)
+    function = program_view(without_view(program))
     evaluator = Evaluator(PrimeField(primes(1)[0], range(1)))
     evaluator.outputs(function, evaluator.drawn_arguments(function))
     return round(time.process_time() - started, 2)

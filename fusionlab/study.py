@@ -68,7 +68,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class PipelineStep:
     """A pass of the pipeline, as text, and the program after it."""
 
     by: str
@@ -88,7 +88,7 @@ class StudyResult:
     before: Footprint | None
     after: Footprint | None
     equivalence: Verdict
-    steps: tuple[Rewriting, ...] = ()
+    steps: tuple[PipelineStep, ...] = ()
 
     @property
     def applied(self) -> bool:
@@ -128,12 +128,12 @@ def study(
         if isinstance(source, Workload):
             raise
         refused = error
-    steps: list[Rewriting] = []
+    steps: list[PipelineStep] = []
     result, pass_s = rewrite(
         original,
         passes,
         given,
-        lambda by, made, _: steps.append(Rewriting(str(by), made.program)),
+        lambda by, made, _: steps.append(PipelineStep(str(by), made.program)),
         compiles=refused is None,
     )
     if refused is not None:

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.hlo.program import Program
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -193,6 +195,11 @@ def test_the_exact_check_at_full_size(module, monkeypatch, lowered):
     assert first.items() <= row.items()
     assert (row["applied"], row["result"], row["draws"]) == (1, "identical", 144)
     assert all(seconds >= 0 for seconds in row["draw_process_s"])
+    monkeypatch.setattr(Program, "parse", lambda self, parse=Program.parse: (read.append(self.digest), parse(self))[1])
+    program, read = lowered(repeated, np.ones(3, np.float32)), []
+    for _ in range(2):
+        script.one_draw_s(program)
+    assert read == 2 * [program.digest]  # reading is counted every time
     assert "| ferminet | log-psi | identical" in script.full_size_table(
         {"ferminet LiH log-psi": row, "a b c": {"failed": "why"}}
     )

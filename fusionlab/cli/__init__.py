@@ -24,7 +24,17 @@ VERBS = (
 
 
 class _Verbs(click.Group):
-    """Loads a verb when it is used; InputError and CompileError are one line on stderr and an exit code."""
+    """Loads a verb when it is used; bad usage, InputError and CompileError are one line on stderr and an exit code."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        alone = not args  # which prints the help
+        try:
+            return super().make_context(info_name, args, *rest, **extra)
+        except click.UsageError as error:
+            if alone:
+                raise
+            _say_usage(error, None)
+        raise click.exceptions.Exit(EXIT_CODES["bad input"])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -46,6 +56,9 @@ class _Verbs(click.Group):
         except (InputError, CompileError) as error:
             say(str(error))
             ending = "bad input"
+        except click.UsageError as error:
+            _say_usage(error, ctx.invoked_subcommand)
+            ending = "bad input"
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] in ("fusionlab", "studies", "workloads"):
                 raise
@@ -54,6 +67,13 @@ class _Verbs(click.Group):
         except BrokenPipeError:
             ending = "broken pipe"
         raise click.exceptions.Exit(EXIT_CODES[ending])
+
+
+def _say_usage(error: click.UsageError, verb: str | None) -> None:
+    """click's message in the form of all others: what is wrong, where, and what to do."""
+    what = error.format_message().rstrip(".").replace(". (Did you", " (did you")
+    where, command = (f"{verb}: ", f"fusionlab {verb}") if verb else ("", "fusionlab")
+    say(f"{where}{what[:1].lower()}{what[1:]}; see `{command} --help`")
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

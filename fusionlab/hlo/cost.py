@@ -180,7 +180,7 @@ def _bytes(node: Node) -> int:
         return 0
     results = sum(size_bytes(value.type) for value in node.results)
     if node.op.partial:
-        return 2 * results + sum(size_bytes(value.type) for value in node.operands[1:])
+        return 2 * results + sum(size_bytes(value.type) for value in dict.fromkeys(node.operands[1:]))
     if node.op is ops.DYNAMIC_UPDATE_SLICE:
         return 2 * size_bytes(node.operands[1].type)
     if node.op is ops.SCATTER:

@@ -54,8 +54,9 @@ TARGET_FAMILIES: tuple[tuple[str, str], ...] = (
 )
 """Custom-call target (a whole match) to family; the first row that matches wins."""
 
-_CUDA_CALLS = re.compile(r"cusolver_|cublas|__gpu\$|cu_lu_pivots|cudnn|cuda_|__triton")
-_CPU_CALLS = re.compile(r"lapack_|__custom_call_cpu|__onednn|ducc_fft|eigen_")
+_CUDA_CALLS = re.compile(r"cusolver|(__)?(cublas|cudnn)|__gpu\$|cu_lu_pivots|cuda_|__triton")
+_CPU_CALLS = re.compile(r"lapack_|__custom_call_cpu|__onednn|(dynamic_)?ducc_fft|eigen_")
+"""How the targets of libraries begin; a call of the user's own may have such a word anywhere else."""
 
 
 def family_of_target(target: str) -> str:
@@ -65,9 +66,9 @@ def family_of_target(target: str) -> str:
 
 def platform_of_target(target: str) -> str:
     """``cuda`` or ``cpu`` if ``target`` is a function of a library for one of them; else ""."""
-    if _CUDA_CALLS.search(target):
+    if _CUDA_CALLS.match(target):
         return "cuda"
-    return "cpu" if _CPU_CALLS.search(target) else ""
+    return "cpu" if _CPU_CALLS.match(target) else ""
 
 
 @dataclass(frozen=True, eq=False)

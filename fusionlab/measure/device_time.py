@@ -78,12 +78,12 @@ class DeviceTime:
         return {**fields, "mean_us": self.mean_us}
 
 
-def device_time(trace: Trace, compiled: Compiled, dropped: int = DROPPED) -> DeviceTime:
+def device_time(trace: Trace, compiled: Compiled) -> DeviceTime:
     """The times of ``trace``, whose runs executed ``compiled``."""
     if trace.problem:
         return DeviceTime(problem=trace.problem)
     copies = frozenset(site.hlo_name for site in launches(compiled) if site.is_copy)
-    runs = trace.runs[dropped:]
+    runs = trace.runs[DROPPED:]
     kernels = [[event for event in run if not _is_copy(event, copies)] for run in runs]
     return DeviceTime(
         sum_us=tuple(sum(event.self_us for event in run) for run in kernels),

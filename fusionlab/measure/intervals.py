@@ -62,18 +62,18 @@ def _interval(statistic: Callable[..., Any], *given: Sequence[float], paired: bo
 WARM_UP = 2
 
 
-def interleaved(runs: Mapping[str, Callable[[], None]], repeats: int, warm_up: int = WARM_UP) -> dict[str, list[float]]:
-    """Microseconds of ``repeats`` runs of each, one run of each per round; ``warm_up`` rounds before are not kept.
+def interleaved(runs: Mapping[str, Callable[[], None]], repeats: int) -> dict[str, list[float]]:
+    """Microseconds of ``repeats`` runs of each, one run of each per round; WARM_UP rounds before are not kept.
 
     Every call waits for the device. Rounds start with different programs, so that none always follows the same.
     """
     names = list(runs)
     samples: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(warm_up + repeats):
+    for turn in range(WARM_UP + repeats):
         first = turn % len(names)
         for name in (*names[first:], *names[:first]):
             started = time.perf_counter_ns()
             runs[name]()
-            if turn >= warm_up:
+            if turn >= WARM_UP:
                 samples[name].append((time.perf_counter_ns() - started) / 1e3)
     return samples

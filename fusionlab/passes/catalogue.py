@@ -47,7 +47,7 @@ PIPELINES: dict[str, str] = {
     "kernels": f"{_LAYOUT},batched-dot-kernels,dot-epilogue-kernels{{widest=256}}",
 }
 """Presets: names of pipelines. ``layout`` are the passes that pay outside the replay, in the order in which they were
-measured (docs/layout.md); ``kernels`` adds those that write Pallas kernels, for CUDA."""
+measured (docs/layout-passes.md); ``kernels`` adds those that write Pallas kernels, for CUDA."""
 
 SEARCHED = "best"
 """The objectives that ``apply`` searches pipelines for, instead of a preset (fusionlab.search)."""

@@ -31,7 +31,7 @@ from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import Node, location_name
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import Change, inline_in_blocks
+from fusionlab.passes.rewriting import Change, inline_in_blocks, place_of
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,9 @@ class MergeDots(Pass):
         )
         # A block knows the scopes of its own function; the program's view, those of the calls around it.
         dots = [node for node in reversed(nodes) if node.op is ops.DOT_GENERAL]
-        places = {_place(location_name(node.operation)): _place(node.scope) for node in dots}
+        places = {place_of(location_name(node.operation)): place_of(node.scope) for node in dots}
         events = (replace(event, location=places.get(event.location, event.location)) for event in result.events)
         return Result(result.program, tuple(events))
-
-
-def _place(scope: str) -> str:
-    return scope.rpartition("/")[0]
 
 
 def _change(block: Block, first: Node) -> Change | None:

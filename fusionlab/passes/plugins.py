@@ -7,7 +7,6 @@ a module that does not verify, another signature, a change without an event and 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib
 import importlib.util
@@ -32,6 +31,7 @@ GROUP = "fusionlab.passes"
 """The entry point group of packages that bring passes."""
 
 _IMPORTING = threading.RLock()
+_HELD = "_guarded_by_name"
 _REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)")
 
 
@@ -131,9 +131,18 @@ def _checked(module: ModuleType, attribute: str, name: str) -> type[Pass]:
     return _guarded(found, name)
 
 
-@functools.cache
-def _guarded(found: type[Pass], name_: str) -> type[Pass]:
-    """``found`` under the requested name, with its results validated: one class, whose instances compare equal."""
+def _guarded(found: type[Pass], name: str) -> type[Pass]:
+    """``found`` under the requested name, with its results validated: one class, whose instances compare equal; it is
+    held by ``found`` itself."""
+    with _IMPORTING:
+        held: dict[str, type[Pass]] = vars(found).get(_HELD, {})
+        if name not in held:
+            held = {**held, name: _guard(found, name)}
+            setattr(found, _HELD, held)
+        return held[name]
+
+
+def _guard(found: type[Pass], name_: str) -> type[Pass]:
 
     @dataclass(frozen=True)
     class Guarded(found):  # type: ignore[valid-type,misc]

@@ -230,11 +230,11 @@ class Tally:
 
     def rewrite(self, node: Node, count: int = 1) -> None:
         """Count rewrites at ``node``, before it is erased."""
-        self.applied[_place(node)] += count
+        self.applied[place_of(node.scope)] += count
 
     def refuse(self, node: Node, refusal: Refusal) -> None:
         """Count ``node`` as left alone."""
-        self.refused.setdefault((refusal.kind, refusal.reason), []).append(_place(node))
+        self.refused.setdefault((refusal.kind, refusal.reason), []).append(place_of(node.scope))
 
     def result(
         self, program: Program, module: ir.Module, pass_: Pass, what: str, otherwise: str, op: str = ""
@@ -257,8 +257,9 @@ class Tally:
         return Result(rewritten(program, module), tuple(events))
 
 
-def _place(node: Node) -> str:
-    return node.scope.rpartition("/")[0]
+def place_of(scope: str) -> str:
+    """The place that an event names, of an op whose JAX name stack is ``scope``: all but the op itself."""
+    return scope.rpartition("/")[0]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ NOT_SHOWN = "cause not shown"
 
 QUARTER, POINTS, TWICE = 0.25, 0.02, 2.0
 _MOST_LISTED = 8
-_ON = "a5000"
+TARGET = "a5000"
 WORDS = {INFERENCE: "inference", TRAINING: "training"}
 
 
@@ -170,7 +170,7 @@ def scaling(figures: MatrixFigures, model: str, program: str, target: str) -> fl
 
 def speedup(figures: MatrixFigures, model: str, molecule: str, program: str, target: str) -> float:
     """Modelled time on the A5000 over that on ``target``."""
-    slow, fast = (Cell(model, molecule, program, where) for where in (_ON, target))
+    slow, fast = (Cell(model, molecule, program, where) for where in (TARGET, target))
     return figures.model_ms(slow) / figures.model_ms(fast)
 
 
@@ -181,12 +181,12 @@ def untestable(figures: MatrixFigures, reason: str) -> Finding:
 
 def scales(figures: MatrixFigures, model: str, low: float, high: float) -> Finding:
     """The growth from LiH to C4H4 lies in the range, in both programs."""
-    return within([(WORDS[p], partial(scaling, figures, model, p, _ON)) for p in PROGRAMS], low, high, "x")
+    return within([(WORDS[p], partial(scaling, figures, model, p, TARGET)) for p in PROGRAMS], low, high, "x")
 
 
 def takes(figures: MatrixFigures, molecules: Sequence[str], low: float, high: float) -> Finding:
     """A step of every ansatz takes milliseconds in the range."""
-    cells = [Cell(model, molecule, p, _ON) for molecule in molecules for model in MODELS for p in PROGRAMS]
+    cells = [Cell(model, molecule, p, TARGET) for molecule in molecules for model in MODELS for p in PROGRAMS]
     named = [(f"{one.model} {one.molecule} {WORDS[one.program]}", partial(figures.model_ms, one)) for one in cells]
     return within(named, low, high, " ms")
 
@@ -202,7 +202,7 @@ def ranks(figures: MatrixFigures, molecules: Sequence[str], model: str, place: i
     """``model`` has that rank by inference time on each of ``molecules``: 0 is the fastest."""
 
     def statement(molecule: str) -> tuple[bool, str]:
-        times = {name: figures.model_ms(Cell(name, molecule, INFERENCE, _ON)) for name in MODELS}
+        times = {name: figures.model_ms(Cell(name, molecule, INFERENCE, TARGET)) for name in MODELS}
         order = sorted(times, key=lambda name: times[name])
         return order[place] == model, " < ".join(f"{name} {times[name]:,.0f} ms" for name in order)
 
@@ -217,7 +217,7 @@ def gains_most(figures: MatrixFigures, molecule: str) -> Finding:
         best = max(found, key=lambda name: found[name])
         return best == molecule, f"most on {best} ({found[best]:.1f}x; {molecule} {found[molecule]:.1f}x)"
 
-    return holds((f"{m} {t}", partial(statement, m, t)) for t in TARGETS if t != _ON for m in MODELS)
+    return holds((f"{m} {t}", partial(statement, m, t)) for t in TARGETS if t != TARGET for m in MODELS)
 
 
 def training_holds_more(figures: MatrixFigures) -> Finding:
@@ -235,7 +235,7 @@ def takes_alike(figures: MatrixFigures, molecules: Sequence[str], most: float) -
     """Training and inference differ by at most ``most`` of the shorter."""
 
     def statement(model: str, molecule: str) -> tuple[bool, str]:
-        times = [figures.model_ms(Cell(model, molecule, program, _ON)) for program in PROGRAMS]
+        times = [figures.model_ms(Cell(model, molecule, program, TARGET)) for program in PROGRAMS]
         gap = max(times) / min(times) - 1
         return gap <= most, f"{100 * gap:.0f} %"
 
@@ -255,7 +255,7 @@ def does_not_fit(figures: MatrixFigures, model: str, molecules: Sequence[str]) -
     memory = _peaks().memory_bytes
 
     def statement(molecule: str, program: str) -> tuple[bool, str]:
-        need = figures.memory_bytes(Cell(model, molecule, program, _ON))
+        need = figures.memory_bytes(Cell(model, molecule, program, TARGET))
         return need > memory, f"needs at least {need / 2**30:.1f} of {memory / 2**30:.0f} GiB"
 
     finding = holds((f"{m} {WORDS[p]}", partial(statement, m, p)) for m in molecules for p in PROGRAMS)
@@ -269,7 +269,7 @@ def grows_smoothly(figures: MatrixFigures, models: Sequence[str]) -> Finding:
     electrons' ratios fall (2.5, 1.8, 1.6). The characterisation does not define smooth."""
 
     def statement(model: str, program: str) -> tuple[bool, str]:
-        sizes = [figures.memory_bytes(Cell(model, molecule, program, _ON)) for molecule in MOLECULES]
+        sizes = [figures.memory_bytes(Cell(model, molecule, program, TARGET)) for molecule in MOLECULES]
         steps = [later / earlier for earlier, later in itertools.pairwise(sizes)]
         even = all(later <= (1 + QUARTER) * earlier for earlier, later in itertools.pairwise(steps))
         return even and min(steps) > 1, " ".join(f"{size / 2**30:.2g}" for size in sizes) + " GiB"
@@ -312,14 +312,14 @@ class Share:
         return f"{_NAMES[self.model]}: {self.family} {where}"
 
 
-def kernel_cell(model: str, target: str = _ON) -> Cell:
+def kernel_cell(model: str) -> Cell:
     """The cell of the characterisation's kernel tables."""
-    return Cell(model, "CH4", INFERENCE, target)
+    return Cell(model, "CH4", INFERENCE, TARGET)
 
 
-def share_of(figures: MatrixFigures, share: Share, target: str = _ON) -> float:
+def share_of(figures: MatrixFigures, share: Share) -> float:
     """Our figure for ``share``."""
-    cell, families = kernel_cell(share.model, target), FAMILIES_OF.get(share.family, ())
+    cell, families = kernel_cell(share.model), FAMILIES_OF.get(share.family, ())
     if not share.family:
         return figures.share(cell, _in_sampling)
     if share.part == "sampling":
@@ -469,7 +469,7 @@ def _intensity(model: str, work: Totals) -> float:
 
 
 def _peaks() -> Peaks:
-    peaks = load_target(_ON).peaks
+    peaks = load_target(TARGET).peaks
     assert peaks is not None
     return peaks
 

@@ -15,6 +15,7 @@ from studies.characterisation.claims import (
     NOT_SHOWN,
     PAPER_JAX,
     SHARES,
+    TARGET,
     VERDICTS,
     WORDS,
     JudgedClaim,
@@ -104,34 +105,34 @@ def ratio_tables(figures: MatrixFigures) -> list[PaperTable]:
     ]
 
 
-def share_tables(figures: MatrixFigures, target: str = "a5000") -> list[PaperTable]:
+def share_tables(figures: MatrixFigures) -> list[PaperTable]:
     """Beside Figure 5: shares of modelled time, where the characterisation states one, and of all our families."""
 
     def stated(share: Share) -> tuple[str, ...]:
-        ours = _figure(lambda: 100 * share_of(figures, share, target), "{:.1f}")
+        ours = _figure(lambda: 100 * share_of(figures, share), "{:.1f}")
         part = share.part if share.family else "all"
         return share.model, part, share.family or "sampling", f"{100 * share.share:g}", ours
 
     return [
         PaperTable(
-            f"Shares of kernel time that the characterisation gives (%, CH4, inference, {target})",
+            f"Shares of kernel time that the characterisation gives (%, CH4, inference, {TARGET})",
             "Outside of sampling (rest) as a share of everything, within sampling as a share of sampling.",
             ("ansatz", "part", "family", "characterisation", "ours (model)"),
             tuple(map(stated, SHARES)),
             words=3,
         ),
-        _every_share(figures, target),
+        _every_share(figures),
     ]
 
 
-def intensity_table(figures: MatrixFigures, target: str = "a5000") -> PaperTable:
+def intensity_table(figures: MatrixFigures) -> PaperTable:
     """Beside Figure 6: FLOP per byte of the families, and the share of the compute roof that each reaches."""
-    peaks = load_target(target).peaks
+    peaks = load_target(TARGET).peaks
     assert peaks is not None
-    families = _families(figures, target)
+    families = _families(figures)
 
     def cell_of(model: str, family: str) -> str:
-        work = figures.by_family(kernel_cell(model, target)).get(family)
+        work = figures.by_family(kernel_cell(model)).get(family)
         if work is None or not work.bytes:
             return NOTHING
         near = work.flops / (work.model_us * 1e-6) / peaks.fp32_flops_per_s if work.model_us else 0.0
@@ -140,7 +141,7 @@ def intensity_table(figures: MatrixFigures, target: str = "a5000") -> PaperTable
     rows = [(family, *(_or_nothing(partial(cell_of, model, family)) for model in MODELS)) for family in families]
     ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
     return PaperTable(
-        f"FLOP per byte by family, in brackets of the compute roof (CH4, inference, {target}, model)",
+        f"FLOP per byte by family, in brackets of the compute roof (CH4, inference, {TARGET}, model)",
         f"Under {ridge:.0f} FLOP/byte, where the roofs meet, the memory bounds. GEMMs are modelled at the roof.",
         ("family", *MODELS),
         tuple(rows),
@@ -168,9 +169,9 @@ def _ours(one: JudgedClaim) -> str:
     return finding.ours
 
 
-def _every_share(figures: MatrixFigures, target: str) -> PaperTable:
+def _every_share(figures: MatrixFigures) -> PaperTable:
     def text(model: str, family: str, sampling: bool) -> str:
-        cell = kernel_cell(model, target)
+        cell = kernel_cell(model)
 
         def wanted(group: LaunchGroup) -> bool:
             return group.family == family and (group.phase == SAMPLING) == sampling
@@ -178,14 +179,14 @@ def _every_share(figures: MatrixFigures, target: str) -> PaperTable:
         found = figures.share(cell, wanted)
         return f"{100 * found:.1f}" if found else NOTHING
 
-    families = _families(figures, target)
+    families = _families(figures)
     rows = [
         (model, part, *(_or_nothing(partial(text, model, family, part == "sampling")) for family in families))
         for model in MODELS
         for part in ("sampling", "rest")
     ]
     return PaperTable(
-        f"Shares of everything by our families (%, CH4, inference, {target}, model)",
+        f"Shares of everything by our families (%, CH4, inference, {TARGET}, model)",
         "Each ansatz within sampling and outside of it.",
         ("", "part", *families),
         tuple(rows),
@@ -193,12 +194,12 @@ def _every_share(figures: MatrixFigures, target: str) -> PaperTable:
     )
 
 
-def _families(figures: MatrixFigures, target: str) -> list[str]:
+def _families(figures: MatrixFigures) -> list[str]:
     """The families that any ansatz launches, those with most time first."""
     time: dict[str, float] = {}
     for model in MODELS:
-        if figures.has(kernel_cell(model, target)):
-            for family, work in figures.by_family(kernel_cell(model, target)).items():
+        if figures.has(kernel_cell(model)):
+            for family, work in figures.by_family(kernel_cell(model)).items():
                 time[family] = time.get(family, 0.0) + (work.model_us or 0.0)
     return sorted(time, key=lambda family: -time[family])
 

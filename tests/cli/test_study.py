@@ -80,7 +80,7 @@ def test_the_paper_is_that_of_the_paper_command(cli, as_json, monkeypatch):
 
 
 def test_the_folder_must_be_named(cli, recurrence_file):
-    assert "Missing option '-o'" in cli("study", recurrence_file, code=2).stderr
+    assert "missing option '-o'" in cli("study", recurrence_file, code=2).stderr
 
 
 @pytest.mark.slow

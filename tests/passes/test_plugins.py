@@ -1,5 +1,8 @@
 """Passes of a user's file and of an installed package: found by name, and whatever they do wrong is one line."""
 
+import gc
+import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -115,6 +118,19 @@ def test_a_file_that_another_thread_is_importing_is_waited_for(folder):
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(parse_pipeline, ["slow.py:Times", "slow.py:Times"])
     assert first == second
+
+
+def test_a_pass_is_one_class_by_each_of_its_names_and_goes_with_its_module(folder):
+    (folder / "mine.py").write_text(GOOD)
+    relative, whole = "mine.py:Times", f"{folder / 'mine.py'}:Times"
+    with ThreadPoolExecutor(4) as threads:
+        made = {type(one) for (one,) in threads.map(parse_pipeline, [relative, whole] * 8)}
+    assert sorted(one.name for one in made) == sorted([relative, whole])
+    kept = [weakref.ref(one) for one in made]
+    del sys.modules[made.pop().__mro__[1].__module__]
+    made.clear()
+    gc.collect()
+    assert [one() for one in kept] == [None, None]
 
 
 @pytest.mark.parametrize(("body", "said"), WRONG.values(), ids=WRONG)

@@ -32,25 +32,31 @@ class _Reader:
         """The kind of the answer, and the answer; Unreadable when the process crashed or timed out."""
         limit_s = TIME_LIMIT_S + TIME_LIMIT_S_PER_MB * len(content) / 1e6
         with self._lock:
-            start_s = self._start()
+            process, start_s = self._start()
+            overdue = threading.Event()
+            # A connection has no deadline once a message has begun: the process ends, and with it the message.
+            deadline = threading.Timer(start_s + limit_s, _end_overdue, (process, overdue))
+            deadline.start()
             answered = False
             try:
                 self._connection.send_bytes(content)
-                if not self._connection.poll(start_s + limit_s):
-                    raise Unreadable(f"not a valid StableHLO module: MLIR did not read it within {limit_s:.0f} s")
                 answer = self._connection.recv_bytes()
                 answered = True
             except (EOFError, OSError):
-                raise Unreadable(f"not a valid StableHLO module: MLIR's reader ends with {self._exit()}") from None
+                ending = f"MLIR's reader ends with {self._exit()}"
+                cause = f"MLIR did not read it within {limit_s:.0f} s" if overdue.is_set() else ending
+                raise Unreadable(f"not a valid StableHLO module: {cause}") from None
             finally:
-                if not answered or len(content) > _KEPT_BYTES:
+                deadline.cancel()
+                deadline.join()
+                if not answered or overdue.is_set() or len(content) > _KEPT_BYTES:
                     self.end()
         return answer[0], answer[1:]
 
-    def _start(self) -> float:
-        """Start the process unless it runs; the seconds that starting may take."""
+    def _start(self) -> tuple[subprocess.Popen[bytes], float]:
+        """The process, started unless it runs, and the seconds that starting may take."""
         if self._process is not None:
-            return 0.0
+            return self._process, 0.0
         self._connection, theirs = Pipe()
         with theirs:
             command, environment = module_command("fusionlab.hlo.sandbox.worker", [str(theirs.fileno())])
@@ -58,7 +64,7 @@ class _Reader:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 env=environment, pass_fds=[theirs.fileno()],
             )  # fmt: skip
-        return _START_LIMIT_S
+        return self._process, _START_LIMIT_S
 
     def _exit(self) -> str:
         assert self._process is not None
@@ -72,6 +78,11 @@ class _Reader:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def _end_overdue(process: subprocess.Popen[bytes], overdue: threading.Event) -> None:
+    overdue.set()
+    process.kill()
 
 
 _reader = _Reader()

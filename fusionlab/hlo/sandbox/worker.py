@@ -23,7 +23,7 @@ from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
 from fusionlab.hlo.ops import op_of
 from fusionlab.hlo.sandbox.validation import why_not_studied, why_refused, why_text_refused
-from fusionlab.hlo.view import inner_operations, location_name
+from fusionlab.hlo.view import inner_operations, location_name, source_of
 from fusionlab.subprocesses import limit_memory
 
 WORDS, MODULE, FOREIGN = range(3)
@@ -131,6 +131,7 @@ def _read_names(module: ir.Module) -> None:
     """Read the names that the caller will read: the bindings crash on invalid UTF-8, so let it be in this process."""
     for operation in (module.operation, *inner_operations(module.operation)):
         location_name(operation)
+        source_of(operation)
         for key in ("call_target_name", "sym_name", "callee"):
             if key in operation.attributes:
                 _ = operation.attributes[key].value

@@ -25,8 +25,13 @@ from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate, UncoveredMatch
+from fusionlab.passes.fuse_jvp_replay.region_views import (
+    RaisingWithRegion,
+    enclosing_regions,
+    read_constants_directly,
+    view_of_region,
+)
 from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, verify
-from fusionlab.passes.region_views import RaisingWithRegion, enclosing_regions, read_constants_directly, view_of_region
 from fusionlab.passes.rewriting import Refusal
 
 _MOST_FLOPS = 0.8

@@ -1,0 +1,23 @@
+"""A ledger belongs to who asked for it: nothing of a call is kept for the next."""
+
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.testing import ledger
+
+
+def test_a_ledger_is_not_kept_between_calls():
+    x = jax.ShapeDtypeStruct((8, 8), np.float32)
+    first = ledger(jnp.sin, (x,), target="cpu")
+    kept = [weakref.ref(each) for each in (first, first.program, first.compiled)]
+    assert first.dynamic_launches > 0
+    again = ledger(jnp.sin, (x,), target="cpu")
+    assert again is not first
+    assert again.compiled is not first.compiled
+    del first
+    gc.collect()
+    assert [each() for each in kept] == [None] * 3
