@@ -386,8 +386,8 @@ def _warn_of_deadlocks(name: str, program: Program) -> None:
     ]
     if len(calls) > 1:
         warnings.warn(
-            f"fusionlab.optimize: {name} has {len(calls)} batched LAPACK calls, and jaxlib's CPU client can deadlock where "
-            "two run at once; start Python with NPROC=1 in the environment",
+            f"fusionlab.optimize: {name} has {len(calls)} batched LAPACK calls, and jaxlib's CPU client can deadlock "
+            "where two run at once; start Python with NPROC=1 in the environment",
             DeadlockWarning,
             stacklevel=_users_level(),
         )

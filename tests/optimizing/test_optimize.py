@@ -4,12 +4,14 @@ import functools
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.experimental import checkify
 from jax.experimental.jet import jet
 
@@ -265,7 +267,7 @@ def test_deadlocks_are_warned_of_where_the_pool_has_threads(monkeypatch):
 
     def local_energy(x):
         def twice(y):
-            return jnp.linalg.solve(matrices * y[:, None, None] + matrices, jnp.ones((4, 3)))
+            return jnp.linalg.solve(matrices * y[:, None, None] + matrices, jnp.ones((4, 3, 1)))[..., 0]
 
         return lax.fori_loop(0, 3, lambda k, total: total + twice(x) * (x * x).sum() + k, jnp.zeros((4, 3)))
 
