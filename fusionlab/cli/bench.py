@@ -39,7 +39,9 @@ _MOST_SEED = 2**32 - 1
 @click.option("--runs", default=11, show_default=True, type=int, help="Traced runs; the first is dropped.")
 @click.option("--repeats", default=10, show_default=True, type=int, help="Interleaved rounds for wall times.")
 @click.option("--seed", default=1, show_default=True, type=int, help="Seed of the inputs.")
-@click.option("--records", default="studies/bench", show_default=True, help="Folder for the record; none: no record.")
+@click.option(
+    "--records", help="Folder for the record; none: no record.  [default: one below $FUSIONLAB_CACHE, printed]"
+)
 @click.option("--verdicts", help="Folder that keeps verdicts.  [default: beside the compile cache]")
 @click.option("--counters", is_flag=True, help="Hardware counters of every kernel, by Nsight Compute (ncu).")
 @click.option("--check-only", is_flag=True, help="Only check, and keep the verdicts for a run to come.")
@@ -51,7 +53,7 @@ def command(
     device: str | None,
     asked: dict[str, Any],
     against: str | None,
-    records: str,
+    records: str | None,
     verdicts: str | None,
     check_only: bool,
     check_walkers: str,
@@ -62,6 +64,7 @@ def command(
     """Time a program, its rewriting and its peers side by side, after a check that they are equal; keep a record."""
     from fusionlab.bench.measurement import MeasurementPlan
     from fusionlab.bench.run import Request, bench
+    from fusionlab.codegen.cache import kept_folder
     from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
     from fusionlab.measure.records import write_record
     from fusionlab.report.tables.records import print_run
@@ -85,6 +88,7 @@ def command(
         raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
     if not 0 <= plan["seed"] <= _MOST_SEED:
         raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {plan['seed']}")
+    records = str(kept_folder("bench")) if records is None else records
     if records == "":
         raise InputError("--records needs the name of a folder, or none for no record")
     peers = peers_of(against)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_program, load_source
 from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError
+from fusionlab.files import require_writable
 from fusionlab.workload import Workload
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ _ANOTHER_ALGORITHM = "it compares rewritings; another Laplacian (--against-lapla
 @click.option("--against-laplacian", "other_laplacian", help="Compare with the same model and this Laplacian.")
 @options.check
 @click.option("--inputs", help="Compare on the inputs of this file only (a worst walker that was saved).")
-@click.option("--worst", default="worst-walker.npz", show_default=True, help="Where the worst walker is saved.")
+@click.option("--worst", help="File to save the worst walker in.  [default: one below $FUSIONLAB_CACHE, printed]")
 @click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
 @click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, steered predicates.")
 @options.cache
@@ -52,13 +54,14 @@ def command(
     other_laplacian: str | None,
     check: dict[str, Any],
     inputs: str | None,
-    worst: str,
+    worst: str | None,
     oracles: bool,
     exact: bool,
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
     """Are two programs equal? Two files, a model and a file, or a source and passes; exit 0 yes, 1 no, 2 bad input."""
+    from fusionlab.codegen.cache import kept_folder
     from fusionlab.passes.pipeline import print_pipeline
     from fusionlab.report.tables.programs import print_verdict
 
@@ -74,13 +77,17 @@ def command(
         document, events = check_exactly_alone(loaded, chosen, against, given, console, other_laplacian, inputs)
         equal = document["exact"]["result"] == "identical"
     else:
-        options.require_file_name(worst, "--worst")
+        if worst is not None:
+            options.require_file_name(worst, "--worst")
         verdict, events = compared(loaded, chosen, against, given, other_laplacian, inputs, oracles)
         saved, equal = None, verdict.passed
         if verdict.counterexample is not None:
-            again = options.typed(click.get_current_context(), inputs=worst, worst=None, as_json=None)
-            saved, again = worst, f"fusionlab check {again}"
-            replace(verdict.counterexample, command=again).save(Path(worst))
+            name = hashlib.sha256(verdict.counterexample.to_bytes()).hexdigest()[:16]
+            saved = worst or str(kept_folder("worst-walkers") / f"{name}.npz")
+            require_writable(Path(saved).parent)
+            again = options.typed(click.get_current_context(), inputs=saved, worst=None, as_json=None)
+            again = f"fusionlab check {again}"
+            replace(verdict.counterexample, command=again).save(Path(saved))
             say(f"the worst walker is in {saved}; again: {again}")
         print_verdict(verdict, console)
         document = {**verdict.to_json(), "worst_walker": verdict.worst or None, "worst_walker_file": saved}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,13 @@ def default_cache() -> CompileCache | None:
     """The cache in ``$FUSIONLAB_CACHE``, or else ``~/.cache/fusionlab``; None when the variable is ``off``."""
     folder = os.environ.get("FUSIONLAB_CACHE") or "~/.cache/fusionlab"
     return None if folder == "off" else CompileCache(Path(folder).expanduser())
+
+
+def kept_folder(kind: str) -> Path:
+    """The folder of ``kind`` beside the cache, for what a command keeps and the user named no place for; where the
+    cache is off, one for temporary files."""
+    cache = default_cache()
+    return (Path(tempfile.gettempdir()) / "fusionlab" if cache is None else cache.folder) / kind
 
 
 class CompileCache:

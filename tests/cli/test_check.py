@@ -57,15 +57,18 @@ def test_two_files(other, words, code, cli, files, tmp_path):
 
 def test_the_worst_walker_tells_them_apart_again(cli, as_json, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path.parent / "kept"))
     first = cli("check", files["a"], files["wrong"], "--quiet", code=1)
     assert "verdict: different" in first.stdout
-    found = Counterexample.load(tmp_path / "worst-walker.npz")
+    assert not list(tmp_path.glob("*.npz"))  # nothing is left in the folder that one stands in
+    [saved] = (tmp_path.parent / "kept" / "worst-walkers").iterdir()
+    found = Counterexample.load(saved)
     assert abs(found.rewritten - found.truth) > abs(found.original - found.truth)
     words = shlex.split(found.command)
     assert words[:2] == ["fusionlab", "check"]
     document = as_json(*words[1:], code=1)
     assert found.label in document["worst_walker"]
-    cli("check", files["a"], files["same"], "--inputs", "worst-walker.npz", "--quiet", code=0)
+    cli("check", files["a"], files["same"], "--inputs", saved, "--quiet", code=0)
 
 
 def test_a_file_and_passes(as_json, files, processes):
