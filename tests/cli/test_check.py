@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -69,6 +70,22 @@ def test_the_worst_walker_tells_them_apart_again(cli, as_json, files, tmp_path, 
     document = as_json(*words[1:], code=1)
     assert found.label in document["worst_walker"]
     cli("check", files["a"], files["same"], "--inputs", saved, "--quiet", code=0)
+
+
+def test_a_file_of_many_walkers_is_checked_at_few_of_them(as_json, tmp_path, lowered, monkeypatch):
+    """And its worst walker tells the programs apart again; ``all`` compares them at their own shapes."""
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / "kept"))
+    x = jax.ShapeDtypeStruct((1, 40, 4, 3), np.float32)
+    paths = [tmp_path / f"{name}.mlir" for name in ("one", "other")]
+    for path, factor in zip(paths, (1.0, 1.01), strict=True):
+        path.write_text(lowered(lambda x, f=factor: jnp.tanh(x).sum((2, 3)) * f, x).text)
+    document = as_json("check", *paths, code=1)
+    assert (document["verdict"], document["walkers"]) == ("different", 16)
+    assert np.load(document["worst_walker_file"])["argument_0"].shape == (1, 16, 4, 3)
+    again = as_json("check", *paths, "--inputs", document["worst_walker_file"], code=1)
+    assert (again["verdict"], again["walkers"]) == ("different", 16)
+    whole = as_json("check", *paths, "--check-walkers", "all", code=1)
+    assert (whole["verdict"], whole["walkers"]) == ("different", None)
 
 
 def test_a_file_and_passes(as_json, files, processes):

@@ -17,7 +17,17 @@ from fusionlab.optimizing.rewriting import Policy
 from fusionlab.passes.interface import faults
 from fusionlab.subprocesses import ProcessFailed
 from tests.optimizing import functions
-from tests.optimizing.functions import HOIST, decision_of, hoisting, laplacians, made_by, of_integers, repeated, wrong
+from tests.optimizing.functions import (
+    HOIST,
+    arguments,
+    decision_of,
+    hoisting,
+    laplacians,
+    made_by,
+    of_integers,
+    repeated,
+    wrong,
+)
 
 ON_GIVEN, ON_VARIED = "the given arguments", "the given arguments and variants of them"
 NO_VALUE = "not-checked on the given .*: no input gave a finite value"
@@ -346,3 +356,28 @@ class TestExactVerdicts:
     def test_no_seconds_are_no_exact_check(self, monkeypatch):
         monkeypatch.setattr(rewriting, "compare_files", None)
         assert decided(hoisting(repeated, check="once", exact_s=0), 1.0, 0.5).verdict.exact is None
+
+
+@pytest.mark.parametrize(
+    ("given", "walkers"),
+    [({}, 16), ({"check_walkers": 5}, 5), ({"check_walkers": None}, None), ({"check": "always"}, None)],
+)
+def test_few_walkers_of_the_call_are_compared(given, walkers):
+    """Walkers are the leading axes of all results."""
+    parameters, x = arguments(40)
+    energies = jax.vmap(functions.energy, (None, 0))
+    optimized = fusionlab.optimize(energies, cache=False, exact_s=0, **given)
+    np.testing.assert_allclose(optimized(parameters, x[None]), jax.jit(energies)(parameters, x[None]), 1e-3, 1e-3)
+    assert decision_of(optimized).verdict.walkers == walkers
+
+
+def test_where_walkers_are_taken_in_parts_the_original_is_rewritten_at_few():
+    optimized = fusionlab.optimize(functions.energy, "sparsify-directions{chunks=4}", cache=False, exact_s=0)
+    optimized(*arguments(40))
+    assert decision_of(optimized).verdict.walkers == 16
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "all", 2.5])
+def test_numbers_of_walkers_that_are_none(wrong):
+    with pytest.raises(fusionlab.InputError, match="check_walkers"):
+        fusionlab.optimize(functions.energy, check_walkers=wrong)

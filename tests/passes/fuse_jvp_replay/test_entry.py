@@ -125,6 +125,22 @@ def test_walkers_in_parts(function, run_raised):
     assert "the walkers in 2 parts" in event.what
 
 
+@pytest.mark.parametrize("leading", [(1, 72), (1, 1, 72), (72, 1), (2, 36), (3, 24)])
+@pytest.mark.parametrize("passes", ["fuse-jvp-replay", "sparsify-directions{chunks=3}"])
+def test_several_leading_axes(leading, passes, run_raised):
+    """More walkers than are all evaluated; only one longer axis can be taken in parts."""
+    function = local_laplacian(with_a_determinant)
+    for _ in leading[1:]:
+        function = jax.vmap(function)
+    x = _random.standard_normal((*leading, N, 3))
+    if "chunks" in passes and min(leading) > 1:
+        assert_refused(function, x, why="cannot be taken in parts", passes=passes)
+        return
+    (event,) = assert_rewritten(run_raised, function, x, passes=passes, rtol=1e-7).events
+    assert event.resolved.startswith("sparsify-directions")
+    assert ("the walkers in 3 parts" in event.what) == ("chunks" in passes)
+
+
 def sampled_first(weights, x):
     """Three steps of walkers that depend on what is differentiated after them, then its replay where they end."""
 
