@@ -6,6 +6,7 @@ from typing import Any as _Any
 if _TYPE_CHECKING:
     from fusionlab.errors import CompileError, DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning
     from fusionlab.hlo.program import Program
+    from fusionlab.optimizing.laplacian import laplacian
     from fusionlab.optimizing.optimize import optimize
     from fusionlab.passes.interface import Applied, Declined, Pass, Result, Setting
     from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
@@ -24,6 +25,7 @@ __all__ = [
     "Result",
     "Setting",
     "__version__",
+    "laplacian",
     "optimize",
     "parse_pipeline",
     "run_pipeline",
@@ -41,6 +43,7 @@ _HOMES = {
     "Program": "fusionlab.hlo.program",
     "Result": "fusionlab.passes.interface",
     "Setting": "fusionlab.passes.interface",
+    "laplacian": "fusionlab.optimizing.laplacian",
     "optimize": "fusionlab.optimizing.optimize",
     "parse_pipeline": "fusionlab.passes.pipeline",
     "run_pipeline": "fusionlab.passes.pipeline",
