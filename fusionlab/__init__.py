@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
-    from fusionlab.errors import CompileError, DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning
+    from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
     from fusionlab.hlo.program import Program
     from fusionlab.optimizing.laplacian import laplacian
     from fusionlab.optimizing.optimize import optimize
@@ -15,7 +15,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Applied",
     "CompileError",
-    "DeadlockWarning",
     "Declined",
     "InputError",
     "NotEquivalentError",
@@ -34,7 +33,6 @@ __all__ = [
 _HOMES = {
     "Applied": "fusionlab.passes.interface",
     "CompileError": "fusionlab.errors",
-    "DeadlockWarning": "fusionlab.errors",
     "Declined": "fusionlab.passes.interface",
     "InputError": "fusionlab.errors",
     "NotEquivalentError": "fusionlab.errors",

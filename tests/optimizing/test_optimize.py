@@ -16,6 +16,7 @@ from jax.experimental import checkify
 from jax.experimental.jet import jet
 
 import fusionlab
+from fusionlab.errors import DeadlockWarning
 from tests.optimizing.functions import arguments, decision_of, energy, hoisting, kinetic, log_psi, repeated
 
 ROOT = Path(__file__).parents[2]
@@ -272,7 +273,7 @@ def test_deadlocks_are_warned_of_where_the_pool_has_threads(monkeypatch):
         return lax.fori_loop(0, 3, lambda k, total: total + twice(x) * (x * x).sum() + k, jnp.zeros((4, 3)))
 
     monkeypatch.setenv("NPROC", "2")
-    with pytest.warns(fusionlab.DeadlockWarning, match="NPROC=1"):
+    with pytest.warns(DeadlockWarning, match="NPROC=1"):
         fusionlab.optimize(local_energy, "licm", cache=False, check="never")(jnp.ones(4))
     monkeypatch.setenv("NPROC", "1")
     with warnings.catch_warnings():
