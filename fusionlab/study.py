@@ -21,7 +21,7 @@ from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, WALKERS, Resized, resized
 from fusionlab.equivalence.isolated import check_files, compare_files
-from fusionlab.equivalence.samples import Sample, fits, sample_of
+from fusionlab.equivalence.samples import require_fitting, sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
@@ -29,6 +29,7 @@ from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint
 from fusionlab.ledger.model_time import roofline_us
+from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import Applied, Event, Figures, Pass, Result, Setting, told_faults
 from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.workload import Workload
@@ -259,9 +260,8 @@ def check(
     """
     if not result.applied:
         return _of_unchanged(result.events)
-    samples = None if inputs is None else [sample_of(inputs)]
     if isinstance(source, Program):
-        return _check_file(original, result, given, samples, oracles)
+        return _check_file(original, result, given, inputs, oracles)
     if (less := why_less_precise(original, result.program)) is not None:
         return Verdict("different", reason=less)
     walkers = given.walkers_of(source)
@@ -269,18 +269,27 @@ def check(
     again = rewrite_small(source, original.platform, result, walkers)
     if isinstance(again, Verdict):
         return again
+    samples = None if inputs is None else [sample_of(inputs)]
     return check_workload(source.rebuild(walkers=walkers), *again, samples, oracles=oracles)
 
 
 def _check_file(
-    original: Program, result: Result, given: Circumstances, samples: Sequence[Sample] | None, oracles: bool
+    original: Program, result: Result, given: Circumstances, inputs: Counterexample | None, oracles: bool
 ) -> Verdict:
     """The rewritten module itself at few walkers, or, where it does not treat them alike (parts of them in a loop),
-    the original at few walkers with the same choices."""
+    the original at few walkers with the same choices. InputError for ``inputs`` of neither."""
     pair, limit_s, few = (original, result.program), given.check_time_limit_s, None
-    if given.check_walkers is not None and (samples is None or not _fits(samples, original)):
-        few = resized(pair, given.check_walkers) or _rewritten_few(original, result, given.check_walkers)
-    where = "the file's own shapes" if few is None else f"{few.walkers} walkers of the file's module"
+    where = "the file's own shapes"
+    if (walkers := given.check_walkers) is not None:
+        if (few := resized(pair, walkers)) is not None:
+            where = f"{walkers} walkers of both modules"
+        elif (few := _rewritten_few(original, result, walkers)) is not None:
+            where = f"{walkers} walkers of the file's module, rewritten again by the same choices"
+    if inputs is not None:
+        sizes = (original,) if few is None else (original, few.programs[0])
+        if require_fitting(inputs, "--inputs", *sizes) is original:
+            few, where = None, "the file's own shapes"
+    samples = None if inputs is None else [sample_of(inputs)]
     given.progress(f"check: at {where}, at most {limit_s:.0f} s")
     verdict = check_files(
         *(pair if few is None else few.programs), samples=samples, oracles=oracles, time_limit_s=limit_s
@@ -289,19 +298,17 @@ def _check_file(
 
 
 def _rewritten_few(original: Program, result: Result, walkers: int) -> Resized | None:
-    """``original`` at few walkers, and its rewriting by the choices of ``result``; None if that is another one."""
-    few = resized((original,), walkers)
-    again = None if few is None else repeated(few.programs[0], _choices(result), result.events)
+    """``original`` at few walkers, and its rewriting by the choices of ``result``; None if that is another one, or
+    passes of a user's own may decide by size."""
+    passes = _choices(result)
+    few = resized((original,), walkers) if all(map(is_own, passes)) else None
+    again = None if few is None else repeated(few.programs[0], passes, result.events)
     return None if few is None or isinstance(again, str | None) else replace(few, programs=(*few.programs, again))
 
 
 def _choices(result: Result) -> tuple[Pass, ...]:
     """The passes with the choices that they made."""
     return parse_pipeline(resolved_pipeline(result.events))
-
-
-def _fits(samples: Sequence[Sample], program: Program) -> bool:
-    return all(fits(sample.arrays, program.inputs) for sample in samples)
 
 
 def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:

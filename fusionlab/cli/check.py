@@ -147,7 +147,6 @@ def compared(
     ``inputs`` is the file of a counterexample, the only inputs then compared.
     """
     from fusionlab.equivalence.counterexample import Counterexample
-    from fusionlab.equivalence.few_walkers import resized
     from fusionlab.equivalence.samples import require_fitting
     from fusionlab.hlo import lowering
     from fusionlab.study import judge, lower, rewrite
@@ -158,13 +157,9 @@ def compared(
     if other is not None:
         return _against_file(source, other, point, str(inputs), oracles, given), ()
     original = lower(source, given)
-    if point is not None:
-        if isinstance(source, Workload):
-            small = source.rebuild(walkers=given.walkers_of(source))
-            require_fitting(point, str(inputs), lowering.lower(small, given.target.kind))
-        else:
-            few = resized((original,), given.check_walkers) if given.check_walkers is not None else None
-            require_fitting(point, str(inputs), original, *(() if few is None else few.programs))
+    if point is not None and isinstance(source, Workload):
+        small = source.rebuild(walkers=given.walkers_of(source))
+        require_fitting(point, str(inputs), lowering.lower(small, given.target.kind))
     result, _ = rewrite(original, passes, given)
     return judge(source, original, result, given, inputs=point, oracles=oracles), result.events
 

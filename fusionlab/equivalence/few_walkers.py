@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
+from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, rewritten
 from fusionlab.hlo.resize import resize, view_of_copies
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
@@ -61,7 +63,10 @@ def resized(programs: Sequence[Program], walkers: int = WALKERS) -> Resized | No
         for axis in common:
             for value, (at,) in axes[axis].items():
                 shapes.setdefault(value, list(value.type.shape))[at] = walkers
-        resize(view, {value: tuple(shape) for value, shape in shapes.items()})
+        try:
+            resize(view, {value: tuple(shape) for value, shape in shapes.items()})
+        except ir.MLIRError:  # MLIR's verifier: an op whose axes are not those of ``walker_axes``
+            return None
         made.append(rewritten(program, view.module))
     places = [_places(views[0], found[0][axis]) for axis in common]
     return Resized(tuple(made), walkers, tuple(map(frozenset().union, *places)))
@@ -112,7 +117,7 @@ def _keeps_apart(axes: Axes, node: Node) -> bool:
     if not any(value in axes for value in (*node.operands, *node.results)):
         return True
     if node.op.control_flow:  # carried and selected values have the axes of the results
-        return True
+        return all(axes.get(one) == axes.get(other) for (one, _), (other, _) in linked_axes(node))
     if node.op is ops.OPTIMIZATION_BARRIER:
         return all(
             axes.get(value) == axes.get(result) for value, result in zip(node.operands, node.results, strict=True)
@@ -121,7 +126,8 @@ def _keeps_apart(axes: Axes, node: Node) -> bool:
         return False
     if node.op in _RULES:
         return _RULES[node.op](axes, node)
-    return node.family == "elementwise" and _in_one_place(axes, node.operands, node)
+    ranks = {len(value.type.shape) for value in (*node.operands, *node.results)} - {0}
+    return node.family == "elementwise" and len(ranks) == 1 and _in_one_place(axes, node.operands, node)
 
 
 def _in_one_place(axes: Axes, values: Sequence[Value], node: Node) -> bool:
@@ -147,6 +153,8 @@ def _integers(node: Node, name: str) -> list[int]:
 
 def _constant(axes: Axes, node: Node) -> bool:
     """True if it is the same for all walkers."""
+    if node.results[0].dtype not in NUMPY:  # the bindings cannot read it
+        return False
     if _is_splat(node):
         return True
     array = constant_array(node)

@@ -35,7 +35,7 @@ from fusionlab.hlo.view import twins_of
 from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings, why_nothing_applied
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
-from fusionlab.passes.catalogue import PASSES
+from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.store import Store
@@ -87,7 +87,7 @@ class Policy:
     @property
     def known(self) -> bool:
         """True if all passes are in the catalogue, so that their choices can be written and read as text."""
-        return all(PASSES.get(pass_.name) == (type(pass_).__module__, type(pass_).__name__) for pass_ in self.passes)
+        return all(map(is_own, self.passes))
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class Rewriter:
         few, walkers = None, self.policy.check_walkers
         if walkers is not None and self.policy.check != "always" and not twins_of(rewritten.parse()):
             few = resized((original, rewritten), walkers)
-            if few is None and (alone := resized((original,), walkers)) is not None:
+            if few is None and self.policy.known and (alone := resized((original,), walkers)) is not None:
                 made = repeated(alone.programs[0], self._choices(decision), decision.events)
                 few = None if isinstance(made, str) else replace(alone, programs=(*alone.programs, made))
         before, after = (original, rewritten) if few is None else few.programs
@@ -386,8 +386,8 @@ def _warn_of_deadlocks(name: str, program: Program) -> None:
     ]
     if len(calls) > 1:
         warnings.warn(
-            f"fusionlab.optimize: {name} has {len(calls)} batched LAPACK calls, and jaxlib's CPU client can deadlock "
-            "where two run at once; start Python with NPROC=1 in the environment",
+            f"fusionlab.optimize: the rewritten {name} has {len(calls)} batched LAPACK calls, and jaxlib's CPU client "
+            "can deadlock where two run at once; start Python with NPROC=1 in the environment",
             DeadlockWarning,
             stacklevel=_users_level(),
         )

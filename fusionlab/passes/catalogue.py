@@ -58,6 +58,11 @@ def present_names(pipeline: str) -> str:
     return re.sub(r"(?<![\w./-])[\w-]+(?=[{,]|$)", lambda found: ALIASES.get(found[0], found[0]), pipeline)
 
 
+def is_own(pass_: Pass) -> bool:
+    """True if ``pass_`` is of the table."""
+    return PASSES.get(pass_.name) == (type(pass_).__module__, type(pass_).__name__)
+
+
 def find_pass(name: str) -> type[Pass]:
     """The pass class called ``name``: of the table, an alias, of a file (``path.py:Name``) or of an installed package.
 

@@ -88,6 +88,21 @@ def test_a_file_of_many_walkers_is_checked_at_few_of_them(as_json, tmp_path, low
     assert (whole["verdict"], whole["walkers"]) == ("different", None)
 
 
+def test_inputs_fit_what_the_check_of_a_rewriting_compared(cli, as_json, tmp_path, lowered):
+    """At all walkers, or at few; those of another program are refused."""
+    replay = tmp_path / "replay.mlir"
+    replay.write_text(lowered(energy, jax.ShapeDtypeStruct((40, 4, 3), np.float32)).text)
+    arguments = ("check", replay, "--pass", "batch-replay", "--target", "cpu", "--inputs", tmp_path / "worst.npz")
+    for count, walkers in ((40, None), (16, 16)):
+        x = np.ones((count, 4, 3), np.float32)
+        Counterexample("given", (x,), 0, (0,), 0.0, 0.0, 0.0).save(tmp_path / "worst.npz")
+        document = as_json(*arguments)
+        assert document["verdict"] in ("equal", "within-bound")
+        assert document["walkers"] == walkers
+    Counterexample("given", (x[:7],), 0, (0,), 0.0, 0.0, 0.0).save(tmp_path / "worst.npz")
+    assert "--inputs: inputs of another program: they are float32[7, 4, 3]" in cli(*arguments, code=2).stderr
+
+
 def test_a_file_and_passes(as_json, files, processes):
     document = as_json("check", files["a"], "--pass", "batch-replay", "--target", "cpu")
     assert document["pipeline"] == "batch-replay"

@@ -1,5 +1,7 @@
 """Programs at fewer walkers: the same function of each, or no other number of walkers at all."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -138,3 +140,8 @@ def test_elements_of_every_type_are_cut(dtype, lowered):
     [found] = resized([lowered(lambda x: jnp.where(x == table, x, table), given)]).programs
     x = np.zeros((2, 3), dtype)
     np.testing.assert_array_equal(program_runner(found)([x])[0], table[:2])
+
+
+@pytest.mark.parametrize("name", ["token_in_a_loop", "axes_named_by_a_broadcast", "unreadable_constant"])
+def test_what_is_not_followed_keeps_its_size(name, program_of_text):
+    assert resized([program_of_text((Path(__file__).parent / f"{name}.mlir").read_text())]) is None
