@@ -283,3 +283,13 @@ def test_the_tables_of_programs_are_those_of_their_record(module, capsys):
         of_model = [rows[f"{model} CH4 {program}"] for program in module("programs").PROGRAMS]
         cells = [f"{row['dynamic_launches']:,}, {row['temp_bytes'] / 2**20:,.0f}" for row in of_model]
         assert f"| {model} | {' | '.join(cells)} |" in short
+
+
+@pytest.mark.slow
+def test_the_first_call_of_a_tiny_model():
+    given = ("--models", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", "20")
+    script = str(FOLDER / "first_call.py")
+    done = subprocess.run([sys.executable, script, *given], capture_output=True, text=True, check=True)
+    model, walkers, *seconds, exact, verdict = done.stdout.splitlines()[1].split()
+    assert (model, walkers, exact, verdict) == ("ferminet", "20", "identical,", "within-bound")
+    assert all(float(one) > 0 for one in seconds)
