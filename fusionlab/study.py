@@ -281,10 +281,10 @@ def _check_file(
     pair, limit_s, few = (original, result.program), given.check_time_limit_s, None
     where = "the file's own shapes"
     if (walkers := given.check_walkers) is not None:
-        if (few := resized(pair, walkers)) is not None:
-            where = f"{walkers} walkers of both modules"
-        elif (few := _rewritten_few(original, result, walkers)) is not None:
-            where = f"{walkers} walkers of the file's module, rewritten again by the same choices"
+        few, again = at_few_walkers(original, result.program, _choices(result), result.events, walkers)
+        if few is not None:
+            rewritten = "the file's module, rewritten again by the same choices" if again else "both modules"
+            where = f"{walkers} walkers of {rewritten}"
     if inputs is not None:
         sizes = (original,) if few is None else (original, few.programs[0])
         if require_fitting(inputs, "--inputs", *sizes) is original:
@@ -297,13 +297,20 @@ def _check_file(
     return replace(verdict, walkers=None if few is None else few.walkers)
 
 
-def _rewritten_few(original: Program, result: Result, walkers: int) -> Resized | None:
-    """``original`` at few walkers, and its rewriting by the choices of ``result``; None if that is another one, or
-    passes of a user's own may decide by size."""
-    passes = _choices(result)
-    few = resized((original,), walkers) if all(map(is_own, passes)) else None
-    again = None if few is None else repeated(few.programs[0], passes, result.events)
-    return None if few is None or isinstance(again, str | None) else replace(few, programs=(*few.programs, again))
+def at_few_walkers(
+    original: Program, rewritten: Program, passes: Sequence[Pass], events: Sequence[Event], walkers: int
+) -> tuple[Resized | None, bool]:
+    """(both programs at ``walkers`` walkers, whether the second was rewritten again); None if that is not possible.
+
+    Where ``rewritten`` does not treat walkers alike (parts of them in a loop), the resized original is rewritten by
+    ``passes``, with the choices of ``events``; not by passes of a user's own, which may decide by size.
+    """
+    if (few := resized((original, rewritten), walkers)) is not None:
+        return few, False
+    if not all(map(is_own, passes)) or (few := resized((original,), walkers)) is None:
+        return None, False
+    again = _repeated(few.programs[0], passes, events)
+    return (None, False) if isinstance(again, str) else (replace(few, programs=(*few.programs, again)), True)
 
 
 def _choices(result: Result) -> tuple[Pass, ...]:
@@ -374,11 +381,11 @@ def rewrite_small(source: Workload, platform: str, result: Result, walkers: int)
 def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[Program, Program] | str:
     """(original, rewritten) of ``source`` by the choices of ``result``; in words the difference if there is one."""
     program = lowering.lower(source, platform)
-    again = repeated(program, _choices(result), result.events)
+    again = _repeated(program, _choices(result), result.events)
     return again if isinstance(again, str) else (program, again)
 
 
-def repeated(program: Program, passes: Sequence[Pass], events: Sequence[Event]) -> Program | str:
+def _repeated(program: Program, passes: Sequence[Pass], events: Sequence[Event]) -> Program | str:
     """``program`` rewritten by ``passes``, which apply where they did in ``events``; in words the difference if not."""
     again = run_pipeline(program, passes, Setting(platform=program.platform))
     if fault := told_faults(again.events):

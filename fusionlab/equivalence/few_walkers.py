@@ -23,7 +23,7 @@ from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, rewritten
 from fusionlab.hlo.resize import resize, view_of_copies
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
-from fusionlab.hlo.walker_axes import Marks, linked_axes, walker_axes
+from fusionlab.hlo.walker_axes import Marks, Shapes, linked_axes, resized_shapes, walker_axes
 
 WALKERS = 2
 """The walkers of an exact comparison."""
@@ -59,12 +59,11 @@ def resized(programs: Sequence[Program], walkers: int = WALKERS) -> Resized | No
         return None
     made = []
     for program, view, axes in zip(programs, views, found, strict=True):
-        shapes: dict[Value, list[int]] = {}
+        shapes: Shapes = {}
         for axis in common:
-            for value, (at,) in axes[axis].items():
-                shapes.setdefault(value, list(value.type.shape))[at] = walkers
+            shapes = resized_shapes(axes[axis], view.returns[0].type.shape[axis], walkers, shapes)
         try:
-            resize(view, {value: tuple(shape) for value, shape in shapes.items()})
+            resize(view, shapes)
         except ir.MLIRError:  # MLIR's verifier: an op whose axes are not those of ``walker_axes``
             return None
         made.append(rewritten(program, view.module))

@@ -22,15 +22,13 @@ from fusionlab.hlo.view import (
     TWIN,
     FunctionView,
     Node,
-    Value,
     constant_array,
     functions_of,
     inner_operations,
     public_function,
     view_of,
 )
-
-Shapes = Mapping[Value, tuple[int, ...]]
+from fusionlab.hlo.walker_axes import Shapes
 
 
 def view_of_copies(module: ir.Module) -> FunctionView:

@@ -26,7 +26,7 @@ from jax.extend import core as extended
 
 import fusionlab.errors
 from fusionlab.codegen.targets import load_target
-from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS
 from fusionlab.equivalence.isolated import compare_files
 from fusionlab.errors import DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
@@ -39,7 +39,7 @@ from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.store import Store
-from fusionlab.study import Circumstances, repeated, rewrite
+from fusionlab.study import Circumstances, at_few_walkers, rewrite
 
 Check = Literal["once", "always", "never"]
 OnDifference = Literal["original", "raise"]
@@ -232,10 +232,7 @@ class Rewriter:
         assert rewritten is not None
         few, walkers = None, self.policy.check_walkers
         if walkers is not None and self.policy.check != "always" and not twins_of(rewritten.parse()):
-            few = resized((original, rewritten), walkers)
-            if few is None and self.policy.known and (alone := resized((original,), walkers)) is not None:
-                made = repeated(alone.programs[0], self._choices(decision), decision.events)
-                few = None if isinstance(made, str) else replace(alone, programs=(*alone.programs, made))
+            few, _ = at_few_walkers(original, rewritten, self._choices(decision), decision.events, walkers)
         before, after = (original, rewritten) if few is None else few.programs
         return Runners(
             without_view(before), without_view(after), options, functools.partial(self._again, decision), few
