@@ -235,7 +235,9 @@ def rewrite(
     """
     costs = CandidateCosts(given)
     kind = given.target.kind
-    setting = Setting(costs.temp_bytes, kind, costs.figures) if compiles else Setting(platform=kind)
+    peaks = given.target.peaks
+    memory = None if peaks is None else peaks.memory_bytes
+    setting = Setting(costs.temp_bytes, kind, costs.figures, memory) if compiles else Setting(platform=kind)
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
     result = run_pipeline(program, passes, setting, observer)

@@ -94,11 +94,13 @@ class Figures:
 @dataclass(frozen=True)
 class Setting:
     """The environment of a pass: ``temp_bytes(program)`` is XLA's figure on the target of the study, and
-    ``figures(program)`` all figures there; ``platform`` is the target's, for programs of platform ``any``."""
+    ``figures(program)`` all figures there; ``platform`` is the target's, for programs of platform ``any``;
+    ``memory_bytes`` is the memory of the device, where it is known."""
 
     temp_bytes: Callable[[Program], int] | None = None
     platform: str = "cpu"
     figures: Callable[[Program], Figures] | None = None
+    memory_bytes: int | None = None
 
 
 def platform_for(program: Program, setting: Setting) -> str:

@@ -9,7 +9,8 @@ rewrite:
 The candidates are rewritten and, where the study has a target, compiled for it; the one with the least time on the
 target's roofline is taken, and all are printed with their figures. With ``memory_budget``, candidates beyond it
 (temp bytes by XLA's buffer assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4,
-8, ... parts.
+8, ... parts. Without one, a forward Laplacian may have 4 times the program's temp bytes and half of the device's
+memory, and batch-replay, with fewer directions at a time, 1.5 times; 16 MiB are always admitted.
 ``chunk`` means batch-replay with that many directions at a time. Before a forward Laplacian, loops of constants
 alone are evaluated at compile time (fold-constant-loops).
 
@@ -22,20 +23,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 from fusionlab.bytesize import UNBOUNDED, ByteSize
 from fusionlab.errors import InputError
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.cost import live_bytes
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
-from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result, Setting
+from fusionlab.passes.interface import Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 _MOST_PARTS = 64
+_FORWARD_RATIO, _FALLBACK_RATIO = 4, 1.5
+_ALWAYS_ADMITTED = ByteSize(16 * 2**20)
 
 
 @dataclass(frozen=True)
@@ -56,12 +61,60 @@ class FuseJvpReplay(Pass):
             raise InputError("memory_budget needs a target to compile for; give a target or an explicit chunk")
         if self.chunk:
             return _batched(program, setting, BatchReplay(chunk=self.chunk))
+        limit = _MemoryLimit(program, setting, self.memory_budget)
         folded = FoldConstantLoops().run(program, setting)
-        collapsed = _forward(folded.program, setting, self.memory_budget)
+        collapsed = _forward(folded.program, setting, limit)
         if collapsed.applied:
             return Result(collapsed.program, (*folded.applied, *collapsed.events))
-        batched = _batched(program, setting, BatchReplay(memory_budget=self.memory_budget))
+        batched = _fallback(program, setting, limit)
         return Result(batched.program, (*collapsed.events, *batched.events))
+
+
+@dataclass(frozen=True)
+class _MemoryLimit:
+    """The temp bytes that a rewriting of ``program`` may have: ``budget``, or without one a multiple of its own."""
+
+    program: Program
+    setting: Setting
+    budget: ByteSize
+
+    def __str__(self) -> str:
+        return str(self.budget) if self.budget else f"{self.forward / 2**20:,.0f} MiB temp without --memory-budget"
+
+    @property
+    def unknown(self) -> bool:
+        """True if there is neither a budget nor a target to compile for."""
+        return not self.budget and self.setting.temp_bytes is None
+
+    @cached_property
+    def forward(self) -> int:
+        """The most temp bytes of a forward Laplacian."""
+        return self.budget or min(self._multiple(_FORWARD_RATIO), (self.setting.memory_bytes or 2**63) // 2)
+
+    @cached_property
+    def fallback(self) -> ByteSize:
+        """The most temp bytes of batch-replay instead of a forward Laplacian."""
+        return self.budget or self._multiple(_FALLBACK_RATIO)
+
+    def _multiple(self, ratio: float) -> ByteSize:
+        assert self.setting.temp_bytes is not None
+        mib = 2**20
+        return max(_ALWAYS_ADMITTED, ByteSize(ratio * self.setting.temp_bytes(self.program) // mib * mib))
+
+    def admits(self, temp_bytes: int) -> bool:
+        """True if a forward Laplacian may have that many."""
+        if not self.budget and (self.unknown or temp_bytes <= _ALWAYS_ADMITTED):
+            return True
+        return temp_bytes <= self.forward
+
+    def admits_uncompiled(self, forward: Program) -> bool:
+        """True if XLA's temp bytes of ``forward`` are admitted; not asked for where an estimate is far below."""
+        if self.unknown or self.setting.temp_bytes is None:
+            return True
+        estimate, own = live_bytes(program_view(forward)), live_bytes(program_view(self.program))
+        far = not self.budget and estimate <= max(_ALWAYS_ADMITTED, _FORWARD_RATIO * own)
+        within_device = estimate <= (self.setting.memory_bytes or 2**63) // 2
+        return (far and within_device) or self.admits(self.setting.temp_bytes(forward))
 
 
 @dataclass(frozen=True)
@@ -89,35 +142,46 @@ class _Candidate:
         )
 
 
-def _forward(program: Program, setting: Setting, budget: ByteSize) -> Result:
-    """The best forward Laplacian within ``budget``; without a target the sparse one."""
+def _forward(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
+    """The best forward Laplacian within ``limit``; without figures the sparse one, in as few parts as it takes."""
     findings = Findings()
     first = SparsifyDirections().rewrite(program, setting, findings)
-    if not first.applied or setting.figures is None:
+    if not first.applied:
         return first
+    if setting.figures is None:
+        if limit.admits_uncompiled(first.program):
+            return first
+        for divided in _in_parts(program, setting, findings):
+            if limit.admits_uncompiled(divided.program):
+                return _with_reason(divided, f"in parts to stay within {limit}")
+        return _declined(program, first, f"fits {limit}")
     tried: list[_Candidate] = []
     for result in _results(program, setting, findings, first):
         candidate = _Candidate(result, setting.figures(result.program))
         tried.append(candidate)
-        fits = [one for one in tried if one.figures is not None and (not budget or one.figures.temp_bytes <= budget)]
-        if fits and len(tried) >= 2:
+        known = [(one, one.figures) for one in tried if one.figures is not None]
+        fits = [one for one, figures in known if limit.admits(figures.temp_bytes)]
+        if len(tried) < 2:
+            continue
+        if fits:
             best = min(fits, key=_Candidate.cost)
-            return _told(best, tried, budget)
-        if not budget and len(tried) >= 2:
+            within = f" within {limit}" if limit.budget or len(fits) < len(known) else ""
+            return _with_reason(best.result, f"chosen{within} from " + "; ".join(map(str, tried)))
+        if not known and not limit.budget:
             break
-    words = "; ".join(map(str, tried))
-    why = f"fits the budget of {budget}" if budget else "could be compiled for its figures"
+    if not limit.budget and all(one.figures is None for one in tried):
+        why = "could be compiled for its figures"
+    else:
+        why = f"fits the budget of {limit}" if limit.budget else f"fits {limit}"
+    return _declined(program, first, f"{why} ({'; '.join(map(str, tried))})")
+
+
+def _declined(program: Program, first: Result, why: str) -> Result:
     declined = [
-        Declined(
-            FuseJvpReplay.name,
-            "unprofitable",
-            f"no forward Laplacian {why} ({words})",
-            e.location,
-        )
-        for e in first.applied
+        Declined(FuseJvpReplay.name, "unprofitable", f"no forward Laplacian {why}", event.location)
+        for event in first.applied
     ]
-    left = [event for event in first.events if isinstance(event, Declined)]
-    return Result(program, (*declined, *left))
+    return Result(program, (*declined, *(event for event in first.events if isinstance(event, Declined))))
 
 
 def _results(program: Program, setting: Setting, findings: Findings, first: Result) -> Iterator[Result]:
@@ -126,6 +190,11 @@ def _results(program: Program, setting: Setting, findings: Findings, first: Resu
     dense = CollapseReplay().rewrite(program, setting, findings)
     if dense.applied:
         yield dense
+    yield from _in_parts(program, setting, findings)
+
+
+def _in_parts(program: Program, setting: Setting, findings: Findings) -> Iterator[Result]:
+    """The sparse forward Laplacian with the walkers in 2, 4, 8, ... parts."""
     parts = 2
     while parts <= _MOST_PARTS:
         divided = SparsifyDirections(chunks=parts).rewrite(program, setting, findings)
@@ -135,13 +204,28 @@ def _results(program: Program, setting: Setting, findings: Findings, first: Resu
         parts *= 2
 
 
-def _told(best: _Candidate, tried: list[_Candidate], budget: ByteSize) -> Result:
-    """The best candidate's result, with the candidates in its first event."""
-    within = f" within {budget}" if budget else ""
-    reason = f"chosen{within} from " + "; ".join(map(str, tried))
-    first = next(event for event in best.result.events if isinstance(event, Applied))
-    events = [replace(e, what=f"{e.what}; {reason}") if e is first else e for e in best.result.events]
-    return Result(best.result.program, tuple(events))
+def _with_reason(result: Result, reason: str, *, event: int = 0) -> Result:
+    """``result`` with the reason of the choice in this event of those that were applied."""
+    chosen = result.applied[event]
+    events = [replace(e, what=f"{e.what}; {reason}") if e is chosen else e for e in result.events]
+    return Result(result.program, tuple(events))
+
+
+def _fallback(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
+    """batch-replay, all directions at once where ``limit`` allows it."""
+    if not limit.budget:
+        whole = _batched(program, setting, BatchReplay())
+        if not whole.applied or limit.unknown or live_bytes(program_view(whole.program)) <= _ALWAYS_ADMITTED:
+            return whole
+    batched = _batched(program, setting, BatchReplay(memory_budget=limit.fallback))
+    if limit.budget:
+        return batched
+    why = f"{_FALLBACK_RATIO} times the temp memory of the original, or {_ALWAYS_ADMITTED}; --memory-budget allows more"
+    if batched.applied:
+        return _with_reason(batched, f"the budget is {why}", event=-1)  # the first may be licm's
+    declined = (event for event in batched.events if isinstance(event, Declined))
+    events = [replace(event, reason=f"{event.reason}; the budget is {why}") for event in declined]
+    return Result(batched.program, tuple(events))
 
 
 def _batched(program: Program, setting: Setting, batch: BatchReplay) -> Result:

@@ -1,6 +1,7 @@
 """How fuse-jvp-replay chooses among forward Laplacians, by figures that are given here; what its choice leaves."""
 
 from collections import Counter
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -10,10 +11,13 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.loops import find_loops
+from fusionlab.hlo.program import program_view
 from fusionlab.hlo.view import view_of
+from fusionlab.passes.fuse_jvp_replay import choose
 from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
-from fusionlab.passes.interface import Declined, Figures, Setting
+from fusionlab.passes.interface import Declined, Figures, Result, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from fusionlab.passes.sparsify_directions import SparsifyDirections
 from workloads import catalogue
 
 from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, smooth
@@ -74,6 +78,69 @@ def test_a_budget_that_nothing_fits(replay):
     assert result.program is replay
     assert any("no forward Laplacian fits the budget of 50" in event.reason for event in result.events)
     assert all(isinstance(event, Declined) for event in result.events)
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("own", "forward", "device", "parts"),
+    [
+        pytest.param(10, 40, None, 1, id="four times its own"),
+        pytest.param(10, 41, None, 2, id="more than four times"),
+        pytest.param(1, 16, None, 1, id="little in all"),
+        pytest.param(100, 200, 399, 2, id="more than half of the device"),
+        pytest.param(10, 161, None, None, id="nothing fits"),
+    ],
+)
+@pytest.mark.parametrize("with_figures", [True, False])
+def test_without_a_budget_memory_is_bounded_by_the_originals_and_the_devices(
+    own, forward, device, parts, with_figures, replay, monkeypatch
+):
+    """The estimate that spares a compile is taken to be too large here."""
+    monkeypatch.setattr(choose, "live_bytes", lambda region: 2**62 if region is not program_view(replay) else 1)
+
+    def temp_bytes(program):
+        return own * MIB if program is replay else forward * MIB // parts_of(program)
+
+    def with_temp(program):
+        return replace(figures(program), temp_bytes=temp_bytes(program))
+
+    memory = None if device is None else device * MIB
+    setting = Setting(temp_bytes, "cuda", with_temp if with_figures else None, memory)
+    result = FuseJvpReplay().run(replay, setting)
+    if parts is None:
+        assert any("no forward Laplacian fits 40 MiB temp without --memory-budget" in e.reason for e in result.events)
+    else:
+        [event] = result.applied
+        assert event.resolved == ("sparsify-directions" if parts == 1 else f"sparsify-directions{{chunks={parts}}}")
+        assert ("MiB temp without --memory-budget" in event.what) == (parts > 1)
+
+
+def test_an_estimate_spares_the_compile_where_memory_is_far_below(replay):
+    def compiles(program):
+        raise AssertionError("compiled")
+
+    assert FuseJvpReplay().run(replay, Setting(compiles, "cuda")).applied
+
+
+@pytest.mark.parametrize(("slope", "chunk"), [(1, 6), (8, 3), (20, 2)])
+def test_the_fallback_has_one_and_a_half_times_the_memory_of_the_replay(slope, chunk, loop_program, monkeypatch):
+    """``slope`` MiB for each of six directions beside 40 MiB of the rest; the replay has one at a time."""
+    monkeypatch.setattr(choose, "live_bytes", lambda region: 2**62)
+    program = loop_program("jvp-in-loop")
+    refused = Result(program, (Declined("sparsify-directions", "unsupported", "planted", ""),))
+    monkeypatch.setattr(SparsifyDirections, "rewrite", lambda *_: refused)
+
+    def temp_bytes(candidate):
+        trips = [loop.trips for loop in find_loops(view_of(candidate.parse()))]
+        return (40 + slope * (6 // trips[0] if trips else 6)) * MIB
+
+    result = FuseJvpReplay().run(program, Setting(temp_bytes, "cpu"))
+    last = result.applied[-1]
+    assert last.resolved == ("batch-replay" if chunk == 6 else f"batch-replay{{chunk={chunk}}}")
+    assert temp_bytes(result.program) <= 1.5 * temp_bytes(program)
+    assert "1.5 times the temp memory of the original" in last.what
 
 
 def test_what_cannot_be_compiled_is_said_without_a_budget(replay):
