@@ -26,7 +26,7 @@ from jax.extend import core as extended
 
 import fusionlab.errors
 from fusionlab.codegen.targets import load_target
-from fusionlab.equivalence.few_walkers import CHECKED_WALKERS
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.isolated import compare_files
 from fusionlab.errors import DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
@@ -39,7 +39,7 @@ from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import Pass, Result, Setting, faults
 from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.store import Store
-from fusionlab.study import Circumstances, at_few_walkers, rewrite
+from fusionlab.study import CandidateCosts, Circumstances, at_few_walkers, rewrite
 
 Check = Literal["once", "always", "never"]
 OnDifference = Literal["original", "raise"]
@@ -415,9 +415,21 @@ def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
 
 
 def _apply(passes: Sequence[Pass], original: Program) -> tuple[Result, float]:
-    """The pipeline's result and the seconds it took. XLA compiles candidates only for a memory budget."""
+    """The pipeline's result and the seconds it took. XLA compiles candidates only for a memory budget, and, at a few
+    walkers, those whose memory without a budget is in doubt."""
+    given = Circumstances(load_target("gpu" if original.platform == "cuda" else "cpu"))
     if any(getattr(pass_, "memory_budget", 0) for pass_ in passes):
-        return rewrite(original, passes, Circumstances(load_target("gpu" if original.platform == "cuda" else "cpu")))
+        return rewrite(original, passes, given)
+    costs = CandidateCosts(given)
+
+    def temp_bytes(candidate: Program) -> int:
+        few = resized((candidate,), CHECKED_WALKERS)
+        if few is None:
+            return costs.temp_bytes(candidate)
+        sizes = (math.prod(one.outputs[0].shape) for one in (candidate, few.programs[0]))
+        return costs.temp_bytes(few.programs[0]) * next(sizes) // next(sizes)
+
+    memory = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
     started = time.perf_counter()
-    result = run_pipeline(original, passes, Setting(platform=original.platform))
-    return result, time.perf_counter() - started
+    result = run_pipeline(original, passes, Setting(temp_bytes, original.platform, memory_bytes=memory))
+    return result, time.perf_counter() - started - costs.seconds
