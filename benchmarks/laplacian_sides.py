@@ -7,6 +7,8 @@ The sides of one ansatz on one molecule, all compiled for the same target by the
 - ``log-psi``: the wavefunction alone, without any Laplacian;
 - ``fused``: the replay after fuse-jvp-replay;
 - ``fused-in-replay-memory``: the same with the replay's own temp bytes as the memory budget;
+- ``planted``: the replay with the absolute value of each term, which has no forward Laplacian: what falls back;
+- ``fallback``: ``planted`` after fuse-jvp-replay;
 - ``pass``: the process seconds of that rewrite;
 - ``verdict``: whether what ``fused`` chose computes the same energies, at 16 walkers in float32 and float64.
 """
@@ -19,6 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 from pass_time import pass_seconds
 from rows import Row
 
@@ -26,7 +30,9 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.loops import Sum, find_loops
+from fusionlab.hlo.program import Program, rewritten
+from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Applied, Result
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
 from fusionlab.study import Circumstances, check, compiled, lower, measure, rewrite
@@ -36,7 +42,7 @@ from workloads.catalogue import build
 LAPLACIANS = {"replay": "replay", "folx-dense": "forward", "folx-sparse": "forward-sparse"}
 """The sides that are lowered as they stand, and the Laplacian of the workload that each is."""
 
-SIDES = (*LAPLACIANS, "log-psi", "fused", "fused-in-replay-memory", "pass", "verdict")
+SIDES = (*LAPLACIANS, "log-psi", "fused", "fused-in-replay-memory", "planted", "fallback", "pass", "verdict")
 
 _COUNTING = ("workloads", "fusionlab/measure", "fusionlab/hlo/cost.py")
 _REWRITING = (*_COUNTING, "fusionlab/hlo", "fusionlab/passes", "fusionlab/codegen")
@@ -65,10 +71,12 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
     workload = case.workload(side)
     started = time.perf_counter()
     program = lower(workload, given)
+    if side in ("planted", "fallback"):
+        program = with_planted_refusal(program)
     row: Row = {"revision": revision(side), "lower_s": round(time.perf_counter() - started, 2)}
     row |= {"stablehlo_ops": program.ops, "flops": program_cost(program).flops}
     yield row
-    if side in (*LAPLACIANS, "log-psi"):
+    if side in (*LAPLACIANS, "log-psi", "planted"):
         yield {**row, **measure(workload, program, given).to_json()}
         return
     if side == "pass":
@@ -86,6 +94,20 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
     row |= {"ops_before": row.pop("stablehlo_ops"), "flops": program_cost(result.program).flops}
     yield row
     yield {**row, **measure(workload, result.program, given).to_json()}
+
+
+def with_planted_refusal(program: Program) -> Program:
+    """``program`` with the absolute value of what each trip of its longest loop adds to a sum."""
+    module = program.parse()
+    loops = [loop for loop in find_loops(view_of(module)) if loop.indices(Sum) and loop.trips]
+    loop = max(loops, key=lambda loop: loop.trips or 0)
+    role = loop.roles[loop.indices(Sum)[0]]
+    assert isinstance(role, Sum)
+    [(_, term)] = role.terms
+    [reader] = [node for node in loop.body.nodes if term in node.operands]
+    with module.context, ir.Location.unknown(), ir.InsertionPoint(reader.operation):
+        reader.operation.operands[reader.operands.index(term)] = stablehlo.abs(term.handle)
+    return rewritten(program, module)
 
 
 def timed_rewrite(program: Program, pipeline: str, given: Circumstances) -> tuple[Result, Row]:

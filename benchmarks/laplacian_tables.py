@@ -68,9 +68,15 @@ def _memory(systems: Systems) -> str:
             *(_number(sides, side, "temp_bytes", 1 / MIB) for side in shown),
             _ratio(sides, "fused", "folx-dense", "temp_bytes"),
             _number(sides, "fused-in-replay-memory", "temp_bytes", 1 / MIB),
+            _ratio(sides, "fused", "replay", "temp_bytes"),
+            _number(sides, "fallback", "temp_bytes", 1 / MIB),
+            _ratio(sides, "fallback", "planted", "temp_bytes"),
         ]
 
-    header = "replay|folx dense|folx sparse|**fused**|/ folx dense|fused in the replay's memory"
+    header = (
+        "replay|folx dense|folx sparse|**fused**|/ folx dense|fused in the replay's memory|fused / replay"
+        "|fallback|/ its replay"
+    )
     return _table(header, systems, line)
 
 
