@@ -381,3 +381,23 @@ def test_where_walkers_are_taken_in_parts_the_original_is_rewritten_at_few():
 def test_numbers_of_walkers_that_are_none(wrong):
     with pytest.raises(fusionlab.InputError, match="check_walkers"):
         fusionlab.optimize(functions.energy, check_walkers=wrong)
+
+
+def test_a_fallback_has_at_most_one_and_a_half_times_the_memory_of_the_original():
+    """The absolute values of the diagonal have no forward Laplacian, and all directions at once have several times as
+    much."""
+    draw = np.random.default_rng(0).normal
+    first, second, last = (jnp.asarray(draw(size=shape), jnp.float32) for shape in ((12, 256), (256, 256), (256,)))
+
+    def energy(x):
+        _, derivative = jax.linearize(jax.grad(lambda x: jnp.tanh(jnp.tanh(x @ first / 4) @ second / 16) @ last), x)
+        eye = jnp.eye(12, dtype=x.dtype)
+        return jax.lax.fori_loop(0, 12, lambda k, total: total + jnp.abs(derivative(eye[k])[k]), 0.0)
+
+    x = jnp.asarray(draw(size=(1024, 12)), jnp.float32)
+    optimized = fusionlab.optimize(jax.vmap(energy), cache=False, check="never")
+    before, after = (
+        jax.jit(one).lower(x).compile().memory_analysis().temp_size_in_bytes for one in (jax.vmap(energy), optimized)
+    )
+    assert 2**20 < before < after <= max(1.5 * before, 16 * 2**20)
+    assert "batch-replay{chunk=" in str(decision_of(optimized).events)
