@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.few_walkers import Resized
-from fusionlab.equivalence.oracle import Options, Runner, program_runner
+from fusionlab.equivalence.oracle import Options, Runner, program_runner, remembered
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
@@ -56,11 +56,18 @@ class Runners:
     few: Resized | None = None
     """If not None, the programs are these, at a few of the walkers of the arrays."""
 
-    def compared(self, arrays: Sequence[np.ndarray] | None, *, varied: bool = False) -> CallVerdict:
+    def compared(
+        self,
+        arrays: Sequence[np.ndarray] | None,
+        *,
+        varied: bool = False,
+        identical: Callable[[], bool] = lambda: False,
+    ) -> CallVerdict:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
 
-        ``varied``: also on variants of ``arrays``, where what the given values hide (a weight of 0) is not hidden. A
-        variant at which the original is not finite where it is finite at ``arrays`` is left out for a nearer one.
+        ``varied``: also on variants of ``arrays``, where what the given values hide (a weight of 0) is not hidden; not
+        on those left once the programs are ``identical()``, at all arguments. A variant at which the original is not
+        finite where it is finite at ``arrays`` is left out for a nearer one.
 
         ``not-checked`` with the reason where the programs cannot be run or no number is finite.
         """
@@ -68,44 +75,64 @@ class Runners:
         if self.few is not None and arrays is not None:
             arrays = self.few.part(list(map(np.asarray, arrays)))
         try:
+            run = dict(self._compiled)
+            run |= {name: remembered(run[name]) for name in ("truth", "original")}
             if arrays is None:
-                return CallVerdict(self._verdict(signature_samples(self.original)), on)
+                return CallVerdict(self._verdict(signature_samples(self.original), run), on)
             given = Sample(GIVEN, tuple(map(np.asarray, arrays)), typical=False)
             if not varied:
-                return CallVerdict(self._verdict([given]), on)
+                return CallVerdict(self._verdict([given], run), on)
             vary, all_floats = can_vary(given.arrays, self._held)
-            variants = list(self._variants(given.arrays, vary)) if any(vary) else []
+            variants = []
+
+            def samples() -> Iterator[Sample]:
+                yield given
+                for number in range(VARIANTS if any(vary) else 0):
+                    if identical():
+                        return
+                    for variant in self._variant(given.arrays, vary, number, run):
+                        variants.append(variant)
+                        yield variant
+
+            verdict = self._verdict(samples(), run)
             on = VARIED if variants and all_floats else GIVEN
-            open_ = on == GIVEN and (any(vary) or not all_floats)
-            return CallVerdict(self._verdict([given, *variants]), on, provisional=open_)
+            open_ = on == GIVEN and (any(vary) or not all_floats) and not identical()
+            return CallVerdict(verdict, on, provisional=open_)
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
             return CallVerdict(Verdict("not-checked", reason=_why(e)), on)
 
-    def _verdict(self, samples: Iterable[Sample]) -> Verdict:
-        samples = list(samples)
-        found = compare(samples, walkers=None, **self._compiled)
+    def _verdict(self, samples: Iterable[Sample], run: Mapping[str, Any]) -> Verdict:
+        seen: list[Sample] = []
+
+        def noted() -> Iterator[Sample]:
+            for sample in samples:
+                seen.append(sample)
+                yield sample
+
+        found = compare(noted(), walkers=None, **run)
         if found.verdict == "different" and (in_float64 := self._rewritten_in_float64) is not None:
-            found = compare(samples, walkers=None, **{**self._compiled, "rewritten_float64": in_float64})
+            found = compare(seen, walkers=None, **{**run, "rewritten_float64": in_float64})
         return found if self.few is None else replace(found, walkers=self.few.walkers)
 
     @functools.cached_property
     def _held(self) -> Held:
         return held_arguments(program_view(without_view(self.original)))
 
-    def _variants(self, given: Sequence[np.ndarray], vary: Sequence[bool]) -> Iterator[Sample]:
-        expected = self._finite(given)
-        for number in range(VARIANTS):
-            for variant in attempts(given, vary, number):
-                finite = self._finite(variant)
-                if all(np.all(now | ~before) for now, before in zip(finite, expected, strict=True)):
-                    yield Sample(f"variant {number + 1} of {GIVEN}", variant, typical=False)
-                    break
+    def _variant(
+        self, given: Sequence[np.ndarray], vary: Sequence[bool], number: int, run: Mapping[str, Runner]
+    ) -> Iterator[Sample]:
+        """The variant of this number that is finite where ``given`` is, if there is one."""
 
-    def _finite(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Per result of the original, where it is finite, in its own precision and in float64."""
-        truth, original = (self._compiled[which](arrays) for which in ("truth", "original"))
-        pairs = zip(truth, original, strict=True)
-        return [np.asarray(np.isfinite(one) & np.isfinite(other)) for one, other in pairs]
+        def finite(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+            """Per result of the original, where it is finite, in its own precision and in float64."""
+            pairs = zip(run["truth"](arrays), run["original"](arrays), strict=True)
+            return [np.asarray(np.isfinite(one) & np.isfinite(other)) for one, other in pairs]
+
+        expected = finite(given)
+        for variant in attempts(given, vary, number):
+            if all(np.all(now | ~before) for now, before in zip(finite(variant), expected, strict=True)):
+                yield Sample(f"variant {number + 1} of {GIVEN}", variant, typical=False)
+                return
 
     @functools.cached_property
     def _rewritten_in_float64(self) -> Runner | None:

@@ -57,7 +57,10 @@ class Optimized:
                 # JAX would keep its compilation for good.
                 if jaxpr is not None and not self._rewriter.check_again(jaxpr, self._alone.clear_cache):
                     return self._original(*args, **kwargs)
-            return self._alone(*args, **kwargs)
+            try:
+                return self._alone(*args, **kwargs)
+            finally:
+                self._rewriter.settle()
 
     @contextlib.contextmanager
     def _given(self, args: Any, kwargs: Any) -> Iterator[None]:

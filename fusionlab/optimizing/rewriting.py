@@ -15,7 +15,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -26,6 +26,7 @@ from jax.extend import core as extended
 
 import fusionlab.errors
 from fusionlab.codegen.targets import load_target
+from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.isolated import compare_files
 from fusionlab.errors import DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
@@ -44,7 +45,7 @@ from fusionlab.study import CandidateCosts, Circumstances, at_few_walkers, rewri
 Check = Literal["once", "always", "never"]
 OnDifference = Literal["original", "raise"]
 
-EXACT_S = 20.0
+EXACT_S = 60.0
 """The default time limit of a program's exact check, seconds."""
 _MOST_CHECKS = 4
 """The number of calls with different arguments at which a program with inconclusive arguments is checked."""
@@ -123,6 +124,7 @@ class Rewriter:
         # Of every jaxpr, its decisions' keys by platform.
         self._keys: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
         self._comparisons: dict[str, _Comparison] = {}
+        self._exact: dict[str, Future[Identity]] = {}
         self._current = current
         # A user's own pass can change at any time, and its source is not in the key.
         self._store = Store(policy.folder, ".json.gz") if policy.folder is not None and policy.known else None
@@ -304,7 +306,7 @@ class Rewriter:
     def _checked(self, key: str, decision: Decision, call: Call) -> Decision:
         """``decision`` with a verdict; without its rewritten program if not shown equal.
 
-        The exact verdict is computed once per program, in a parallel process.
+        The exact verdict is computed once per program, in a parallel process; within a call, ``settle`` waits for it.
         """
         original, rewritten = decision.original, decision.rewritten
         assert original is not None
@@ -315,11 +317,24 @@ class Rewriter:
         else:
             comparison = _Comparison(decision, self._runners(decision, call.options))
         exact = decision.verdict.exact if decision.verdict is not None else None
-        with ThreadPoolExecutor(1) as beside:
-            limit_s = self.policy.exact_s if exact is None else 0
-            identity = beside.submit(compare_files, original, rewritten, limit_s) if limit_s else None
-            compared = comparison.runners.compared(call.arrays, varied=decision.compared_on != VARIED)
-        verdict = replace(compared.verdict, exact=exact if identity is None else identity.result())
+        beside = ThreadPoolExecutor(1)
+        limit_s = self.policy.exact_s if exact is None else 0
+        identity = beside.submit(compare_files, original, rewritten, limit_s) if limit_s else None
+
+        def identical() -> bool:
+            found = identity.result() if identity is not None and identity.done() else exact
+            return found is not None and found.result == "identical" and not found.at_ties
+
+        try:
+            varied = decision.compared_on != VARIED
+            compared = comparison.runners.compared(call.arrays, varied=varied, identical=identical)
+        finally:
+            beside.shutdown(wait=False)
+        if identity is not None and call.arrays is not None:
+            self._exact[key] = identity  # while XLA compiles
+        elif identity is not None:
+            exact = identity.result()
+        verdict = replace(compared.verdict, exact=exact)
         comparison.decision = replace(comparison.decision, verdict=verdict)
         on = VARIED if decision.compared_on == VARIED and call.arrays is not None else compared.on
         always = self.policy.check == "always"
@@ -342,6 +357,22 @@ class Rewriter:
             reason="" if verdict.passed else why_not,
             failed=not verdict.passed,
         )
+
+    def settle(self) -> None:
+        """Wait for exact verdicts that are being computed, and keep them."""
+        if not self._exact:
+            return
+        with self._lock:
+            while self._exact:
+                key, identity = self._exact.popitem()
+                exact, decision = identity.result(), self.decisions.get(key)
+                if decision is not None and decision.verdict is not None:
+                    self.decisions[key] = replace(decision, verdict=replace(decision.verdict, exact=exact))
+                    self._keep(key, self.decisions[key])
+                if (comparison := self._comparisons.get(key)) is not None:
+                    known = comparison.decision
+                    assert known.verdict is not None
+                    comparison.decision = replace(known, verdict=replace(known.verdict, exact=exact))
 
     def _require_equal(self, decision: Decision) -> None:
         """NotEquivalentError if ``decision`` found a difference and the policy makes it an error."""
@@ -416,20 +447,25 @@ def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
 
 def _apply(passes: Sequence[Pass], original: Program) -> tuple[Result, float]:
     """The pipeline's result and the seconds it took. XLA compiles candidates only for a memory budget, and, at a few
-    walkers, those whose memory without a budget is in doubt."""
-    given = Circumstances(load_target("gpu" if original.platform == "cuda" else "cpu"))
+    walkers, those whose memory without a budget is in doubt; none for a GPU that is not attached."""
+    on_gpu = original.platform == "cuda"
+    target = functools.partial(load_target, "gpu" if on_gpu else "cpu")
     if any(getattr(pass_, "memory_budget", 0) for pass_ in passes):
-        return rewrite(original, passes, given)
-    costs = CandidateCosts(given)
-
-    def temp_bytes(candidate: Program) -> int:
-        few = resized((candidate,), CHECKED_WALKERS)
-        if few is None:
-            return costs.temp_bytes(candidate)
-        sizes = (math.prod(one.outputs[0].shape) for one in (candidate, few.programs[0]))
-        return costs.temp_bytes(few.programs[0]) * next(sizes) // next(sizes)
-
-    memory = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+        return rewrite(original, passes, Circumstances(target()))
+    setting, costs = Setting(platform=original.platform), None
+    if not on_gpu or jax.default_backend() == "gpu":
+        costs = CandidateCosts(Circumstances(target()))
+        memory = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit") if on_gpu else None
+        setting = replace(setting, temp_bytes=functools.partial(_temp_bytes, costs), memory_bytes=memory)
     started = time.perf_counter()
-    result = run_pipeline(original, passes, Setting(temp_bytes, original.platform, memory_bytes=memory))
-    return result, time.perf_counter() - started - costs.seconds
+    result = run_pipeline(original, passes, setting)
+    return result, time.perf_counter() - started - (costs.seconds if costs is not None else 0)
+
+
+def _temp_bytes(costs: CandidateCosts, candidate: Program) -> int:
+    """XLA's temp bytes of ``candidate``, in proportion to those at a few walkers where these are found."""
+    few = resized((candidate,), CHECKED_WALKERS)
+    if few is None:
+        return costs.temp_bytes(candidate)
+    whole, part = (math.prod(one.outputs[0].shape) for one in (candidate, few.programs[0]))
+    return costs.temp_bytes(few.programs[0]) * whole // part

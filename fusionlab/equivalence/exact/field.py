@@ -122,12 +122,12 @@ class PrimeField:
 
     def reduced(self, x: Array) -> Array:
         """The residues of integers of magnitude at most 2**42; of both parts of complex ones."""
-        if np.iscomplexobj(x):
+        if x.dtype.kind == "c":
             return np.asarray(self.reduced(x.real) + 1j * self.reduced(x.imag))
         quotient = np.asarray(x * self._reciprocal)
         np.rint(quotient, out=quotient)
         quotient *= self.p
-        return np.asarray(x - quotient)
+        return np.subtract(x, quotient, out=quotient)
 
     def reduced_sum(self, x: Array) -> Array:
         """The residues of integers of magnitude at most 2**53: a quotient may be rounded to a neighbour at first."""

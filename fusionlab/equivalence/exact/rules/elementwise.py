@@ -14,7 +14,7 @@ import numpy as np
 
 from fusionlab.codegen.raising.rules.elementwise import RULES as RAISED
 from fusionlab.equivalence.exact.machine import METHODS
-from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
+from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, uninterpreted
 from fusionlab.equivalence.exact.values import (
     Drawn,
     Environment,
@@ -65,10 +65,14 @@ def _exponential(node: Node, evaluator: Evaluator, operands: Sequence[Held], env
     return [Drawn(arithmetic.multiply(rest, x.parts["argument"]))]
 
 
-def _power(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+def _power(node: Node) -> Rule:
+    return _power_of_floats if is_float(dtype_of(node.operands[0])) else _method("power")
+
+
+def _power_of_floats(
+    node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment
+) -> list[Held]:
     x, y = aligned(*(operand.array for operand in operands))
-    if not is_float(dtype_of(node.operands[0])):
-        return step_of(_method("power"), node, evaluator)(operands, environment)
     exponents = operands[1].constant.astype(np.complex128) if isinstance(operands[1], Known) else np.full(1, np.nan)
     if not np.isfinite(exponents).all() or exponents.imag.any():
         return [Drawn(evaluator.arithmetic.function_of_two("power", x, y))]
@@ -138,7 +142,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.multiply": _method("multiply", ring=True),
     "stablehlo.negate": _linear("negate", "inverse"),
     "stablehlo.optimization_barrier": unchanged,
-    "stablehlo.power": _power,
+    "stablehlo.power": ByNode(_power),
     "stablehlo.real": _elementwise(lambda arithmetic, x: x.real, folds=False),
     "stablehlo.reduce_precision": unchanged,
     "stablehlo.select": _elementwise(lambda a, *arrays: np.where(*arrays), carrying=(1, 3)),

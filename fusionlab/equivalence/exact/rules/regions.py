@@ -14,7 +14,7 @@ from fusionlab.codegen.raising.rules.reduction import ascending_keys, combiner
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded
-from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of
+from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered, is_float, same_draws
 from fusionlab.hlo.view import Node
 
@@ -81,9 +81,13 @@ def reduced_last(node: Node) -> list[int]:
     return [axis for axis in range(len(node.operands[0].type.shape) + 1) if axis not in axes] + axes
 
 
-def _reduce(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    if len(node.operands) == 2 and combiner(node.regions[0]) in COMMUTATIVE:
-        return step_of(_REDUCTION, node, evaluator)(operands, environment)
+def _reduce(node: Node) -> Rule:
+    known = len(node.operands) == 2 and combiner(node.regions[0]) in COMMUTATIVE
+    return Computed(_reduction) if known else _folded
+
+
+def _folded(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """A reduction by any region, element after element."""
     half, shape, order = len(node.operands) // 2, node.results[0].type.shape, reduced_last(node)
 
     def widened(held: Held) -> Held:
@@ -102,9 +106,6 @@ def _reduce(node: Node, evaluator: Evaluator, operands: Sequence[Held], environm
 def _reduction(node: Node) -> Formula:
     how, order, rank = combiner(node.regions[0]), reduced_last(node), len(node.results[0].type.shape) + 1
     return lambda arithmetic, x, initial: _combined(arithmetic, how, x.transpose(order), initial, rank)
-
-
-_REDUCTION = Computed(_reduction)
 
 
 def _reduce_window(node: Node) -> Formula:
@@ -158,7 +159,7 @@ def _scan(node: Node, evaluator: Evaluator, operands: Sequence[Held], environmen
 RULES: dict[str, Rule] = {
     "stablehlo.case": _branches,
     "stablehlo.if": _branches,
-    "stablehlo.reduce": _reduce,
+    "stablehlo.reduce": ByNode(_reduce),
     "stablehlo.reduce_window": Computed(_reduce_window),
     "stablehlo.sort": Computed(_sort),
     "stablehlo.while": _while,

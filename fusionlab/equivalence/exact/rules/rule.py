@@ -32,11 +32,23 @@ if TYPE_CHECKING:
 
 Formula = Callable[..., Any]
 """``formula(arithmetic, *arrays)``: the result of an op, a list if it has several; arrays [draws or 1, ...]."""
-Rule = Union["Computed", Callable[[Node, "Evaluator", Sequence[Held], Environment], list[Held]]]
+Rule = Union["Computed", "ByNode", Callable[[Node, "Evaluator", Sequence[Held], Environment], list[Held]]]
 
 
 def step_of(rule: Rule, node: Node, evaluator: Evaluator) -> Step:
-    return rule.step(node, evaluator) if isinstance(rule, Computed) else functools.partial(rule, node, evaluator)
+    if isinstance(rule, Computed | ByNode):
+        return rule.step(node, evaluator)
+    return functools.partial(rule, node, evaluator)
+
+
+@dataclass(frozen=True)
+class ByNode:
+    """The rule of an op that has one for some forms and another for others."""
+
+    choose: Callable[[Node], Rule]
+
+    def step(self, node: Node, evaluator: Evaluator) -> Step:
+        return step_of(self.choose(node), node, evaluator)
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,9 @@ class Computed:
         formula, dtypes = evaluator.formulas[node], [dtype_of(value) for value in node.results]
         floats = is_float(dtype_of(node.operands[0]))
         arithmetic = evaluator.arithmetic if floats else MACHINE
-        folds, places = self.folds or not floats, range(len(node.operands))[slice(*self.carrying)]
+        folds, carrying = self.folds or not floats, slice(*self.carrying)
+        places = range(len(node.operands))[carrying]
+        types = [None if is_float(dtype) else dtype for dtype in dtypes]
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
             if folds and all(isinstance(operand, Known) for operand in operands):
@@ -75,14 +89,13 @@ class Computed:
                     return found
                 [exact] = _listed(formula(arithmetic, *(operand.array for operand in operands)))
                 return found if np.array_equal(found[0].array, exact) else [Drawn(exact)]
-            each = _listed(formula(arithmetic, *(operand.array for operand in operands)))
+            each = _listed(formula(arithmetic, *[operand.array for operand in operands]))
             parts = {}
-            for name in carried([operands[at] for at in places]):
+            for name in carried(operands[carrying]):
                 given = (part(o, name) if at in places else o.array for at, o in enumerate(operands))
                 own = self.of_arguments if name == "argument" else ""
                 parts[name] = getattr(arithmetic, own)(*given) if own else formula(arithmetic, *given)
-            pairs = zip(each, dtypes, strict=True)
-            return [Drawn(a if is_float(t) else a.astype(t, copy=False), parts) for a, t in pairs]
+            return [Drawn(a if t is None else a.astype(t, copy=False), parts) for a, t in zip(each, types, strict=True)]
 
         return step
 
