@@ -58,7 +58,8 @@ def endings_of(outcome: StudyResult, *, unchecked: bool, require_applied: bool) 
     if verdict.verdict == "not-checked" and not unchecked:
         return {"not checked": verdict.reason}
     if not outcome.applied:
-        reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in outcome.events))
+        from fusionlab.passes.pipeline import why_nothing_applied
+
         ending = "not applied, and required" if require_applied else "not applied"
-        return {ending: reasons or "there is no loop in the program"}
+        return {ending: why_nothing_applied(outcome.events, outcome.original)}
     return {}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.cost import size_bytes
+from fusionlab.hlo.cost import node_cost, size_bytes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops, invariant_nodes
 from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, free_values, reached
@@ -39,6 +39,7 @@ class Seed:
 class Replay:
     """One loop of the inventory; it is a replay when ``blockers`` is empty.
 
+    ``directed``: the body makes a direction from the counter, whether or not what it accumulates depends on it.
     ``residuals`` are the values that every trip reads unchanged and that differ between walkers (carried or captured);
     ``shared`` the others: weights, constants, index tables. Without a walker axis (accumulators are scalars) every
     computed value counts as a residual. ``varying`` are the body's values that depend on the counter; ``recomputed``
@@ -47,6 +48,7 @@ class Replay:
 
     loop: Loop
     seed: Seed | None
+    directed: bool
     residuals: tuple[Value, ...]
     shared: tuple[Value, ...]
     varying: frozenset[Value]
@@ -59,6 +61,16 @@ class Replay:
     def trips(self) -> int | None:
         """Trips of the loop, None when not known."""
         return self.loop.trips
+
+    @property
+    def likeness(self) -> tuple[bool, bool, float]:
+        """A key for sorting: the more a loop resembles a replay, the greater.
+
+        A replay is greater than a loop that makes directions and so may push them through a Jacobian-vector product,
+        and that than any other; of two of a kind the one with more FLOPs (model) in all trips is greater. An unknown
+        number of trips counts as one.
+        """
+        return not self.blockers, self.directed, node_cost(self.loop.node, self.loop).flops
 
     @property
     def repeats_arithmetic(self) -> bool:
@@ -100,6 +112,7 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
     return Replay(
         loop=loop,
         seed=seed,
+        directed=bool(seeds),
         residuals=residuals,
         shared=shared,
         varying=frozenset(varying),

@@ -17,7 +17,6 @@ from jaxlib.mlir import ir
 from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
-from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Declined, Event
 from fusionlab.store import PACKAGE, digest_of, sources_digest
@@ -111,14 +110,6 @@ def _event_of(record: dict[str, Any]) -> Event:
     if "declined" in record:
         return Declined(record["pass"], record["kind"], record["reason"], record["location"])
     return Applied(record["pass"], record["applied"], record["location"], record["resolved"])
-
-
-def why_nothing_applied(events: tuple[Event, ...], original: Program) -> str:
-    """The reasons of the passes that left ``original`` alone, each once."""
-    reasons = [f"{event.pass_name}: {event.reason}" for event in events if isinstance(event, Declined)]
-    if not reasons and ops.WHILE.name not in str(original.parse()):
-        return "there is no replay in it: its program has no loop"
-    return "; ".join(dict.fromkeys(reasons)) or "no pass found anything to rewrite"
 
 
 def key_of(original: Program, pipeline: str, compiled_how: str) -> str:

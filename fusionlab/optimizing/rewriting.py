@@ -34,11 +34,17 @@ from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import twins_of
 from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
-from fusionlab.optimizing.decision import Decision, key_of, surroundings, why_nothing_applied
+from fusionlab.optimizing.decision import Decision, key_of, surroundings
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import Pass, Result, Setting, faults
-from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
+from fusionlab.passes.pipeline import (
+    parse_pipeline,
+    print_pipeline,
+    resolved_pipeline,
+    run_pipeline,
+    why_nothing_applied,
+)
 from fusionlab.store import Store
 from fusionlab.study import CandidateCosts, Circumstances, at_few_walkers, rewrite
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.errors import CompileError, InputError, one_line, unknown
+from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
 from fusionlab.passes.interface import Declined, Event, Pass, Result, Setting
@@ -78,6 +79,26 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
 def resolved_pipeline(events: Sequence[Event]) -> str:
     """The pipeline with every choice made explicit, so that it can be repeated at another number of walkers."""
     return ",".join(dict.fromkeys(event.resolved for event in events if hasattr(event, "resolved")))
+
+
+def why_nothing_applied(events: Sequence[Event], original: Program) -> str:
+    """Of each pass that left ``original`` alone the reason that it tells first, and the number of its others.
+
+    A pass over loops tells that of the loop that resembles a replay most (``Replay.likeness``) first.
+    """
+    refusals: dict[str, list[Declined]] = {}
+    for event in events:
+        if isinstance(event, Declined):
+            refusals.setdefault(event.pass_name, []).append(event)
+    reasons = [f"{name}: {_first_of(found)}" for name, found in refusals.items()]
+    if not reasons and ops.WHILE.name not in str(original.parse()):
+        return "there is no replay in it: its program has no loop"
+    return "; ".join(reasons) or "no pass found anything to rewrite"
+
+
+def _first_of(refusals: Sequence[Declined]) -> str:
+    first, others = refusals[0], len(refusals) - 1
+    return first.reason + (f", at {first.location}" * bool(first.location)) + (f" (and {others} more)" * bool(others))
 
 
 def _named(name: str, options: str | None) -> tuple[Pass, ...]:

@@ -24,6 +24,7 @@ from fusionlab.hlo.blocks import Block, blocks_to_change, run_in_loops
 from fusionlab.hlo.loops import Loop, Recurrent, find_loops
 from fusionlab.hlo.ops import OpDef
 from fusionlab.hlo.program import Program, is_sharded, rewritten
+from fusionlab.hlo.replay import inventory
 from fusionlab.hlo.view import (
     FunctionView,
     Node,
@@ -80,6 +81,7 @@ Decision = Callable[[LoopSite], Rewrite]
 def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: Setting) -> Result:
     """Apply ``decide`` to every loop, outer ones first; a Refusal, or an op that does not raise, leaves one alone.
 
+    The refusals are told after what was applied, first those of the loops that resemble a replay most.
     What is spliced into a program of platform ``any`` is lowered for the setting's platform.
     """
     platform = platform_for(program, setting)
@@ -105,11 +107,13 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
 def _sweep(
     module: ir.Module, platform: str, pass_name: str, decide: Decision
 ) -> tuple[tuple[Applied, str] | None, list[tuple[Declined, str]]]:
-    """Rewrite the first loop that qualifies, and return its replacement's symbol; refusals with their functions."""
+    """Rewrite the first loop that qualifies, and return its replacement's symbol; else the refusals with their
+    functions, by the likeness of their loops to a replay."""
     shared = functions_of_others(module)
-    declined = []
+    declined: dict[Any, tuple[Declined, str]] = {}
     occurrences: dict[Any, list[Loop]] = {}
-    for loop in find_loops(view_of(module)):
+    flat = view_of(module)
+    for loop in find_loops(flat):
         occurrences.setdefault(loop.node.operation, []).append(loop)
     for operation, of_calls in occurrences.items():
         node = of_calls[0].node
@@ -127,13 +131,14 @@ def _sweep(
                 operands=[*operation.operands, *site.handles],
             )
         except Refusal as refusal:
-            declined.append((Declined(pass_name, refusal.kind, refusal.reason, place), node.function))
+            declined[operation] = Declined(pass_name, refusal.kind, refusal.reason, place), node.function
         except (RaiseError, NotImplementedError) as error:
-            declined.append((Declined(pass_name, "unsupported", str(error), place), node.function))
+            declined[operation] = Declined(pass_name, "unsupported", str(error), place), node.function
         else:
             _mark(module, symbol, rewrite)
-            return (Applied(pass_name, rewrite.what, place, rewrite.resolved), symbol), declined
-    return None, declined
+            return (Applied(pass_name, rewrite.what, place, rewrite.resolved), symbol), []
+    likeness = {replay.loop.node.operation: replay.likeness for replay in inventory(flat)}
+    return None, [declined[operation] for operation in sorted(declined, key=likeness.__getitem__, reverse=True)]
 
 
 def functions_of_others(module: ir.Module) -> set[str]:

@@ -56,7 +56,7 @@ def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cl
     result = cli("apply", recurrence_file, *arguments, code=0)
     assert out.read_bytes() == recurrence_file.read_bytes()
     assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: carried value")
+    assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: batch-replay: carried value")
     assert "declined batch-replay (unsafe)" in result.stdout
     out.unlink()
     result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json", code=1)

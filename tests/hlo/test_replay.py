@@ -57,6 +57,18 @@ def test_one_replay_among_the_loops_of_an_lu_on_the_cpu(paulinet):
     assert all("links one trip to the next" in loop.blockers[0] for loop in loops if loop.blockers)
 
 
+def test_a_replay_resembles_one_most_then_what_makes_directions_then_what_computes_most():
+    def several(x):
+        hessian, eye = jax.linearize(jax.grad(lambda y: jnp.sin(y).prod()), x)[1], jnp.eye(6)
+        few, many = (jax.lax.fori_loop(0, 9, lambda k, y: jnp.tanh(y @ y), jnp.eye(n) + x[0]) for n in (2, 8))
+        decayed = jax.lax.fori_loop(0, 6, lambda k, s: s / 2 + hessian(eye[k])[k], 0.0)
+        return few, many, decayed, jax.lax.fori_loop(0, 6, lambda k, s: s + hessian(eye[k])[k], 0.0)
+
+    few, many, decayed, total = loops_of(as_program(several, jnp.ones(6)))
+    assert [bool(loop.blockers) for loop in (few, many, decayed, total)] == [True, True, True, False]
+    assert total.likeness > decayed.likeness > many.likeness > few.likeness
+
+
 SLICE = "each trip takes a slice of a {}xf32 value that is not known to be an identity"
 
 

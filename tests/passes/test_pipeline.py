@@ -2,7 +2,9 @@
 
 import json
 
+import jax
 import pytest
+from jax import lax
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.errors import InputError
@@ -11,7 +13,9 @@ from fusionlab.passes.catalogue import ALIASES, PASSES, present_names
 from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.interface import Setting, VerificationError, verify
 from fusionlab.passes.licm import LoopInvariantCodeMotion
-from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
+from fusionlab.passes.pipeline import parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline, why_nothing_applied
+
+from .laplacian_functions import WEIGHTS, X, determinants, pushed
 
 
 @pytest.mark.parametrize(
@@ -78,6 +82,27 @@ def test_an_invalid_module_names_the_pass(loop_program):
         del module.body.operations[0].operation.attributes["function_type"]
     with pytest.raises(VerificationError, match="pass some-pass produced an invalid module"):
         verify(module, "some-pass")
+
+
+@pytest.mark.parametrize("pipeline", ["fuse-jvp-replay", "licm,batch-replay"])
+def test_the_reason_told_first_is_that_of_the_loop_that_resembles_a_replay_most(lowered, pipeline):
+    """Of an LU on the CPU the pivots are loops before it. Its sum decays, so that it is no replay."""
+
+    def of_one(x):
+        hessian, eye = pushed(determinants(1), WEIGHTS, x)
+        return lax.fori_loop(0, len(eye), lambda k, s: s / 2 + hessian(eye[k])[k], 0.0)
+
+    program = lowered(jax.vmap(of_one), X.astype("float32"))
+    result = run_pipeline(program, parse_pipeline(pipeline), Setting())
+    assert result.program is program
+    places = [event.location for event in result.events if event.pass_name == "batch-replay"]
+    assert len(places) > 2
+    assert "slogdet" not in places[0]
+    assert all("slogdet" in place or "solve" in place for place in places[1:])
+    told = why_nothing_applied(result.events, program)
+    for part in told.split("; batch-replay: "):
+        assert "carried value 1" in part
+        assert f"at {places[0]} (and {len(places) - 1} more)" in part
 
 
 @pytest.mark.parametrize(("old", "new"), ALIASES.items())

@@ -6,6 +6,7 @@ as a JAX callable in which the replay's sum and the gradient come from jets.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
@@ -38,6 +39,10 @@ _MOST_FLOPS = 0.8
 """Without a loop to remove, the rewritten program may need at most this part of the FLOPs."""
 
 
+_WITHOUT_LOOP = (True, True, math.inf)
+"""The likeness to a replay (``Replay.likeness``) of a sum over directions without a loop."""
+
+
 class SumSite:
     """A loop, or a sum over directions without one, in the view ``flat`` of a program; it is identified once."""
 
@@ -45,6 +50,7 @@ class SumSite:
         self.flat, self._found = flat, found
         self.replay = found if isinstance(found, Replay) else None
         self.scope = (found.loop.node if isinstance(found, Replay) else found.producer).scope
+        self.likeness = _WITHOUT_LOOP if self.replay is None else self.replay.likeness
         self.looks = (self.scope, found.trips if isinstance(found, Replay) else (found.directions,))
         self._known: tuple[TraceCandidate, Laplacian] | NotALaplacian | RaiseError | None = None
 
@@ -99,10 +105,13 @@ class Findings(dict[str, View]):
 def rewrite_replays(
     program: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
 ) -> Result:
-    """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another."""
+    """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another.
+
+    The refusals are told after what was applied, first those of the loops that resemble a replay most.
+    """
     platform = setting.platform if program.platform == "any" else program.platform
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
-    events: dict[Event, None] = {}
+    events: dict[Event, tuple[bool, bool, float]] = {}
     left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
     applied: tuple[Program, Applied] | Declined | None = None
     while True:
@@ -119,11 +128,13 @@ def rewrite_replays(
             # A loop over parts of the walkers, where something was applied, was reported then.
             over_parts = site.replay is not None and (site.replay.blockers or site.replay.trips == chunks > 1)
             if applied is not None and not (over_parts and applied.location in places):
-                events[applied] = None
+                events[applied] = site.likeness
         else:
-            return Result(program, tuple(events))
+            done = [event for event in events if isinstance(event, Applied)]
+            left = [event for event in events if isinstance(event, Declined)]
+            return Result(program, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
         program, event = applied
-        events[event] = None
+        events[event] = site.likeness
 
 
 def _rewritten(
