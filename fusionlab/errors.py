@@ -34,6 +34,10 @@ class NotOptimizedWarning(UserWarning):
     """The original function runs instead of its rewriting, for the reason in the message."""
 
 
+class FallbackWarning(UserWarning):
+    """A function is rewritten in another way than the preferred one, which may need more memory: see the message."""
+
+
 class DeadlockWarning(RuntimeWarning):
     """A program for the CPU may wait for itself for ever: its batched LAPACK calls share one pool of threads."""
 

@@ -142,9 +142,9 @@ def compare(
             of_output = replace(Columns(*values), spread_factor=sample.spread_factor)
             if needs_more_roundings(of_output):
                 of_output = replace(of_output, nearby=nearby.of(index), narrowed=nearby.narrowed(index, values[1]))
-            found.append(
-                _Entry(sample, index, of_output, compare_output(f"output {index}", of_output, typical=sample.typical))
-            )
+            furthest = compare_output(f"output {index}", of_output, typical=sample.typical)
+            placed = replace(furthest, error=replace(furthest.error, place=_walker(sample, furthest.at)))
+            found.append(_Entry(sample, index, of_output, placed))
             evidence[index] = evidence.get(index, Evidence()).after(values[0], values[1])
     outputs = tuple(_of_all_samples(index, found) for index in sorted({entry.output for entry in found}))
     failed = [entry for entry in found if not entry.found.error.passed]
@@ -255,15 +255,20 @@ def _of_all_samples(index: int, found: Sequence[_Entry]) -> OutputError:
     )
 
 
+def _walker(sample: Sample, index: tuple[int, ...]) -> str:
+    """The sample, and the walker of the element ``index`` with its kind."""
+    walker = index[0] if index else 0
+    kind = f" ({sample.kinds[walker]})" if walker < len(sample.kinds) else ""
+    return f"{sample.label}, walker {walker}{kind}"
+
+
 def _describe(entry: _Entry) -> str:
-    error, walker = entry.found.error, entry.found.index[0] if entry.found.index else 0
-    kinds = entry.sample.kinds
-    kind = f" ({kinds[walker]})" if walker < len(kinds) else ""
+    error = entry.found.error
     mean = ""
     if error.mean_shifted:
         mean = f"; the mean shifts by {error.mean_shift:.3g}, its Monte-Carlo error is {error.standard_error:.3g}"
     return (
-        f"{entry.sample.label}, walker {walker}{kind}, output {entry.output}: error {error.max_abs_error:.3g} "
+        f"{_walker(entry.sample, entry.found.index)}, output {entry.output}: error {error.max_abs_error:.3g} "
         f"(tolerance {error.tolerance:.3g}), in float64 {error.max_abs_error_float64:.3g} "
         f"({error.tolerance_float64:.3g}){mean}"
     )

@@ -43,11 +43,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class WorstElement:
-    """``error`` of one output, ``index`` of the element where the rewritten program is furthest off, and the histogram
-    counts of ``OutputError``."""
+    """``error`` of one output, measured at the element ``at`` in its own dtype; ``index`` of the element where the
+    rewritten program is furthest off in either precision; and the histogram counts of ``OutputError``."""
 
     error: OutputError
     index: tuple[int, ...]
+    at: tuple[int, ...]
     ulps: np.ndarray = field(repr=False)
     decades: Counter[int] = field(repr=False)
 
@@ -59,33 +60,32 @@ def compare_output(name: str, columns: Columns, *, typical: bool) -> WorstElemen
     if not jnp.issubdtype(original.dtype, np.inexact):
         wrong = _integer_distance(original, rewritten)
         error = float(np.max(wrong, initial=0.0))
-        return WorstElement(
-            OutputError(name, error, 0.0, error, 0.0, bitwise), _place(wrong), np.zeros(0, int), Counter()
-        )
+        place = _place(wrong)
+        found = OutputError(name, error, 0.0, error, 0.0, bitwise)
+        return WorstElement(found, place, place, np.zeros(0, int), Counter())
     errors, allowed, errors64, allowed64 = _errors_and_tolerances(columns)
     own, ratio64 = _ratio(errors, allowed), _ratio(errors64, allowed64)
     ratio = np.maximum(own, ratio64)
     truth = np.where(np.isfinite(columns.truth), columns.truth, original.astype(columns.truth.dtype))
-    worst, tolerance, lost = _furthest(errors, allowed, own, errors_of(original, truth, original))
-    worst64, tolerance64 = _furthest(errors64, allowed64, ratio64)
+    at, at64 = _furthest(errors, allowed, own), _furthest(errors64, allowed64, ratio64)
+    worst, tolerance, lost, value = (
+        float(figure[at]) if figure.size else 0.0
+        for figure in (errors, allowed, errors_of(original, truth, original), np.abs(truth))
+    )
+    worst64, tolerance64 = (float(figure[at64]) if figure.size else 0.0 for figure in (errors64, allowed64))
     ulps = ulp_distance(original, rewritten)
     most = float(np.max(ulps, initial=0.0))
-    found = OutputError(name, worst, tolerance, worst64, tolerance64, bitwise, most, original_abs_error=lost)
+    found = OutputError(
+        name, worst, tolerance, worst64, tolerance64, bitwise, most, original_abs_error=lost, value=value
+    )
     if typical and (mean := _mean_shift(columns)) is not None:
         found = replace(found, mean_shift=mean[0], standard_error=mean[1], mean_tolerance=mean[2])
-    return WorstElement(found, _place(ratio), ulp_histogram(ulps), decades(original, rewritten))
+    return WorstElement(found, _place(ratio), at, ulp_histogram(ulps), decades(original, rewritten))
 
 
-def _furthest(errors: np.ndarray, allowed: np.ndarray, ratio: np.ndarray, *others: np.ndarray) -> list[float]:
-    """The largest error, tolerance and other figure if every element is within its own tolerance; else those of the
-    element furthest off."""
-    figures = (errors, allowed, *others)
-    if not errors.size:
-        return [0.0] * len(figures)
-    if (errors <= allowed).all():
-        return [float(figure.max()) for figure in figures]
-    at = np.unravel_index(np.argmax(ratio), ratio.shape)
-    return [float(figure[at]) for figure in figures]
+def _furthest(errors: np.ndarray, allowed: np.ndarray, ratio: np.ndarray) -> tuple[int, ...]:
+    """The element of the largest error if every one is within its own tolerance; else the one furthest beyond it."""
+    return _place(errors if (errors <= allowed).all() else ratio)
 
 
 def _ratio(errors: np.ndarray, allowed: np.ndarray) -> np.ndarray:

@@ -30,8 +30,8 @@ class OutputError:
 
     ``mean_shift`` is the mean of the rewritten output over typical walkers minus that of the original one,
     ``standard_error`` the original's own Monte-Carlo error of that mean (None without typical walkers).
-    ``original_abs_error`` is how far the original itself is from truth where ``max_abs_error`` is measured, None for
-    integers and booleans.
+    ``max_abs_error`` is measured at one element, ``place``: there, ``value`` is the absolute value of float64 truth and
+    ``original_abs_error`` how far the original itself is from it, both None for integers and booleans.
     """
 
     name: str
@@ -47,6 +47,8 @@ class OutputError:
     standard_error: float | None = None
     mean_tolerance: float | None = None
     original_abs_error: float | None = None
+    value: float | None = None
+    place: str = ""
 
     @property
     def passed(self) -> bool:
@@ -72,11 +74,13 @@ class OutputError:
 
     @property
     def line(self) -> str:
-        """The errors against their tolerances, in words."""
+        """The errors against their tolerances, with the value at the element and the original's own error there."""
+        scale = "" if self.value is None else f" at a value of {self.value:.3g}"
+        scale += f" ({self.place})" if self.place and self.max_abs_error else ""
         lost = "" if self.original_abs_error is None else f" where the original is off by {self.original_abs_error:.2g}"
         return (
-            f"{self.name}: off truth by {self.max_abs_error:.2g}{lost} (tolerance {self.tolerance:.2g}), in float64 by "
-            f"{self.max_abs_error_float64:.2g} ({self.tolerance_float64:.2g})"
+            f"{self.name}: off truth by {self.max_abs_error:.2g}{scale}{lost} (tolerance {self.tolerance:.2g}), in "
+            f"float64 by {self.max_abs_error_float64:.2g} ({self.tolerance_float64:.2g})"
         )
 
 
@@ -167,7 +171,7 @@ class Verdict:
 
 
 _FIGURES = ("max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64")
-_WORDS = ("name", "reason")
+_WORDS = ("name", "reason", "place")
 
 
 def _nearest(outputs: Sequence[OutputError]) -> list[OutputError]:

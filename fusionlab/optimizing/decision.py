@@ -21,7 +21,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Declined, Event
 from fusionlab.store import PACKAGE, digest_of, sources_digest
 
-_FORMAT = 2
+_FORMAT = 3
 _DECIDING = ("passes", "hlo", "codegen", "equivalence", "ledger", "optimizing", "study.py")
 
 
@@ -109,7 +109,7 @@ def _rewritten_of(record: dict[str, Any], original: Program) -> Program:
 def _event_of(record: dict[str, Any]) -> Event:
     if "declined" in record:
         return Declined(record["pass"], record["kind"], record["reason"], record["location"])
-    return Applied(record["pass"], record["applied"], record["location"], record["resolved"])
+    return Applied(record["pass"], record["applied"], record["location"], record["resolved"], record["fallback"])
 
 
 def key_of(original: Program, pipeline: str, compiled_how: str) -> str:

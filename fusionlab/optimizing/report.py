@@ -17,7 +17,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint
 from fusionlab.optimizing.decision import Decision
 from fusionlab.optimizing.rewriting import Rewriter, lower_jaxpr
-from fusionlab.passes.interface import Applied
+from fusionlab.passes.interface import Applied, told_fallbacks
 
 _ROWS: tuple[tuple[str, Callable[[Footprint], float | None], str], ...] = (
     ("launches", lambda f: f.dynamic_launches, ",.0f"),
@@ -55,7 +55,9 @@ class Entry:
     def lines(self) -> list[str]:
         """The rewriting or the reason for none, and the verdict of the check."""
         decision, verdict = self.decision, self.decision.verdict
-        said = [f"{event.pass_name}: {event.what}" for event in decision.events if isinstance(event, Applied)]
+        fallbacks = told_fallbacks(decision.events)
+        said = [f"fallback: {fallbacks}"] if fallbacks else []
+        said += [f"{event.pass_name}: {event.what}" for event in decision.events if isinstance(event, Applied)]
         said += [f"the original runs: {decision.why_not}"] if decision.why_not else []
         compared = "nothing was compared" if verdict is None else verdict.line
         return [*said, f"check: {compared}" + (f", on {decision.compared_on}" if decision.compared_on else "")]

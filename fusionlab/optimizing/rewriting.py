@@ -29,7 +29,15 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.isolated import compare_files
-from fusionlab.errors import DeadlockWarning, InputError, NotEquivalentError, NotOptimizedWarning, one_line, unknown
+from fusionlab.errors import (
+    DeadlockWarning,
+    FallbackWarning,
+    InputError,
+    NotEquivalentError,
+    NotOptimizedWarning,
+    one_line,
+    unknown,
+)
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import twins_of
@@ -37,7 +45,7 @@ from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
 from fusionlab.passes.catalogue import is_own
-from fusionlab.passes.interface import Pass, Result, Setting, faults
+from fusionlab.passes.interface import Pass, Result, Setting, faults, told_fallbacks
 from fusionlab.passes.pipeline import (
     parse_pipeline,
     print_pipeline,
@@ -198,6 +206,8 @@ class Rewriter:
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
             self._require_equal(decision)
+        if decision.rewritten is not None and (fallbacks := told_fallbacks(decision.events)):
+            warnings.warn(f"fusionlab.optimize: {self.name}: {fallbacks}", FallbackWarning, stacklevel=_users_level())
         self.decisions[key] = decision
         if found is None or decision.verdict is not found.verdict:
             self._keep(key, decision)

@@ -22,18 +22,21 @@ class Applied:
     """The pass rewrote something: ``what`` in words, at ``location`` (a JAX name stack).
 
     ``resolved`` is the pass with its choices made explicit (a chunk size instead of a memory budget), so that the
-    same rewrite can be repeated on the same program at another number of walkers.
+    same rewrite can be repeated on the same program at another number of walkers. ``fallback`` is the reason why the
+    rewriting that the pass prefers was declined; "" if this is it.
     """
 
     pass_name: str
     what: str
     location: str
     resolved: str
+    fallback: str = ""
 
     def to_json(self) -> dict[str, str | None]:
         """The event as the ``--json`` contract has it."""
         made = {"applied": self.what, "kind": None, "reason": None}
-        return {"pass": self.pass_name, **made, "location": self.location, "resolved": self.resolved}
+        chosen = {"resolved": self.resolved, "fallback": self.fallback}
+        return {"pass": self.pass_name, **made, "location": self.location, **chosen}
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,12 @@ def told_faults(events: Iterable[Event]) -> str:
     failed = "; ".join(dict.fromkeys(f"pass {event.pass_name} failed: {event.reason}" for event in found))
     log = "$FUSIONLAB_LOG, or logs/xla.log beside the compile cache"
     return f"{failed}; this is a fault of fusionlab (or of the pass), with its traceback in the log: {log}"
+
+
+def told_fallbacks(events: Iterable[Event]) -> str:
+    """The rewritings that were applied instead of a preferred one, and why, in one line; "" if there are none."""
+    found = [event for event in events if isinstance(event, Applied) and event.fallback]
+    return "; ".join(dict.fromkeys(f"{event.resolved} instead of a {event.fallback}" for event in found))
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def why_nothing_applied(events: Sequence[Event], original: Program) -> str:
             refusals.setdefault(event.pass_name, []).append(event)
     reasons = [f"{name}: {_first_of(found)}" for name, found in refusals.items()]
     if not reasons and ops.WHILE.name not in str(original.parse()):
-        return "there is no replay in it: its program has no loop"
+        return "there is no replay in it: its program has no loop, and no sum over the rows of an identity matrix"
     return "; ".join(reasons) or "no pass found anything to rewrite"
 
 

@@ -51,12 +51,22 @@ def test_json_is_the_whole_of_stdout(as_json, replay_file):
     assert document["equivalence"]["verdict"] in ("equal", "within-bound")
 
 
+def test_a_fallback_is_told_in_the_first_line(cli, as_json, replay_file):
+    asked = "apply", replay_file, "--pass", "fuse-jvp-replay"
+    told = cli(*asked, code=0).stdout.splitlines()[0]
+    assert told.startswith("fallback: batch-replay instead of a forward Laplacian (")
+    *_, event = as_json(*asked)["events"]
+    assert told == f"fallback: {event['resolved']} instead of a {event['fallback']}"
+
+
 def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cli, recurrence_file, replay_file, out):
     arguments = ("--pass", "batch-replay", "--out", out, *ON_CPU)
     result = cli("apply", recurrence_file, *arguments, code=0)
     assert out.read_bytes() == recurrence_file.read_bytes()
     assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: batch-replay: carried value")
+    assert result.stderr.startswith(
+        "fusionlab: nothing was applied, the output equals the input: batch-replay: carried value"
+    )
     assert "declined batch-replay (unsafe)" in result.stdout
     out.unlink()
     result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json", code=1)

@@ -47,6 +47,25 @@ def in_float32(*given):
     return compared(numbers.truth, numbers.original, numbers.rewritten, numbers.rewritten_float64)
 
 
+def test_an_error_is_told_with_the_value_the_originals_own_error_and_the_walker():
+    """In the comparison within bounds: the element with the largest error, not that with the largest loss."""
+    exact, lossy, off = [2.0, 10_000.0, 3.0], [2.0, 10_000.5, 4.0], [2.0, 10_001.0, 3.0]
+    sample = Sample("near", (np.zeros(3),), typical=False, kinds=("far", "on a nucleus", "far"))
+    numbers = columns(exact, lossy, off)
+    verdict = compare(
+        [sample],
+        truth=runner(numbers.truth),
+        original=runner(numbers.original),
+        rewritten=runner(numbers.rewritten),
+        rewritten_float64=runner(numbers.truth),
+        walkers=None,
+    )
+    assert verdict.passed
+    told = "off truth by 1 at a value of 1e+04 (near, walker 1 (on a nucleus)) where the original is off by 0.5"
+    assert told in verdict.line
+    assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))).line == verdict.line
+
+
 SIGNS, ONE_WRONG, EXACT = [1.0, -1.0, 1.0, -1.0], [1.0, -1.0, -1.0, -1.0], [1.0, 2.0, 3.0]
 OVERFLOWN = [1.5, 1e39], [1.5, np.inf]
 """Where the original overflows in float32 and truth does not, the rewritten program may as well."""

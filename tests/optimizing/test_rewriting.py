@@ -9,7 +9,7 @@ import pytest
 
 import fusionlab
 from fusionlab.equivalence import isolated
-from fusionlab.errors import InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.errors import FallbackWarning, InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.optimizing import rewriting
 from fusionlab.optimizing.checking import Runners
 from fusionlab.optimizing.optimize import Optimized
@@ -270,7 +270,8 @@ def test_what_nothing_applies_to_or_is_right_runs_without_a_warning():
         empty = fusionlab.optimize(laplacians, "collapse-replay", cache=False)
         assert sine(0.5) == jnp.sin(0.5)
         assert empty(jnp.ones((3, 5)), jnp.zeros((0, 3))).shape == (0,)
-    assert sine.fusionlab.reason == "there is no replay in it: its program has no loop"
+    no_sum = "its program has no loop, and no sum over the rows of an identity matrix"
+    assert sine.fusionlab.reason == f"there is no replay in it: {no_sum}"
     assert sine.fusionlab.state == "unchanged"
     assert "the original runs" in str(sine.fusionlab.report())
     assert "no walkers" in empty.fusionlab.reason
@@ -396,8 +397,10 @@ def test_a_fallback_has_at_most_one_and_a_half_times_the_memory_of_the_original(
 
     x = jnp.asarray(draw(size=(1024, 12)), jnp.float32)
     optimized = fusionlab.optimize(jax.vmap(energy), cache=False, check="never")
-    before, after = (
-        jax.jit(one).lower(x).compile().memory_analysis().temp_size_in_bytes for one in (jax.vmap(energy), optimized)
-    )
+    told = r"energy: batch-replay\{chunk=\d\} instead of a forward Laplacian \(of 1 values before the loop, none"
+    with pytest.warns(FallbackWarning, match=told):
+        before, after = (
+            jax.jit(one).lower(x).compile().memory_analysis().temp_size_in_bytes
+            for one in (jax.vmap(energy), optimized)
+        )
     assert 2**20 < before < after <= max(1.5 * before, 16 * 2**20)
-    assert "batch-replay{chunk=" in str(decision_of(optimized).events)

@@ -34,7 +34,7 @@ from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
-from fusionlab.passes.interface import Declined, Figures, Pass, Result, Setting
+from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
@@ -67,7 +67,15 @@ class FuseJvpReplay(Pass):
         if collapsed.applied:
             return Result(collapsed.program, (*folded.applied, *collapsed.events))
         batched = _fallback(program, setting, limit)
-        return Result(batched.program, (*collapsed.events, *batched.events))
+        refusals = {event.location: event.reason for event in reversed(collapsed.events) if isinstance(event, Declined)}
+        first = next(iter(reversed(refusals.values())), "nothing has its form")
+        events = [
+            replace(event, fallback=f"forward Laplacian ({refusals.get(event.location, first)})")
+            if isinstance(event, Applied) and event.pass_name == BatchReplay.name
+            else event
+            for event in batched.events
+        ]
+        return Result(batched.program, (*collapsed.events, *events))
 
 
 @dataclass(frozen=True)

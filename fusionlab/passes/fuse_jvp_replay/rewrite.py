@@ -65,6 +65,11 @@ class SumSite:
             raise type(self._known)(str(self._known))
         return self._known
 
+    @property
+    def is_like_a_laplacian(self) -> bool:
+        """True of a loop, and of a sum without one that equals a Laplacian in all draws. Once identified."""
+        return self.replay is not None or isinstance(self._known, tuple | UncoveredMatch)
+
     def _identified(self) -> tuple[TraceCandidate, Laplacian]:
         candidate, flat = self._found, self.flat
         if isinstance(candidate, Replay):
@@ -107,13 +112,15 @@ def rewrite_replays(
 ) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another.
 
-    The refusals are told after what was applied, first those of the loops that resemble a replay most.
+    The refusals are told after what was applied, first those of the loops that resemble a replay most. Of sums without
+    a loop that are no Laplacian (an identity matrix has many uses) one is told if nothing else is.
     """
     platform = setting.platform if program.platform == "any" else program.platform
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
     events: dict[Event, tuple[bool, bool, float]] = {}
     left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
-    applied: tuple[Program, Applied] | Declined | None = None
+    unlike: dict[Event, None] = {}
+    applied: tuple[Program, Applied] | Declined
     while True:
         places = {event.location for event in events if isinstance(event, Applied)}
         view, passed = findings.of(program), Counter[Hashable]()
@@ -127,9 +134,13 @@ def rewrite_replays(
             left_alone[site.looks] += 1
             # A loop over parts of the walkers, where something was applied, was reported then.
             over_parts = site.replay is not None and (site.replay.blockers or site.replay.trips == chunks > 1)
-            if applied is not None and not (over_parts and applied.location in places):
+            if not site.is_like_a_laplacian:
+                unlike[applied] = None
+            elif not (over_parts and applied.location in places):
                 events[applied] = site.likeness
         else:
+            if not events:
+                return Result(program, tuple(unlike)[:1])
             done = [event for event in events if isinstance(event, Applied)]
             left = [event for event in events if isinstance(event, Declined)]
             return Result(program, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
@@ -139,8 +150,8 @@ def rewrite_replays(
 
 def _rewritten(
     program: Program, view: View, site: SumSite, by: Pass, options: Options, chunks: int, platform: str
-) -> tuple[Program, Applied] | Declined | None:
-    """The program without the sum, or the reason why not; None for an identity without a Laplacian."""
+) -> tuple[Program, Applied] | Declined:
+    """The program without the sum, or the reason why not."""
     try:
         candidate, found = site.identified()
         raising = Raising(marks={}, fold=True)
@@ -154,10 +165,9 @@ def _rewritten(
     except Refusal as refusal:
         return Declined(by.name, refusal.kind, refusal.reason, site.scope)
     except NotALaplacian as reason:
-        told = site.replay is not None or isinstance(reason, UncoveredMatch)
-        return Declined(by.name, "unsafe", str(reason), site.scope) if told else None
+        return Declined(by.name, "unsafe", str(reason), site.scope)
     except (RaiseError, NotImplementedError) as error:
-        return Declined(by.name, "unsupported", str(error), site.scope) if site.replay is not None else None
+        return Declined(by.name, "unsupported", str(error), site.scope)
 
 
 def _rebuilt(program: Program, view: View, entry: RewrittenEntry, name: str, platform: str) -> Program:

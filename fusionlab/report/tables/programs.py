@@ -8,7 +8,7 @@ from rich.console import Console
 
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.ledger.footprint import Footprint
-from fusionlab.passes.interface import Applied, Event
+from fusionlab.passes.interface import Applied, Event, told_fallbacks
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number
 from fusionlab.search.best import SearchResult
 from fusionlab.study import StudyResult
@@ -35,7 +35,9 @@ def print_footprint(found: Footprint, console: Console) -> None:
 
 
 def print_outcome(outcome: StudyResult, console: Console) -> None:
-    """The verdict, before and after side by side, and the events."""
+    """Any fallbacks, the verdict, before and after side by side, and the events."""
+    if fallbacks := told_fallbacks(outcome.events):
+        console.print(f"fallback: {fallbacks}", soft_wrap=True)
     console.print(f"equivalence: {outcome.equivalence.line}", soft_wrap=True)
     before, after = outcome.before, outcome.after
     if before is not None:
