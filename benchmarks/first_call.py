@@ -31,7 +31,7 @@ def first_call(model: str, molecule: str, size: str, walkers: int, *, optimized:
     import fusionlab
     from workloads.catalogue import build
 
-    workload = build(model, molecule=molecule, walkers=walkers, size=size)
+    workload = build(model, molecule=molecule, walkers=walkers, laplacian="replay", size=size)
     arguments = jax.block_until_ready(workload.inputs(1))
     called = fusionlab.optimize(workload.function, cache=False) if optimized else jax.jit(workload.function)
     started = time.perf_counter()
