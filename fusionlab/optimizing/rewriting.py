@@ -147,7 +147,7 @@ class Rewriter:
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
         """The program instead of ``jaxpr``, None for itself. NotEquivalentError if the policy demands it."""
         with self._lock, without_mesh():
-            failed = {key for key, known in self.decisions.items() if known.failed}
+            before = dict(self.decisions)
             try:
                 key = self._decide(jaxpr, platform, self._current(jaxpr))
             except NotEquivalentError:
@@ -156,8 +156,11 @@ class Rewriter:
                 _log.debug("%s: not optimised", self.name, exc_info=True)
                 key = self._refuse(platform, one_line(error), failed=True)
             decision = self.decisions[key]
-        if decision.failed and key not in failed:
+        # Outside of what is caught above: warnings can be errors.
+        if decision.failed and not (key in before and before[key].failed):
             self._warn(decision.reason)
+        if decision.rewritten is not None and key not in before:
+            self._warn_of_rewriting(decision)
         return decision.rewritten
 
     def refuse(self, reason: str, surprising: bool) -> None:
@@ -176,6 +179,13 @@ class Rewriter:
         warnings.warn(
             f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=_users_level()
         )
+
+    def _warn_of_rewriting(self, decision: Decision) -> None:
+        """Warn of what could surprise in a rewritten program: a rewriting that is not the preferred one, and deadlocks."""
+        if fallbacks := told_fallbacks(decision.events):
+            warnings.warn(f"fusionlab.optimize: {self.name}: {fallbacks}", FallbackWarning, stacklevel=_users_level())
+        assert decision.rewritten is not None
+        _warn_of_deadlocks(self.name, decision.rewritten)
 
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> str:
         """Decide on ``jaxpr`` unless that is done; the key of the decision."""
@@ -201,13 +211,9 @@ class Rewriter:
         self.jaxprs[key], keys[platform] = jaxpr, key
         on_less = decision.compared_on == DRAWN and call.arrays is not None
         unchecked = decision.verdict is None or on_less or self.policy.check == "always"
-        if decision.rewritten is not None:
-            _warn_of_deadlocks(self.name, decision.rewritten)
         if decision.rewritten is not None and self.policy.check != "never" and unchecked:
             decision = self._checked(key, decision, call)
             self._require_equal(decision)
-        if decision.rewritten is not None and (fallbacks := told_fallbacks(decision.events)):
-            warnings.warn(f"fusionlab.optimize: {self.name}: {fallbacks}", FallbackWarning, stacklevel=_users_level())
         self.decisions[key] = decision
         if found is None or decision.verdict is not found.verdict:
             self._keep(key, decision)
