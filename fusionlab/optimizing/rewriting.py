@@ -181,7 +181,7 @@ class Rewriter:
         )
 
     def _warn_of_rewriting(self, decision: Decision) -> None:
-        """Warn of what could surprise in a rewritten program: a rewriting that is not the preferred one, and deadlocks."""
+        """Warn of what could surprise: another rewriting than the preferred one, and possible deadlocks."""
         if fallbacks := told_fallbacks(decision.events):
             warnings.warn(f"fusionlab.optimize: {self.name}: {fallbacks}", FallbackWarning, stacklevel=_users_level())
         assert decision.rewritten is not None
