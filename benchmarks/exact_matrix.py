@@ -38,7 +38,7 @@ from fusionlab.hlo.program import Program, program_view, without_view  # noqa: E
 from fusionlab.passes.catalogue import PASSES, PIPELINES, present_names  # noqa: E402
 from fusionlab.passes.interface import Result, Setting, told_faults  # noqa: E402
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline  # noqa: E402
-from workloads.catalogue import ANSATZE, PROGRAMS, build  # noqa: E402
+from fusionlab.workloads.catalogue import ANSATZE, PROGRAMS, build  # noqa: E402
 
 AT_FULL_SIZE = {"local-energy": "fuse-jvp-replay", "inference-step": "kernels"}
 """Programs that are compared at full size, and the pipeline that each is rewritten by."""

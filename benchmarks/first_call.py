@@ -29,7 +29,7 @@ def first_call(model: str, molecule: str, size: str, walkers: int, *, optimized:
     import jax
 
     import fusionlab
-    from workloads.catalogue import build
+    from fusionlab.workloads.catalogue import build
 
     workload = build(model, molecule=molecule, walkers=walkers, laplacian="replay", size=size)
     arguments = jax.block_until_ready(workload.inputs(1))

@@ -37,7 +37,7 @@ from fusionlab.passes.interface import Applied, Result
 from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
 from fusionlab.study import Circumstances, check, compiled, lower, measure, rewrite
 from fusionlab.workload import Workload
-from workloads.catalogue import build
+from fusionlab.workloads.catalogue import build
 
 LAPLACIANS = {"replay": "replay", "folx-dense": "forward", "folx-sparse": "forward-sparse"}
 """The sides that are lowered as they stand, and the Laplacian of the workload that each is."""
@@ -50,7 +50,7 @@ _REWRITING = (*_COUNTING, "fusionlab/hlo", "fusionlab/passes", "fusionlab/codege
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared: ``walkers`` and ``size`` as in ``workloads.catalogue.build``, ``target`` by name."""
+    """What is compared: ``walkers`` and ``size`` as in ``fusionlab.workloads.catalogue.build``, ``target`` by name."""
 
     model: str
     molecule: str

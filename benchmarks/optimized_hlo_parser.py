@@ -41,7 +41,7 @@ def _compiled() -> str:
     from fusionlab.codegen.compile import compile_program
     from fusionlab.codegen.targets import load_target
     from fusionlab.hlo.lowering import lower
-    from workloads import catalogue
+    from fusionlab.workloads import catalogue
 
     workload = catalogue.build("paulinet", "LiH", walkers=4, size="tiny")
     return compile_program(lower(workload, "cpu"), load_target("cpu")).optimized_hlo

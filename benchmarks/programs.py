@@ -26,7 +26,7 @@ from fusionlab.codegen.targets import load_target  # noqa: E402
 from fusionlab.errors import CompileError  # noqa: E402  # after load_jax
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.ledger.ledger import count_launches  # noqa: E402
-from workloads.catalogue import PROGRAMS, build  # noqa: E402
+from fusionlab.workloads.catalogue import PROGRAMS, build  # noqa: E402
 
 MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
 MOLECULES = ("LiH", "CH4", "C2H6", "C4H4")

@@ -24,8 +24,8 @@ import fusionlab.cli  # noqa: E402
 from fusionlab.cli.models import TABLE, count_ops, stored_counts  # noqa: E402
 from fusionlab.errors import unknown  # noqa: E402
 from fusionlab.files import write_whole  # noqa: E402
-from workloads.catalogue import ANSATZE  # noqa: E402
-from workloads.molecules import MOLECULES  # noqa: E402
+from fusionlab.workloads.catalogue import ANSATZE  # noqa: E402
+from fusionlab.workloads.molecules import MOLECULES  # noqa: E402
 
 
 def main() -> None:

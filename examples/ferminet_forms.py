@@ -21,10 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import fusionlab
-from workloads import catalogue
-from workloads.ansatze import ferminet
-from workloads.molecules import find_molecule
-from workloads.programs.potential import POTENTIALS
+from fusionlab.workloads import catalogue
+from fusionlab.workloads.ansatze import ferminet
+from fusionlab.workloads.molecules import find_molecule
+from fusionlab.workloads.programs.potential import POTENTIALS
 
 LogAbs = Callable[[Any, Any], Any]
 """(parameters, positions [3 electrons]) -> log|psi|"""

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted(path for top in ("fusionlab", "workloads", "studies") for path in (ROOT / top).rglob("*.py"))
+LINKS = {"workloads": "workloads", "characterisation": "studies/characterisation"}
+"""Packages of fusionlab that are links to folders of the checkout."""
+FOLDERS = [ROOT / "fusionlab", *(ROOT / "fusionlab" / name for name in LINKS)]
+SOURCES = sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
 
 LEAVES = {
     f"fusionlab.{name}" for name in ("errors", "workload", "jax_setup", "bytesize", "files", "subprocesses", "store")
@@ -33,9 +36,9 @@ ALLOWED = {
 }
 BELOW = {
     **{f"fusionlab.{name}": {f"fusionlab.{one}" for one in (name, *below.split())} for name, below in ALLOWED.items()},
-    "workloads": {"workloads", "fusionlab.workload", "fusionlab.errors"},
-    "studies.characterisation": {
-        "studies.characterisation", "fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo", "workloads",
+    "fusionlab.workloads": {"fusionlab.workloads", "fusionlab.workload", "fusionlab.errors"},
+    "fusionlab.characterisation": {
+        "fusionlab.characterisation", "fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo", "fusionlab.workloads",
     },
 }  # fmt: skip
 """What a package may import of this project, beside itself and LEAVES (workloads only what is listed)."""
@@ -56,7 +59,7 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {name for name in found if name.split(".")[0] in ("fusionlab", "workloads", "studies")}
+    return {name for name in found if name.split(".")[0] in ("fusionlab", *LINKS, "studies")}
 
 
 def within(name, packages):
@@ -68,7 +71,7 @@ def wrong_imports(path):
     name, found = module_name(path), imported(path)
     for package, allowed in BELOW.items():
         if within(name, {package}):
-            allowed = allowed if package == "workloads" else allowed | LEAVES
+            allowed = allowed if package == "fusionlab.workloads" else allowed | LEAVES
             yield from (one for one in found if not within(one, allowed))
     if not within(name, {"fusionlab.__main__", "fusionlab.cli"}):
         yield from (one for one in found if within(one, {"fusionlab.cli"}))
@@ -86,12 +89,21 @@ def test_no_file_is_a_drawer():
 
 def test_the_rules_see_imports_inside_functions(tmp_path):
     path = tmp_path / "module.py"
-    path.write_text("def f():\n    from fusionlab.cli import main\n    import workloads.catalogue\n")
-    assert imported(path) == {"fusionlab.cli.main", "workloads.catalogue"}
+    path.write_text("def f():\n    from fusionlab.cli import main\n    import fusionlab.workloads.catalogue\n")
+    assert imported(path) == {"fusionlab.cli.main", "fusionlab.workloads.catalogue"}
+
+
+def test_one_name_is_installed():
+    """What stands beside fusionlab in the checkout is imported by its name within fusionlab alone, as in a wheel."""
+    for name, folder in LINKS.items():
+        assert (ROOT / "fusionlab" / name).resolve() == ROOT / folder
+    files = [*SOURCES, *(path for top in ("tests", "benchmarks", "examples") for path in (ROOT / top).rglob("*.py"))]
+    found = {str(path.relative_to(ROOT)): imported(path) for path in files}
+    assert [path for path, names in found.items() if any(within(name, {*LINKS, "studies"}) for name in names)] == []
 
 
 def test_class_names_are_unique():
-    sources = [path for path in SOURCES if not path.is_relative_to(ROOT / "workloads")]
+    sources = [path for path in SOURCES if not path.is_relative_to(ROOT / "fusionlab/workloads")]
     classes = [
         node.name for path in sources for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
     ]
@@ -104,7 +116,7 @@ HELP = (
 JAX = {"jax", "jaxlib"}
 LIGHT = {
     "import fusionlab": JAX | {"numpy", "click", "rich"},
-    "import workloads.catalogue": JAX,
+    "import fusionlab.workloads.catalogue": JAX,
     HELP: JAX | {"numpy", "rich", "networkx"},
 }
 

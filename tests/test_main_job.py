@@ -11,9 +11,9 @@ from fusionlab.hlo.view import view_of
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.sparsify_directions import SparsifyDirections
+from fusionlab.workloads import catalogue
 from tests.compiled import cache_with_shared_compiles
 from tests.optional_packages import needs_the_cuda_plugin
-from workloads import catalogue
 
 pytestmark = [needs_the_cuda_plugin, pytest.mark.slow]
 BUDGET = ByteSize.parse("2GiB")

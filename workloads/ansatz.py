@@ -10,9 +10,9 @@ from typing import Any
 import jax
 
 from fusionlab.errors import unknown
-from workloads.layers.initial import drawing
-from workloads.molecule import Molecule
-from workloads.upstream import UPSTREAM, Upstream
+from fusionlab.workloads.layers.initial import drawing
+from fusionlab.workloads.molecule import Molecule
+from fusionlab.workloads.upstream import UPSTREAM, Upstream
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Ansatz:
 
     An adapter to a code that has programs of its own gives them here, and they are used instead of ours:
     ``local_energy(laplacian)`` is ``(parameters, walkers) -> {"local_energy": [W]}``, and ``mcmc`` the program of
-    ``workloads.programs.mcmc``.
+    ``fusionlab.workloads.programs.mcmc``.
     """
 
     name: str

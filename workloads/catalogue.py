@@ -11,28 +11,28 @@ from typing import Any
 
 from fusionlab.errors import InputError, unknown
 from fusionlab.workload import Workload
-from workloads.molecules import find_molecule
+from fusionlab.workloads.molecules import find_molecule
 
 ANSATZE = {
-    "paulinet": "workloads.ansatze.paulinet",
-    "ferminet": "workloads.ansatze.ferminet",
-    "psiformer": "workloads.ansatze.psiformer",
-    "orbformer": "workloads.ansatze.orbformer",
-    "orbformer-flash": "workloads.ansatze.orbformer_flash",
-    "psiformer-deepqmc": "workloads.ansatze.psiformer_deepqmc",
-    "deepqmc:paulinet": "workloads.adapters.deepqmc",
-    "deepqmc:ferminet": "workloads.adapters.deepqmc",
-    "deepqmc:psiformer": "workloads.adapters.deepqmc",
-    "deepqmc:deeperwin": "workloads.adapters.deepqmc",
+    "paulinet": "fusionlab.workloads.ansatze.paulinet",
+    "ferminet": "fusionlab.workloads.ansatze.ferminet",
+    "psiformer": "fusionlab.workloads.ansatze.psiformer",
+    "orbformer": "fusionlab.workloads.ansatze.orbformer",
+    "orbformer-flash": "fusionlab.workloads.ansatze.orbformer_flash",
+    "psiformer-deepqmc": "fusionlab.workloads.ansatze.psiformer_deepqmc",
+    "deepqmc:paulinet": "fusionlab.workloads.adapters.deepqmc",
+    "deepqmc:ferminet": "fusionlab.workloads.adapters.deepqmc",
+    "deepqmc:psiformer": "fusionlab.workloads.adapters.deepqmc",
+    "deepqmc:deeperwin": "fusionlab.workloads.adapters.deepqmc",
 }
 """Name of an ansatz to the module whose ``build(molecule, size)`` makes it (adapters take the name as well)."""
 
 PROGRAMS = {
-    "log-psi": "workloads.programs.log_psi",
-    "local-energy": "workloads.programs.local_energy",
-    "mcmc": "workloads.programs.mcmc",
-    "inference-step": "workloads.programs.inference_step",
-    "train-step": "workloads.programs.train_step",
+    "log-psi": "fusionlab.workloads.programs.log_psi",
+    "local-energy": "fusionlab.workloads.programs.local_energy",
+    "mcmc": "fusionlab.workloads.programs.mcmc",
+    "inference-step": "fusionlab.workloads.programs.inference_step",
+    "train-step": "fusionlab.workloads.programs.train_step",
 }
 """Name of a program to the module whose ``build(ansatz, laplacian)`` makes its function."""
 
@@ -59,8 +59,8 @@ def build(
     ``laplacian=None`` takes the ansatz's own. ``size="tiny"`` is a narrow variant for tests. ``InputError`` names the
     nearest valid names for an unknown one. Float64 workloads are traced and run under ``jax.enable_x64(True)``.
     """
-    from workloads.ansatz import at_precision
-    from workloads.programs.laplacians import LAPLACIANS
+    from fusionlab.workloads.ansatz import at_precision
+    from fusionlab.workloads.programs.laplacians import LAPLACIANS
 
     given: dict[str, Any] = {
         "name": name,
@@ -128,9 +128,9 @@ def _inputs(ansatz: Any, argument_names: tuple[str, ...], walkers: int, dtype: s
     import jax
     import jax.numpy as jnp
 
-    from workloads.programs.mcmc import initial_step
-    from workloads.programs.train_step import initial_optimiser
-    from workloads.programs.walkers import initial_walkers
+    from fusionlab.workloads.programs.mcmc import initial_step
+    from fusionlab.workloads.programs.train_step import initial_optimiser
+    from fusionlab.workloads.programs.walkers import initial_walkers
 
     parameters_key, walkers_key, other_key = jax.random.split(jax.random.PRNGKey(seed), 3)
     parameters = ansatz.init(parameters_key, jnp.dtype(dtype))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusionlab.errors import unknown
-from workloads.molecule import BOHR_PER_ANGSTROM, Molecule
-from workloads.xyz import read_xyz
+from fusionlab.workloads.molecule import BOHR_PER_ANGSTROM, Molecule
+from fusionlab.workloads.xyz import read_xyz
 
 Positions = tuple[tuple[float, float, float], ...]
 

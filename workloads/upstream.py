@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Upstream:
-    """Names of the defaults, each a key of a table in ``workloads.programs``.
+    """Names of the defaults, each a key of a table in ``fusionlab.workloads.programs``.
 
     ``matmul_precision`` is what the code sets for its whole process (``jax_default_matmul_precision``; None: JAX's
     default). ``laplacian`` is a key of LAPLACIANS, ``sampler`` of SAMPLERS, ``clipping`` (of the local energies that

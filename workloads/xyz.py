@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from fusionlab.errors import InputError
-from workloads.molecule import BOHR_PER_ANGSTROM, Molecule
+from fusionlab.workloads.molecule import BOHR_PER_ANGSTROM, Molecule
 
 _PERIODS = (
     "H He",

@@ -60,7 +60,7 @@ class _Verbs(click.Group):
             _say_usage(error, ctx.invoked_subcommand)
             ending = "bad input"
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] in ("fusionlab", "studies", "workloads"):
+            if (error.name or "").partition(".")[0] == "fusionlab":
                 raise
             say(missing_package(error))
             ending = "bad input"

@@ -40,8 +40,8 @@ def command(
     """List the models that can be lowered by name: electrons, parameters and StableHLO ops per molecule and program."""
     # Op counts come from the stored table, which records the JAX version; they are counted afresh with --ops,
     # and for one model on one molecule that the table lacks. A model that cannot be built has its reason in "missing".
-    from workloads.catalogue import ANSATZE
-    from workloads.molecules import MOLECULES, find_molecule
+    from fusionlab.workloads.catalogue import ANSATZE
+    from fusionlab.workloads.molecules import MOLECULES, find_molecule
 
     if model is not None and model not in ANSATZE:
         raise unknown("model", model, ANSATZE)
@@ -72,8 +72,8 @@ def _entry(
     """``counted`` lowers the programs: always, only if the table lacks them (None), or never."""
     import jax
 
-    from workloads.catalogue import PROGRAMS, build
-    from workloads.molecules import MOLECULES, find_molecule
+    from fusionlab.workloads.catalogue import PROGRAMS, build
+    from fusionlab.workloads.molecules import MOLECULES, find_molecule
 
     entry: dict[str, Any] = {"name": name, "molecule": molecule, "programs": list(PROGRAMS)}
     stored = stored_counts()
@@ -164,7 +164,7 @@ def count_ops(
     Lowers every program: one to thirty seconds per model and molecule.
     """
     from fusionlab.hlo.lowering import lower
-    from workloads.catalogue import PROGRAMS, build
+    from fusionlab.workloads.catalogue import PROGRAMS, build
 
     counts = {}
     for program in PROGRAMS:

@@ -17,9 +17,9 @@ from fusionlab.files import require_writable, write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from studies.characterisation.figures import MatrixFigures
-    from studies.characterisation.matrix import Cell
-    from studies.characterisation.run import Record
+    from fusionlab.characterisation.figures import MatrixFigures
+    from fusionlab.characterisation.matrix import Cell
+    from fusionlab.characterisation.run import Record
 
 _BENCH_RECORDS = "studies/bench"
 
@@ -67,10 +67,10 @@ def command(
 
     Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
     """
+    from fusionlab.characterisation.figures import MatrixFigures
+    from fusionlab.characterisation.matrix import MatrixSetup, select
+    from fusionlab.characterisation.run import CellJob, Record, RunPlan, run_missing, workers_for
     from fusionlab.report.matrix_progress import MatrixProgress
-    from studies.characterisation.figures import MatrixFigures
-    from studies.characterisation.matrix import MatrixSetup, select
-    from studies.characterisation.run import CellJob, Record, RunPlan, run_missing, workers_for
 
     if not 0 < time_limit <= options.MOST_SECONDS:
         raise InputError(f"--time-limit must be above 0 seconds and at most {options.MOST_SECONDS}, not {time_limit}")
@@ -100,8 +100,8 @@ def command(
 
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
     """Measured times by cell; InputError when records that were ``named`` do not exist, or are invalid."""
+    from fusionlab.characterisation.figures import measured_times
     from fusionlab.measure.records import read_records
-    from studies.characterisation.figures import measured_times
 
     path = named or _BENCH_RECORDS
     if named is None and not Path(path).is_dir():
@@ -120,8 +120,8 @@ def _measured(named: str | None, walkers: int) -> dict[Cell, float]:
 
 def _say_out_of_date(record: Record) -> None:
     """Report on stderr the number of rows of other versions or sources than the present ones."""
+    from fusionlab.characterisation.matrix import sources_digest
     from fusionlab.codegen.compile import versions
-    from studies.characterisation.matrix import sources_digest
 
     old = len(record.out_of_date(versions(), sources_digest()))
     if old:
@@ -136,10 +136,9 @@ def _show(
     record: Record, figures: MatrixFigures, failures: dict[str, str], page: str | None, console: Console
 ) -> dict[str, Any]:
     """Print the tables and the judged claims, write them to the file ``page``, and return the document."""
-    from fusionlab.report.tables import note, print_rows
-    from studies.characterisation.claims import CLAIMS, PAPER_JAX, judge_all
-    from studies.characterisation.matrix import EVERY
-    from studies.characterisation.page import (
+    from fusionlab.characterisation.claims import CLAIMS, PAPER_JAX, judge_all
+    from fusionlab.characterisation.matrix import EVERY
+    from fusionlab.characterisation.page import (
         claims_table,
         counts,
         intensity_table,
@@ -147,7 +146,8 @@ def _show(
         ratio_tables,
         share_tables,
     )
-    from studies.characterisation.page import page as page_of
+    from fusionlab.characterisation.page import page as page_of
+    from fusionlab.report.tables import note, print_rows
 
     judged = judge_all(CLAIMS, figures)
     tables = [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]

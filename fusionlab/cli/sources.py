@@ -32,7 +32,7 @@ class CompiledSource:
 
 
 def load_source(*, file: str | None = None, model: str | None = None, **named: Any) -> Workload | Program:
-    """The workload or the file's program; ``named`` are arguments of ``workloads.catalogue.build``.
+    """The workload or the file's program; ``named`` are arguments of ``fusionlab.workloads.catalogue.build``.
 
     InputError unless exactly one of ``file`` and ``model`` is named.
     """
@@ -40,7 +40,7 @@ def load_source(*, file: str | None = None, model: str | None = None, **named: A
         raise InputError("name one thing to work on: either --model NAME or a StableHLO FILE")
     if file is not None:
         return load_program(file)
-    from workloads.catalogue import build
+    from fusionlab.workloads.catalogue import build
 
     assert model is not None
     return build(model, **named)

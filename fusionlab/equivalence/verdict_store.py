@@ -24,7 +24,7 @@ CHECKING = (
     "codegen/cache.py", "codegen/executable.py", "codegen/targets",
 )  # fmt: skip
 """The sources that read, raise, compile and run the programs of a check and judge their results; not the passes."""
-_EVERYTHING = (".", "../workloads")
+_EVERYTHING = (".", "workloads")
 _PACKAGES = ("folx", "enzyme-ad", "deepqmc", "numpy")
 
 

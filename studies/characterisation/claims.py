@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
+from fusionlab.characterisation.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
 from fusionlab.codegen.targets import Peaks, load_target
 from fusionlab.ledger.launch_rows import Totals
-from studies.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
-from studies.characterisation.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
 
 Verdict = Literal["confirmed", "contradicted", "not testable here", "not measured yet"]
 VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "not testable here", "not measured yet")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fusionlab.characterisation.matrix import GROUP_FIGURES, Cell, Row
 from fusionlab.ledger.launch_rows import Totals
-from studies.characterisation.matrix import GROUP_FIGURES, Cell, Row
 
 SAMPLING = "mcmc"
 

@@ -11,7 +11,6 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from fusionlab import store
@@ -70,8 +69,8 @@ def select(models: str | None, molecules: str | None, programs: str | None, targ
 
     InputError for a name that is in no table; programs may be any that can be built.
     """
-    from workloads.catalogue import ANSATZE
-    from workloads.catalogue import PROGRAMS as BUILT
+    from fusionlab.workloads.catalogue import ANSATZE
+    from fusionlab.workloads.catalogue import PROGRAMS as BUILT
 
     chosen_models = _named("model", models, MODELS, ANSATZE)
     chosen_molecules = _named("molecule", molecules, MOLECULES, MOLECULES)
@@ -109,7 +108,7 @@ def measure(cell: Cell, given: MatrixSetup, *, use_cache: bool = True) -> Row:
     from fusionlab.hlo.lowering import lower
     from fusionlab.ledger.launch_rows import launch_rows, totals, totals_by
     from fusionlab.ledger.ledger import count_launches
-    from workloads.catalogue import build
+    from fusionlab.workloads.catalogue import build
 
     started = time.perf_counter()
     workload = build(cell.model, cell.molecule, cell.program, walkers=given.walkers, dtype=given.dtype, size=given.size)
@@ -157,9 +156,7 @@ def _rounded(figure: float | None) -> float | None:
 
 def sources_digest() -> str:
     """SHA-256 (the first 12 digits) of the programs' sources: a row of other sources is of another program."""
-    import workloads
-
-    return store.sources_digest(Path(workloads.__file__).parent)[:12]
+    return store.sources_digest(store.PACKAGE / "workloads")[:12]
 
 
 def measure_named(name: str, given: dict[str, Any], use_cache: bool) -> Row:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fusionlab.codegen.targets import load_target
-from studies.characterisation.claims import (
+from fusionlab.characterisation.claims import (
     NOT_SHOWN,
     PAPER_JAX,
     SHARES,
@@ -26,8 +25,9 @@ from studies.characterisation.claims import (
     speedup,
     stated,
 )
-from studies.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
-from studies.characterisation.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell, MatrixSetup
+from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
+from fusionlab.characterisation.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell, MatrixSetup
+from fusionlab.codegen.targets import load_target
 
 NOTHING = "-"
 

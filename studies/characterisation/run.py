@@ -18,10 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from fusionlab.errors import InputError
-from fusionlab.files import require_writable, write_whole
-from fusionlab.subprocesses import ProcessFailed, call
-from studies.characterisation.matrix import (
+from fusionlab.characterisation.matrix import (
     GROUP_BY,
     GROUP_FIGURES,
     Cell,
@@ -30,6 +27,9 @@ from studies.characterisation.matrix import (
     measure_named,
     sources_digest,
 )
+from fusionlab.errors import InputError
+from fusionlab.files import require_writable, write_whole
+from fusionlab.subprocesses import ProcessFailed, call
 
 FORMAT = "fusionlab-paper-1"
 FIGURES = (

@@ -1,6 +1,6 @@
 """Rows of the matrix, made by hand."""
 
-from studies.characterisation.matrix import GROUP_BY, GROUP_FIGURES
+from fusionlab.characterisation.matrix import GROUP_BY, GROUP_FIGURES
 
 
 def row(groups=(), **more):

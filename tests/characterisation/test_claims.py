@@ -2,11 +2,11 @@
 
 import pytest
 
-from studies.characterisation import claims
-from studies.characterisation.claims import CLAIMS, Claim, judge_all, near, within
-from studies.characterisation.figures import MatrixFigures, NotMeasured, measured_times
-from studies.characterisation.matrix import EVERY, INFERENCE, Cell
-from studies.characterisation.page import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
+from fusionlab.characterisation import claims
+from fusionlab.characterisation.claims import CLAIMS, Claim, judge_all, near, within
+from fusionlab.characterisation.figures import MatrixFigures, NotMeasured, measured_times
+from fusionlab.characterisation.matrix import EVERY, INFERENCE, Cell
+from fusionlab.characterisation.page import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
 from tests.characterisation.rows import row
 
 EMPTY = MatrixFigures({})

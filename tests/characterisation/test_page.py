@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from studies.characterisation import run
-from studies.characterisation.figures import MatrixFigures
-from studies.characterisation.matrix import EVERY, MatrixSetup
-from studies.characterisation.run import Record
+from fusionlab.characterisation import run
+from fusionlab.characterisation.figures import MatrixFigures
+from fusionlab.characterisation.matrix import EVERY, MatrixSetup
+from fusionlab.characterisation.run import Record
 
 ROOT = Path(__file__).parents[2]
 PAGE, RECORD = ROOT / "studies" / "paper.md", ROOT / "studies" / "paper.json"
@@ -78,7 +78,7 @@ def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli)
 
 
 def test_rows_of_other_sources_are_said(record, monkeypatch, cli):
-    monkeypatch.setattr("studies.characterisation.matrix.sources_digest", lambda: "other")
+    monkeypatch.setattr("fusionlab.characterisation.matrix.sources_digest", lambda: "other")
     rows = len(record.rows)
     assert f"{rows} of {rows} rows are of other versions or program sources" in cli("paper", "--no-run").stderr
 

@@ -6,10 +6,9 @@ import signal
 
 import pytest
 
-from fusionlab.errors import InputError
-from studies.characterisation import run
-from studies.characterisation.matrix import EVERY, Cell, MatrixSetup, select
-from studies.characterisation.run import (
+from fusionlab.characterisation import run
+from fusionlab.characterisation.matrix import EVERY, Cell, MatrixSetup, select
+from fusionlab.characterisation.run import (
     FIGURES,
     CellJob,
     Record,
@@ -20,6 +19,7 @@ from studies.characterisation.run import (
     run_on_dask,
     workers_for,
 )
+from fusionlab.errors import InputError
 from tests.characterisation.rows import row
 
 TINY = MatrixSetup(walkers=4, size="tiny")

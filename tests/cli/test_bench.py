@@ -6,7 +6,7 @@ from fusionlab.bench import variants
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.measure.peers import PEERS, Peer, peers_of
 from fusionlab.measure.records import read_records
-from workloads.catalogue import build
+from fusionlab.workloads.catalogue import build
 
 TINY = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", 2, "--check-walkers", 2)
 SHORT = ("--device", "cpu", "--runs", 3, "--repeats", 2)

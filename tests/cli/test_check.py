@@ -14,7 +14,7 @@ from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.samples import signature_samples
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.program import Program
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 X = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(2, 4, 3)
 

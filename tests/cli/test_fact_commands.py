@@ -23,7 +23,7 @@ from fusionlab.ledger.ledger import count_launches
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.study import Circumstances
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 CPU, A100 = (Circumstances(load_target(name)) for name in ("cpu", "a100"))
 ESTIMATED = (Path(__file__).parent / "estimated.hlo").read_text()

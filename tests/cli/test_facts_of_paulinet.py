@@ -18,7 +18,7 @@ from fusionlab.hlo.cost import program_cost
 from fusionlab.ledger.launch_rows import launch_rows
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.ledger.thunks import parse_thunks
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 pytestmark = pytest.mark.slow
 

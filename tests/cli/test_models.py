@@ -9,8 +9,8 @@ import pytest
 
 from fusionlab.cli.models import count_ops, stored_counts
 from fusionlab.errors import InputError
-from workloads.catalogue import ANSATZE, PROGRAMS, build
-from workloads.molecules import MOLECULES
+from fusionlab.workloads.catalogue import ANSATZE, PROGRAMS, build
+from fusionlab.workloads.molecules import MOLECULES
 
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n"
 of_this_jax = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from fusionlab.equivalence.samples import workload_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 from .test_check import ROW, SQUARE, array
 from .test_output_errors import compared

@@ -13,7 +13,7 @@ from fusionlab.equivalence.interpreter import ask_interpreter, evaluate
 from fusionlab.equivalence.oracle import program_runner, workload_runner
 from fusionlab.equivalence.samples import Sample, signature_samples, workload_samples
 from fusionlab.hlo import lowering
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 X = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
 

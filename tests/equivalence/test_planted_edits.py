@@ -16,9 +16,9 @@ from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.equivalence.oracle import program_runner, remembered, xla_runner
 from fusionlab.equivalence.samples import signature_samples, workload_samples
 from fusionlab.hlo import lowering
-from workloads import catalogue
-from workloads.molecules import MOLECULES
-from workloads.programs.potential import coulomb_energy
+from fusionlab.workloads import catalogue
+from fusionlab.workloads.molecules import MOLECULES
+from fusionlab.workloads.programs.potential import coulomb_energy
 
 LENGTH = re.compile(r"(%\w+) = (stablehlo\.sqrt %\w+) : (tensor<\S*>)")
 RECIPROCAL = re.compile(r"(%\w+) = (stablehlo\.divide %\w+, %\w+) : (tensor<\S*>)")

@@ -16,7 +16,7 @@ from fusionlab.equivalence.samples import (
     workload_samples,
 )
 from fusionlab.hlo.view import TensorType
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import CHECKING, VerdictStore
+from fusionlab.workloads.catalogue import build
 from tests.test_imports import ROOT, imported
-from workloads.catalogue import build
 
 X = np.ones(3, np.float32)
 

@@ -6,7 +6,7 @@ import pytest
 
 from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.program import Program
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 
 def as_program(function, *arguments, platform="cpu", name="small"):

@@ -12,8 +12,8 @@ from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import program_view
 from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+from fusionlab.workloads import catalogue
 from tests.optional_packages import needs_deepqmc
-from workloads import catalogue
 
 B, N, F = 7, 4, 5
 _random = np.random.default_rng(2)

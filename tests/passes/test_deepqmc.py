@@ -12,8 +12,8 @@ from fusionlab.hlo.replay import find_replays
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.interface import Setting
+from fusionlab.workloads import catalogue
 from tests.optional_packages import needs_deepqmc
-from workloads import catalogue
 
 pytestmark = [needs_deepqmc, pytest.mark.slow]
 

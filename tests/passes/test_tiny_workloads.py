@@ -16,7 +16,7 @@ from fusionlab.hlo.view import view_of
 from fusionlab.passes.catalogue import PASSES
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
-from workloads.catalogue import build
+from fusionlab.workloads.catalogue import build
 
 NARROW = {name: f"{name}{{fewest=4}}" for name in ("sink-broadcast-through-dot", "hoist-reduce-through-dot")}
 """Passes over wide layers, asked for the narrow ones of the tiny forms too."""

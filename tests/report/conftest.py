@@ -5,7 +5,7 @@ import pytest
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.lowering import lower
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 
 @pytest.fixture(scope="package")

@@ -21,7 +21,7 @@ from fusionlab.report.pictures.drawing import side_by_side
 from fusionlab.report.pictures.launches import cluster_drawing, kernel_drawing, launch_graph
 from fusionlab.report.pictures.replay import replay_dot
 from fusionlab.report.pictures.stages import scope_drawing
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 
 @pytest.mark.parametrize(

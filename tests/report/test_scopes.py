@@ -18,7 +18,7 @@ from fusionlab.report.pictures.scopes import (
     with_parts,
 )
 from fusionlab.report.pictures.stages import scope_drawing
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 OPS_OF_A_LAYER = ("dot_general", "add", "tanh", "multiply") * 4
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
+from fusionlab.workloads.ansatze import orbformer
+from fusionlab.workloads.catalogue import build
+from fusionlab.workloads.layers.padded_molecule import Dimensions
+from fusionlab.workloads.molecule import Molecule
 from tests.workloads.wavefunctions import CH4, LIH, OURS, STAGES, abstract, drawn, in_tiers
-from workloads.ansatze import orbformer
-from workloads.catalogue import build
-from workloads.layers.padded_molecule import Dimensions
-from workloads.molecule import Molecule
 
 WALKERS = 16
 SAMPLES = {

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
+from fusionlab.workloads.catalogue import PROGRAMS, build
+from fusionlab.workloads.molecules import find_molecule
+from fusionlab.workloads.programs.potential import POTENTIALS
 from tests.workloads.wavefunctions import STAGES
-from workloads.catalogue import PROGRAMS, build
-from workloads.molecules import find_molecule
-from workloads.programs.potential import POTENTIALS
 
 
 @pytest.mark.parametrize(

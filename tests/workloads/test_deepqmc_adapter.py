@@ -9,13 +9,13 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.hlo.lowering import lower
+from fusionlab.workloads.adapters.deepqmc import CONFIGURATIONS
+from fusionlab.workloads.adapters.deepqmc_sampler import FACTORIES, configured_sampler
+from fusionlab.workloads.catalogue import PROGRAMS, build
+from fusionlab.workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
+from fusionlab.workloads.programs.mcmc import TRANSITIONS
+from fusionlab.workloads.programs.samplers import SAMPLERS
 from tests.optional_packages import needs_deepqmc
-from workloads.adapters.deepqmc import CONFIGURATIONS
-from workloads.adapters.deepqmc_sampler import FACTORIES, configured_sampler
-from workloads.catalogue import PROGRAMS, build
-from workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
-from workloads.programs.mcmc import TRANSITIONS
-from workloads.programs.samplers import SAMPLERS
 
 pytestmark = needs_deepqmc
 EXACT = ("replay", "scan", "jvp-in-loop", "forward", "forward-sparse")

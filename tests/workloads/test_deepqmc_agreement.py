@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.workloads.adapters.deepqmc_parameters import LOADERS, load_parameters
+from fusionlab.workloads.catalogue import build
 from tests.optional_packages import needs_deepqmc
-from workloads.adapters.deepqmc_parameters import LOADERS, load_parameters
-from workloads.catalogue import build
 
 pytestmark = [needs_deepqmc, pytest.mark.slow]
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.molecule import Molecule
+from fusionlab.workloads.programs import local_energy
+from fusionlab.workloads.programs.laplacians import LAPLACIANS, PROBES, SPARSITY_THRESHOLDS
+from fusionlab.workloads.programs.staged_forward import _pieces, forward_laplacian
+from fusionlab.workloads.upstream import UPSTREAM
 from tests.workloads.wavefunctions import EXACT, LIH, OURS, drawn
-from workloads.ansatz import Ansatz
-from workloads.molecule import Molecule
-from workloads.programs import local_energy
-from workloads.programs.laplacians import LAPLACIANS, PROBES, SPARSITY_THRESHOLDS
-from workloads.programs.staged_forward import _pieces, forward_laplacian
-from workloads.upstream import UPSTREAM
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from workloads.layers.flash_attention import attention_twin, flash_attention, fused_attention
-from workloads.layers.vector_features import nuclear_pair_features, vector_features
+from fusionlab.workloads.layers.flash_attention import attention_twin, flash_attention, fused_attention
+from fusionlab.workloads.layers.vector_features import nuclear_pair_features, vector_features
 
 
 def sigmoid(x):

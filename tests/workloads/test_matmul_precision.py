@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.lowering import lower
+from fusionlab.workloads.catalogue import build
+from fusionlab.workloads.layers.flash_attention import flash_attention, fused_attention
+from fusionlab.workloads.programs.laplacians import INCOMPLETE, LAPLACIANS
+from fusionlab.workloads.upstream import UPSTREAM
 from tests.workloads.wavefunctions import LIH, OURS, abstract, in_tiers
-from workloads.catalogue import build
-from workloads.layers.flash_attention import flash_attention, fused_attention
-from workloads.programs.laplacians import INCOMPLETE, LAPLACIANS
-from workloads.upstream import UPSTREAM
 
 PRODUCT = re.compile(r"= stablehlo\.dot_general .*")
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from workloads.molecule import BOHR_PER_ANGSTROM, Molecule
-from workloads.molecules import MOLECULES, find_molecule
-from workloads.programs.walkers import WIDTH, electron_homes, initial_walkers
-from workloads.xyz import read_xyz
+from fusionlab.workloads.molecule import BOHR_PER_ANGSTROM, Molecule
+from fusionlab.workloads.molecules import MOLECULES, find_molecule
+from fusionlab.workloads.programs.walkers import WIDTH, electron_homes, initial_walkers
+from fusionlab.workloads.xyz import read_xyz
 
 
 def bonds(name, first, second):

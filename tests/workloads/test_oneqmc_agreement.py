@@ -11,9 +11,9 @@ import jax
 import numpy as np
 import pytest
 
+from fusionlab.workloads.molecules import find_molecule
+from fusionlab.workloads.programs import local_energy
 from tests.workloads.wavefunctions import OURS, abstract, in_tiers
-from workloads.molecules import find_molecule
-from workloads.programs import local_energy
 
 pytestmark = pytest.mark.usefixtures("x64")
 

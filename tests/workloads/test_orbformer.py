@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
+from fusionlab.workloads.ansatze.orbformer import build
+from fusionlab.workloads.layers.orbital_generator import _slot_order, atomic_orbitals
+from fusionlab.workloads.layers.padded_molecule import Dimensions, load_system, place_electrons
+from fusionlab.workloads.molecule import Molecule
+from fusionlab.workloads.molecules import find_molecule
 from tests.workloads.wavefunctions import LIH, abstract, drawn
-from workloads.ansatze.orbformer import build
-from workloads.layers.orbital_generator import _slot_order, atomic_orbitals
-from workloads.layers.padded_molecule import Dimensions, load_system, place_electrons
-from workloads.molecule import Molecule
-from workloads.molecules import find_molecule
 
 TRIPLET = Molecule("LiH triplet", LIH.charges, LIH.positions, spin=2)
 

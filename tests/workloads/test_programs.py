@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.ansatze import psiformer
+from fusionlab.workloads.molecule import Molecule
+from fusionlab.workloads.programs import inference_step, local_energy, mcmc
+from fusionlab.workloads.programs.drift import limited_drift
+from fusionlab.workloads.programs.pruning import prune
+from fusionlab.workloads.programs.samplers import SAMPLERS, Sampler
+from fusionlab.workloads.programs.walker_state import State
+from fusionlab.workloads.upstream import UPSTREAM
 from tests.workloads.wavefunctions import HYDROGEN, LIH, drawn, hydrogen, in_tiers
-from workloads.ansatz import Ansatz
-from workloads.ansatze import psiformer
-from workloads.molecule import Molecule
-from workloads.programs import inference_step, local_energy, mcmc
-from workloads.programs.drift import limited_drift
-from workloads.programs.pruning import prune
-from workloads.programs.samplers import SAMPLERS, Sampler
-from workloads.programs.walker_state import State
-from workloads.upstream import UPSTREAM
 
 
 def test_hydrogen_atom():

@@ -9,8 +9,8 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.lowering import lower
 from fusionlab.ledger.launch_rows import launch_rows, totals
+from fusionlab.workloads.catalogue import build
 from tests.optional_packages import needs_the_cuda_plugin
-from workloads.catalogue import build
 
 pytestmark = [needs_the_cuda_plugin, pytest.mark.usefixtures("compile_cache")]
 

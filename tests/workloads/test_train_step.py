@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.workloads.ansatze import psiformer
+from fusionlab.workloads.programs import mcmc, train_step
+from fusionlab.workloads.programs.adamw import adamw, init_adamw
+from fusionlab.workloads.programs.clipping import CLIPPINGS, log_squeeze, mean_clip, median_clip
+from fusionlab.workloads.programs.robust_statistics import median, quantile
+from fusionlab.workloads.programs.samplers import Sampler
+from fusionlab.workloads.upstream import UPSTREAM
 from tests.workloads.wavefunctions import LIH, drawn, hydrogen, in_tiers
-from workloads.ansatze import psiformer
-from workloads.programs import mcmc, train_step
-from workloads.programs.adamw import adamw, init_adamw
-from workloads.programs.clipping import CLIPPINGS, log_squeeze, mean_clip, median_clip
-from workloads.programs.robust_statistics import median, quantile
-from workloads.programs.samplers import Sampler
-from workloads.upstream import UPSTREAM
 
 
 def test_gradient_estimator_is_the_derivative_of_the_energy():

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from workloads.ansatz import Ansatz
-from workloads.catalogue import ANSATZE
-from workloads.molecule import Molecule
-from workloads.molecules import find_molecule
-from workloads.programs.laplacians import INCOMPLETE, LAPLACIANS, STOCHASTIC
-from workloads.programs.walkers import initial_walkers
-from workloads.upstream import UPSTREAM
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.catalogue import ANSATZE
+from fusionlab.workloads.molecule import Molecule
+from fusionlab.workloads.molecules import find_molecule
+from fusionlab.workloads.programs.laplacians import INCOMPLETE, LAPLACIANS, STOCHASTIC
+from fusionlab.workloads.programs.walkers import initial_walkers
+from fusionlab.workloads.upstream import UPSTREAM
 
 LIH, CH4 = find_molecule("LiH"), find_molecule("CH4")
 HYDROGEN = Molecule("H", (1,), ((0.0, 0.0, 0.0),), spin=1)

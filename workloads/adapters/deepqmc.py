@@ -3,7 +3,7 @@
 What is DeepQMC's own: the wavefunction, the local energy (its Hamiltonian, which takes a Laplacian as an argument), and
 the sampler (``deepqmc_sampler``). What is ours around them: the initial walkers, and in a training step the estimator
 of the gradient, its clipping and the optimiser. Those follow DeepQMC's formulas but for walkers without a finite energy
-(``workloads.programs.clipping``); DeepQMC's own loss is written for ``pmap``, and by default it trains with KFAC.
+(``programs/clipping.py``); DeepQMC's own loss is written for ``pmap``, and by default it trains with KFAC.
 
 Importing DeepQMC sets JAX's default matmul precision to ``highest`` and ``NVIDIA_TF32_OVERRIDE=0`` for the whole
 process. The first is confined here to DeepQMC's own functions, so that no other workload depends on whether it was
@@ -25,11 +25,11 @@ import jax
 import jax.numpy as jnp
 
 from fusionlab.errors import InputError
-from workloads.adapters.deepqmc_sampler import sample
-from workloads.ansatz import Ansatz
-from workloads.molecule import Molecule
-from workloads.programs.laplacians import LAPLACIANS, SPARSITY_THRESHOLDS, STOCHASTIC, require_folx
-from workloads.upstream import UPSTREAM, Upstream
+from fusionlab.workloads.adapters.deepqmc_sampler import sample
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.molecule import Molecule
+from fusionlab.workloads.programs.laplacians import LAPLACIANS, SPARSITY_THRESHOLDS, STOCHASTIC, require_folx
+from fusionlab.workloads.upstream import UPSTREAM, Upstream
 
 CONFIGURATIONS = {
     "deepqmc:paulinet": "default.yaml",

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.programs.mcmc import TRANSITIONS
+from fusionlab.workloads.programs.mcmc import TRANSITIONS
 
 FACTORIES = {
     "langevin": "decorr_langevin.yaml",
@@ -21,7 +21,7 @@ FACTORIES = {
 def sample(
     sampler: str, hamiltonian: Any, wavefunction: Any, parameters: Any, walkers: Any, key: Any, step: Any
 ) -> dict[str, Any]:
-    """What ``workloads.programs.mcmc.build`` documents, by DeepQMC's sampler ``sampler`` (a key of ``FACTORIES``).
+    """What ``programs.mcmc.build`` documents, by DeepQMC's sampler ``sampler`` (a key of ``FACTORIES``).
 
     Ten transitions for all, as in the paper's protocol, though DeepQMC's Psiformer takes 30. The wavefunction of the
     given walkers is evaluated first, as DeepQMC does after each update of the parameters. ``acceptance`` is that of

@@ -11,14 +11,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz, assemble
-from workloads.layers.dense import init_linear, init_mlp, mlp
-from workloads.layers.determinants import log_sum_of_determinants
-from workloads.layers.features import differences_between, electron_nucleus_features, length_and_difference
-from workloads.layers.initial import normal
-from workloads.layers.message_passing import residual, spin_means
-from workloads.layers.orbitals import backflow_orbitals, init_envelopes
-from workloads.molecule import Molecule
+from fusionlab.workloads.ansatz import Ansatz, assemble
+from fusionlab.workloads.layers.dense import init_linear, init_mlp, mlp
+from fusionlab.workloads.layers.determinants import log_sum_of_determinants
+from fusionlab.workloads.layers.features import differences_between, electron_nucleus_features, length_and_difference
+from fusionlab.workloads.layers.initial import normal
+from fusionlab.workloads.layers.message_passing import residual, spin_means
+from fusionlab.workloads.layers.orbitals import backflow_orbitals, init_envelopes
+from fusionlab.workloads.molecule import Molecule
 
 
 @dataclass(frozen=True)

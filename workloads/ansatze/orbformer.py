@@ -17,24 +17,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.errors import InputError, unknown
-from workloads.ansatz import Ansatz, at_precision
-from workloads.layers.attention import first_distance_scales
-from workloads.layers.determinants import log_sum_of_determinants
-from workloads.layers.electron_transformer import (
+from fusionlab.workloads.ansatz import Ansatz, at_precision
+from fusionlab.workloads.layers.attention import first_distance_scales
+from fusionlab.workloads.layers.determinants import log_sum_of_determinants
+from fusionlab.workloads.layers.electron_transformer import (
     electron_features,
     electron_transformer,
     init_electron_features,
     init_electron_transformer,
 )
-from workloads.layers.initial import Initial, drawing, ones
-from workloads.layers.near_equal import join_determinants, near_equal_determinants, unit_cut_normal
-from workloads.layers.nuclei_network import init_nuclei_network, look_up, nuclei_network
-from workloads.layers.orbital_generator import init_orbital_generator, orbital_generator
-from workloads.layers.padded_molecule import Dimensions, System, load_system, place_electrons
-from workloads.layers.pair_distances import distance_matrix, opposite_spin_pairs, pair_distances
-from workloads.layers.vector_features import smooth_length
-from workloads.molecule import Molecule
-from workloads.upstream import UPSTREAM
+from fusionlab.workloads.layers.initial import Initial, drawing, ones
+from fusionlab.workloads.layers.near_equal import join_determinants, near_equal_determinants, unit_cut_normal
+from fusionlab.workloads.layers.nuclei_network import init_nuclei_network, look_up, nuclei_network
+from fusionlab.workloads.layers.orbital_generator import init_orbital_generator, orbital_generator
+from fusionlab.workloads.layers.padded_molecule import Dimensions, System, load_system, place_electrons
+from fusionlab.workloads.layers.pair_distances import distance_matrix, opposite_spin_pairs, pair_distances
+from fusionlab.workloads.layers.vector_features import smooth_length
+from fusionlab.workloads.molecule import Molecule
+from fusionlab.workloads.upstream import UPSTREAM
 
 MODES = ("chem-pretrain", "leaf")
 ATTENTIONS = ("plain", "flash")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workloads.ansatz import Ansatz
-from workloads.ansatze import orbformer
-from workloads.molecule import Molecule
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.ansatze import orbformer
+from fusionlab.workloads.molecule import Molecule
 
 
 def build(molecule: Molecule, size: str = "full") -> Ansatz:

@@ -12,15 +12,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz, assemble
-from workloads.layers.dense import geometric_widths, init_linear, init_mlp, linear, mlp
-from workloads.layers.determinants import log_sum_of_determinants
-from workloads.layers.features import electron_distance_matrix, electron_nucleus_features, length_and_difference
-from workloads.layers.initial import ones
-from workloads.layers.jastrow import fixed_cusps
-from workloads.layers.message_passing import residual, spin_means
-from workloads.layers.orbitals import backflow_orbitals, init_envelopes
-from workloads.layers.spin_pairs import (
+from fusionlab.workloads.ansatz import Ansatz, assemble
+from fusionlab.workloads.layers.dense import geometric_widths, init_linear, init_mlp, linear, mlp
+from fusionlab.workloads.layers.determinants import log_sum_of_determinants
+from fusionlab.workloads.layers.features import (
+    electron_distance_matrix,
+    electron_nucleus_features,
+    length_and_difference,
+)
+from fusionlab.workloads.layers.initial import ones
+from fusionlab.workloads.layers.jastrow import fixed_cusps
+from fusionlab.workloads.layers.message_passing import residual, spin_means
+from fusionlab.workloads.layers.orbitals import backflow_orbitals, init_envelopes
+from fusionlab.workloads.layers.spin_pairs import (
     antiparallel_differences,
     antiparallel_senders,
     as_blocks,
@@ -29,7 +33,7 @@ from workloads.layers.spin_pairs import (
     parallel_senders,
     sum_over_senders,
 )
-from workloads.molecule import Molecule
+from fusionlab.workloads.molecule import Molecule
 
 CUSP_DECAY = 10.0  # 1/bohr
 

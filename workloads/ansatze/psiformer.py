@@ -12,14 +12,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz, assemble
-from workloads.layers.dense import init_linear, linear
-from workloads.layers.determinants import log_sum_of_determinants
-from workloads.layers.initial import cut_normal, normal, ones
-from workloads.layers.jastrow import ANTIPARALLEL, PARALLEL, psiformer_decay
-from workloads.layers.pair_distances import opposite_spin_pairs, pair_distances
-from workloads.layers.self_attention import self_attention
-from workloads.molecule import Molecule
+from fusionlab.workloads.ansatz import Ansatz, assemble
+from fusionlab.workloads.layers.dense import init_linear, linear
+from fusionlab.workloads.layers.determinants import log_sum_of_determinants
+from fusionlab.workloads.layers.initial import cut_normal, normal, ones
+from fusionlab.workloads.layers.jastrow import ANTIPARALLEL, PARALLEL, psiformer_decay
+from fusionlab.workloads.layers.pair_distances import opposite_spin_pairs, pair_distances
+from fusionlab.workloads.layers.self_attention import self_attention
+from fusionlab.workloads.molecule import Molecule
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz, assemble
-from workloads.layers.dense import init_linear, init_mlp, linear, mlp
-from workloads.layers.determinants import log_sum_of_determinants
-from workloads.layers.features import (
+from fusionlab.workloads.ansatz import Ansatz, assemble
+from fusionlab.workloads.layers.dense import init_linear, init_mlp, linear, mlp
+from fusionlab.workloads.layers.determinants import log_sum_of_determinants
+from fusionlab.workloads.layers.features import (
     electron_distance_matrix,
     electron_nucleus_features,
     rescaled_length_and_difference,
 )
-from workloads.layers.initial import cut_normal, normal, ones
-from workloads.layers.jastrow import psiformer_cusps
-from workloads.layers.orbitals import backflow_orbitals, init_envelopes
-from workloads.layers.self_attention import init_self_attention, self_attention
-from workloads.molecule import Molecule
+from fusionlab.workloads.layers.initial import cut_normal, normal, ones
+from fusionlab.workloads.layers.jastrow import psiformer_cusps
+from fusionlab.workloads.layers.orbitals import backflow_orbitals, init_envelopes
+from fusionlab.workloads.layers.self_attention import init_self_attention, self_attention
+from fusionlab.workloads.molecule import Molecule
 
 
 @dataclass(frozen=True)

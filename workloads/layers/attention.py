@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workloads.layers.dense import init_linear, linear
-from workloads.layers.flash_attention import flash_attention
-from workloads.layers.initial import cut_normal, normal, ones, zeros
-from workloads.layers.normalisation import feature_norm
+from fusionlab.workloads.layers.dense import init_linear, linear
+from fusionlab.workloads.layers.flash_attention import flash_attention
+from fusionlab.workloads.layers.initial import cut_normal, normal, ones, zeros
+from fusionlab.workloads.layers.normalisation import feature_norm
 
 TRANSFORMER_EPS = 1e-2
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workloads.layers.initial import Initial, truncated_normal, zeros
+from fusionlab.workloads.layers.initial import Initial, truncated_normal, zeros
 
 
 def geometric_widths(inputs: int, outputs: int, layers: int) -> tuple[int, ...]:

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.layers.attention import TRANSFORMER_EPS, gated_attention, init_gated_attention
-from workloads.layers.dense import init_linear, linear
-from workloads.layers.initial import cut_normal
-from workloads.layers.near_equal import unit_cut_normal
-from workloads.layers.normalisation import feature_norm
-from workloads.layers.vector_features import vector_features
+from fusionlab.workloads.layers.attention import TRANSFORMER_EPS, gated_attention, init_gated_attention
+from fusionlab.workloads.layers.dense import init_linear, linear
+from fusionlab.workloads.layers.initial import cut_normal
+from fusionlab.workloads.layers.near_equal import unit_cut_normal
+from fusionlab.workloads.layers.normalisation import feature_norm
+from fusionlab.workloads.layers.vector_features import vector_features
 
 PROJECTION = 6
 EDGE_FEATURES = 40

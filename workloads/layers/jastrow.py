@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workloads.layers.features import upper_triangle
+from fusionlab.workloads.layers.features import upper_triangle
 
 PARALLEL, ANTIPARALLEL = 0.25, 0.5
 """Slopes of log|psi| at coalescence: 1/4 for the same spin, 1/2 for opposite spins (Kato 1957; Pack and Brown 1966)."""

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.layers.dense import init_linear, linear
-from workloads.layers.initial import cut_normal
+from fusionlab.workloads.layers.dense import init_linear, linear
+from fusionlab.workloads.layers.initial import cut_normal
 
 EDGE_FEATURES = 16
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from workloads.layers.initial import Initial
+from fusionlab.workloads.layers.initial import Initial
 
 NOISE = 1e-3
 """Relative spread between determinants at the start."""

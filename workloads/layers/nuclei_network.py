@@ -7,13 +7,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.layers.dense import init_linear, linear
-from workloads.layers.initial import cut_normal
-from workloads.layers.masked_messages import init_messages, messages
-from workloads.layers.near_equal import unit_cut_normal
-from workloads.layers.normalisation import feature_norm
-from workloads.layers.padded_molecule import System
-from workloads.layers.vector_features import nuclear_pair_features
+from fusionlab.workloads.layers.dense import init_linear, linear
+from fusionlab.workloads.layers.initial import cut_normal
+from fusionlab.workloads.layers.masked_messages import init_messages, messages
+from fusionlab.workloads.layers.near_equal import unit_cut_normal
+from fusionlab.workloads.layers.normalisation import feature_norm
+from fusionlab.workloads.layers.padded_molecule import System
+from fusionlab.workloads.layers.vector_features import nuclear_pair_features
 
 
 def init_nuclei_network(species: int, width: int, layers: int) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from workloads.layers.dense import init_linear, linear
-from workloads.layers.initial import cut_normal
-from workloads.layers.masked_messages import init_messages, messages
-from workloads.layers.near_equal import unit_cut_normal
-from workloads.layers.normalisation import orbital_norm
-from workloads.layers.padded_molecule import Dimensions, System
-from workloads.layers.vector_features import nuclear_pair_features
+from fusionlab.workloads.layers.dense import init_linear, linear
+from fusionlab.workloads.layers.initial import cut_normal
+from fusionlab.workloads.layers.masked_messages import init_messages, messages
+from fusionlab.workloads.layers.near_equal import unit_cut_normal
+from fusionlab.workloads.layers.normalisation import orbital_norm
+from fusionlab.workloads.layers.padded_molecule import Dimensions, System
+from fusionlab.workloads.layers.vector_features import nuclear_pair_features
 
 
 def init_orbital_generator(charge: int, width: int, node_width: int, layers: int) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workloads.layers.dense import linear
-from workloads.layers.features import differences_between, length
-from workloads.layers.initial import Initial, ones
+from fusionlab.workloads.layers.dense import linear
+from fusionlab.workloads.layers.features import differences_between, length
+from fusionlab.workloads.layers.initial import Initial, ones
 
 
 def by_determinant(values: Any, determinants: int) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.errors import InputError
-from workloads.molecule import Molecule
+from fusionlab.workloads.molecule import Molecule
 
 
 @dataclass(frozen=True)

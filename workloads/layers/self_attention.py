@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.layers.dense import init_linear, linear
-from workloads.layers.initial import Initial, normal
+from fusionlab.workloads.layers.dense import init_linear, linear
+from fusionlab.workloads.layers.initial import Initial, normal
 
 
 def init_self_attention(width: int) -> dict[str, dict[str, Initial]]:

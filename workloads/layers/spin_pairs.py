@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from workloads.layers.features import differences_between
+from fusionlab.workloads.layers.features import differences_between
 
 Blocks = tuple[Any, Any]
 """Two arrays ``[senders, receivers, features]``, the first received by spin up, the second by spin down."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workloads.programs.robust_statistics import mean, mean_deviation, median, quantile
+from fusionlab.workloads.programs.robust_statistics import mean, mean_deviation, median, quantile
 
 
 def log_squeeze(energies: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workloads.molecule import Molecule
+from fusionlab.workloads.molecule import Molecule
 
 
 def limited_drift(gradient: Any, r: Any, molecule: Molecule, step: Any) -> Any:

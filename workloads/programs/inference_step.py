@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz
-from workloads.programs import local_energy, mcmc
-from workloads.programs.samplers import Sampler
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.programs import local_energy, mcmc
+from fusionlab.workloads.programs.samplers import Sampler
 
 USES_LAPLACIAN = True
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from fusionlab.errors import InputError
-from workloads.programs.staged_forward import forward_laplacian
+from fusionlab.workloads.programs.staged_forward import forward_laplacian
 
 Function = Callable[[Any], Any]
 LaplacianOf = Callable[[Function], Callable[..., tuple[Any, Any]]]

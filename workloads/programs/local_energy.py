@@ -7,9 +7,9 @@ from typing import Any
 
 import jax
 
-from workloads.ansatz import Ansatz
-from workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
-from workloads.programs.potential import POTENTIALS
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.programs.laplacians import LAPLACIANS, STOCHASTIC
+from fusionlab.workloads.programs.potential import POTENTIALS
 
 USES_LAPLACIAN = True
 

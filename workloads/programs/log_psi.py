@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from workloads.ansatz import Ansatz
+from fusionlab.workloads.ansatz import Ansatz
 
 USES_LAPLACIAN = False
 

@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 
 from fusionlab.errors import unknown
-from workloads.ansatz import Ansatz
-from workloads.programs.drift import limited_drift
-from workloads.programs.pruning import prune
-from workloads.programs.samplers import SAMPLERS, Sampler
-from workloads.programs.uniform import uniform
-from workloads.programs.walker_state import State
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.programs.drift import limited_drift
+from fusionlab.workloads.programs.pruning import prune
+from fusionlab.workloads.programs.samplers import SAMPLERS, Sampler
+from fusionlab.workloads.programs.uniform import uniform
+from fusionlab.workloads.programs.walker_state import State
 
 USES_LAPLACIAN = False
 TRANSITIONS = 10

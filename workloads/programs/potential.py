@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workloads.layers.features import electron_pair_lengths
-from workloads.molecule import Molecule
+from fusionlab.workloads.layers.features import electron_pair_lengths
+from fusionlab.workloads.molecule import Molecule
 
 SQUARE_FLOOR = 1e-12
 """What oneQMC adds to every squared distance (bohr^2; physics.py)."""

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.programs.robust_statistics import mean_deviation, median
-from workloads.programs.uniform import uniform
-from workloads.programs.walker_state import State
+from fusionlab.workloads.programs.robust_statistics import mean_deviation, median
+from fusionlab.workloads.programs.uniform import uniform
+from fusionlab.workloads.programs.walker_state import State
 
 
 def prune(state: State, key: Any, width: float) -> State:

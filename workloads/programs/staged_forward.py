@@ -17,7 +17,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
-from workloads.layers.flash_attention import attention_twin, mhsea_p
+from fusionlab.workloads.layers.flash_attention import attention_twin, mhsea_p
 
 STAGE = re.compile(r"stage_[a-d]")
 

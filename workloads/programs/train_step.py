@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads.ansatz import Ansatz
-from workloads.programs import inference_step, mcmc
-from workloads.programs.adamw import adamw, init_adamw
-from workloads.programs.clipping import CLIPPINGS
-from workloads.programs.robust_statistics import mean
-from workloads.programs.samplers import Sampler
+from fusionlab.workloads.ansatz import Ansatz
+from fusionlab.workloads.programs import inference_step, mcmc
+from fusionlab.workloads.programs.adamw import adamw, init_adamw
+from fusionlab.workloads.programs.clipping import CLIPPINGS
+from fusionlab.workloads.programs.robust_statistics import mean
+from fusionlab.workloads.programs.samplers import Sampler
 
 USES_LAPLACIAN = True
 LEARNING_RATE = 1e-3

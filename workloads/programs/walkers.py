@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workloads.molecule import Molecule
+from fusionlab.workloads.molecule import Molecule
 
 WIDTH = 1.0
 """Standard deviation (bohr) of an electron about its nucleus, in each direction."""

@@ -15,8 +15,8 @@ from fusionlab.ledger.ledger import launches
 from fusionlab.passes.batched_dot_kernels import BatchedDotKernels
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.rewriting import Refusal
+from fusionlab.workloads.catalogue import build
 from tests.optional_packages import needs_the_cuda_plugin
-from workloads.catalogue import build
 
 
 def sums_of(program):

@@ -14,8 +14,8 @@ from fusionlab.hlo.view import view_of
 from fusionlab.ledger.ledger import launches
 from fusionlab.passes.dot_epilogue_kernels import DotEpilogueKernels, find_cluster
 from fusionlab.passes.interface import Setting
+from fusionlab.workloads.catalogue import build
 from tests.optional_packages import needs_the_cuda_plugin
-from workloads.catalogue import build
 
 
 def found(module):

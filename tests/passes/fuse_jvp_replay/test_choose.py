@@ -18,7 +18,7 @@ from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
 from fusionlab.passes.interface import Declined, Figures, Result, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.sparsify_directions import SparsifyDirections
-from workloads import catalogue
+from fusionlab.workloads import catalogue
 
 from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, smooth
 

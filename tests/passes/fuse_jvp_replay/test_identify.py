@@ -12,7 +12,7 @@ from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
-from workloads.catalogue import build
+from fusionlab.workloads.catalogue import build
 
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import WEIGHTS, W, X, both, exact, features, fori, jvp_in_loop, local_energy, of, psi, smooth

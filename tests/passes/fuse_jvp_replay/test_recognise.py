@@ -11,7 +11,7 @@ from fusionlab.hlo.replay import find_replays
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
-from workloads.catalogue import build
+from fusionlab.workloads.catalogue import build
 
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import LOOP_FREE, LOOPS, WEIGHTS, X, alone, determinants, exact, local_energy, smooth
