@@ -28,10 +28,16 @@ def opened(profile: Path) -> webdriver.Chrome | None:
     return webdriver.Chrome(options=options, service=Service(driver))
 
 
-def load(browser, path):
-    """Open a report and wait until all of it is there."""
+SECTIONS = "main > section > details"
+
+
+def load(browser, path, *, unfolded=True):
+    """Open a report and wait until it is there, and with ``unfolded`` all of its sections."""
     browser.get(path.resolve().as_uri())
     until(browser, lambda: browser.execute_script("return document.documentElement.dataset.ready") == "yes")
+    if unfolded:
+        browser.execute_script(f"document.querySelectorAll('{SECTIONS}').forEach((part) => (part.open = true))")
+        until(browser, lambda: all(body.text for body in every(browser, f"{SECTIONS} > .body")))
     return browser
 
 

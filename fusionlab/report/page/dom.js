@@ -32,12 +32,14 @@ function folded(attributes, summary, inside) {
   return part;
 }
 
-// A section of the page is filled when there is time for it, or at once when it is asked for.
+// A section is filled when it is first unfolded: by its heading, by what leads into it, or to be printed.
 const waiting = new Map();
 
-function buildNow(id) {
+function unfold(id) {
   const build = waiting.get(id);
-  if (waiting.delete(id)) replace(document.querySelector(`#${id} > .body`), build());
+  if (waiting.delete(id)) replace(document.querySelector(`#${id} .body`), build());
+  const part = document.getElementById(id)?.querySelector(":scope > details");
+  if (part) part.open = true;
 }
 
 // Numbers for people, and the looks of op families. Every number keeps its exact value in data-value; what is unknown is

@@ -311,7 +311,7 @@ function showPanes(keys) {
 }
 
 function showInGraph(key, kind, position) {
-  buildNow("graph");
+  unfold("graph");
   const list = graphChoice.querySelector("select");
   if (!list.value.split("+").includes(key)) {
     list.value = key;

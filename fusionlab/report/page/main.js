@@ -9,7 +9,7 @@ const SECTIONS = {
 function route() {
   const hash = location.hash;
   if (!hash && !panel.hidden) hideDetails(); // back to where the page was opened
-  if (hash && !showDetails(hash)) buildNow(hash.slice(1));
+  if (hash && !showDetails(hash)) unfold(hash.slice(1));
 }
 
 // Of each target: launches differ from one to the next.
@@ -18,26 +18,19 @@ function outcomeWords(target, position) {
   return target.after ? `${before} become ${format(target.after.footprint.dynamic_launches, "count")}` : `${before}; no rewritten program was measured`;
 }
 
-// One section after the other, so that the page can be used meanwhile; then to where the address points.
-function buildRest() {
-  const next = waiting.keys().next();
-  if (!next.done) {
-    buildNow(next.value);
-    setTimeout(buildRest);
-    return;
-  }
-  document.getElementById(location.hash.slice(1))?.scrollIntoView();
-  route();
-  document.documentElement.dataset.ready = "yes";
-}
-
 document.title = `${study.study.name}: fusionlab study`;
 document.getElementById("title").textContent = study.study.name;
 document.getElementById("subtitle").textContent =
   `${distinct(study.targets.map((target) => target.pipeline)).join(" or ")} on ${study.targets.map(outcomeWords).join("; ")}`;
 Object.entries(SECTIONS).forEach(([id, build]) => waiting.set(id, build));
-buildNow("summary");
-addEventListener("beforeprint", () => Object.keys(SECTIONS).forEach(buildNow));
+unfold("summary");
+for (const part of document.querySelectorAll("main > section > details")) {
+  part.addEventListener("toggle", () => part.open && unfold(part.parentNode.id));
+}
+document.querySelector("nav").addEventListener("click", (event) => event.target.hash && unfold(event.target.hash.slice(1)));
+addEventListener("beforeprint", () => Object.keys(SECTIONS).forEach(unfold));
 addEventListener("hashchange", route);
 setUpSearch();
-buildRest();
+route();
+document.getElementById(location.hash.slice(1))?.scrollIntoView();
+document.documentElement.dataset.ready = "yes";

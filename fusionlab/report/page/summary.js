@@ -69,15 +69,56 @@ const verdictLine = (found, ...more) => el("p", { class: `verdict ${found.verdic
   VERDICTS[found.verdict] || found.verdict, found.walkers ? ` (${plural(found.walkers, "walker")})` : "",
   found.reason && `: ${found.reason}`, more);
 
+// Before and after by stage and family: of each quantity two bars a stage, as long as the stage's part of the larger total.
+const OVERVIEW = ["dynamic_launches", "bytes", "model_us"];
+
+function overview(target) {
+  const names = sideNames(target);
+  const groups = names.flatMap((side) => target[side].by_stage_family.map((group) => ({ side, ...group })));
+  const of = (metric, side, stage) => groups.filter((group) => group.side === side && (stage === null || group.stage === stage) && group[metric] > 0);
+  const weigh = (stage) => sum(groups.filter((group) => group.stage === stage).map((group) => group.model_us || 0));
+  const stages = distinct(groups.map((group) => group.stage)).sort((a, b) => weigh(b) - weigh(a));
+  const weight = (family) => sum(groups.filter((group) => group.family === family).map((group) => group.model_us || 0));
+  const families = distinct(groups.map((group) => group.family)).sort((a, b) => weight(b) - weight(a));
+  const value = (metric, side) => target[side].totals[metric];
+  const bars = (metric, stage) => {
+    const most = Math.max(...stages.flatMap((one) => names.map((side) => total(of(metric, side, one), metric) || 0))) || 1;
+    return names.map((side) => {
+      const found = of(metric, side, stage);
+      const parts = families.map((family) => total(found.filter((group) => group.family === family), metric));
+      return el("div", { class: "side" },
+        el("span", { class: "stack", "aria-hidden": "true" }, families.map((family, i) => parts[i] &&
+          el("span", { title: `${family}, ${side}: ${format(parts[i], METRICS[metric][1])}`, style: { width: `${(100 * parts[i]) / most}%`, background: familyColour(family) } }))),
+        number(total(found, metric) ?? 0, METRICS[metric][1], found.length ? link.launches(target, side, { stage }) : null));
+    });
+  };
+  const change = (metric) => {
+    const [kind, before, after] = [METRICS[metric][1], value(metric, "before"), target.after && value(metric, "after")];
+    return [METRICS[metric][0], " ", el("strong", {}, [format(before, kind), target.after && ` → ${format(after, kind)}`].filter(Boolean).join(""))];
+  };
+  return el("div", {}, table(`${study.study.name} on ${target.name}, by stage and family: above before, below after`, [
+    { label: "stage", kind: "text", cell: (stage) => (stage === "-" ? "no stage" : stage) },
+    ...OVERVIEW.map((metric) => ({ label: change(metric), kind: "text", cell: (stage) => bars(metric, stage) })),
+  ], stages, { class: "overview" }),
+  el("ul", { class: "legend" }, families.map((family) => el("li", {}, familyTag(family)))));
+}
+
+const fallbacks = (target) => distinct(target.events.map((event) => event.fallback).filter(Boolean));
+
 const summarySection = () => [
-  whatItIs(),
   study.targets.map((target) => [
-    totalsTable(target),
+    study.targets.length > 1 && el("h3", {}, target.name),
+    fallbacks(target).map((reason) => el("p", { class: "verdict" }, el("strong", {}, "Fallback: "), `instead of a ${reason}`)),
+    verdictLine(target.equivalence, " ", el("a", { href: "#equivalence" }, "more")),
+    exactLine(target.equivalence),
+    overview(target),
+  ]),
+  study.targets.map((target) => [
     el("p", {}, "pipeline: ", el("code", {}, target.pipeline), ` (${format(target.pass_s, "seconds")} without XLA's compiles)`),
     el("ul", { class: "events" }, target.events.map(eventItem)),
-    exactLine(target.equivalence),
-    verdictLine(target.equivalence, " ", el("a", { href: "#equivalence" }, "more")),
+    totalsTable(target),
   ]),
+  whatItIs(),
   el("p", { class: "note" }, `Launches are those of XLA's own list (${study.targets[0].before.footprint.launch_source}), loops multiplied by ` +
     "their trips; memory is XLA's buffer assignment; FLOPs, bytes and time are models. A time that a pass says it chose by is the " +
     "roofline of the whole program's totals, not the sum over its launches. A program for a GPU that is absent is compiled " +
