@@ -67,7 +67,8 @@ def test_the_version_is_the_same_everywhere():
     assert project["version"] == fusionlab.__version__
     assert f"\nversion: {fusionlab.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     changelog = (ROOT / "CHANGELOG.md").read_text()
-    assert changelog.startswith("# Changelog\n\n## Unreleased") or f"## {fusionlab.__version__}" in changelog
+    assert changelog.startswith("# Changelog\n\n## Unreleased\n")
+    assert f"\n## {fusionlab.__version__} (" in changelog
 
 
 def test_the_lowest_versions_are_those_that_are_allowed():

@@ -1,4 +1,4 @@
-"""The two pictures of the report in docs/report.md: ``python -m tests.browser.pictures DIR/report.html docs/images``.
+"""The three pictures of the report in docs/report.md: ``python -m tests.browser.pictures DIR/report.html docs/images``.
 
 ``DIR`` is that of ``fusionlab study --model paulinet -o DIR``.
 """
@@ -19,13 +19,15 @@ AT_THE_TOP = "document.getElementById(arguments[0]).scrollIntoView()"
 
 
 def main(report: Path, folder: Path) -> None:
-    """Write ``report-graph.png`` (light, the loop unfolded) and ``report-launches.png`` (dark, behind one number)."""
+    """Write ``report-summary.png`` (the first screen), ``report-graph.png`` (light, the loop unfolded) and ``report-launches.png`` (dark, behind one number)."""
     with tempfile.TemporaryDirectory() as profile:
         browser = opened(Path(profile))
         if browser is None:
             sys.exit("no Chromium here: on Debian, apt-get install chromium chromium-driver")
         with browser:
             _look(browser, report, "light")
+            browser.execute_script("scrollTo(0, 0)")
+            _take(browser, folder / "report-summary.png")
             browser.execute_script(
                 "[...document.querySelectorAll('#replay button')]"
                 ".find((button) => button.textContent === 'open the loop in the graph').click()"

@@ -61,6 +61,34 @@ def test_it_opens_without_errors_and_without_the_network(page):
         assert one(page, f"#{section} .body").text.strip(), section
 
 
+def test_the_first_screen_has_the_verdict_and_one_picture(chromium, study_folder, target):
+    """Everything else is folded until it is asked for."""
+    page = load(chromium, study_folder / "report.html", unfolded=False)
+    assert "Equivalence: equal" in one(page, "#summary .verdict").text
+    for selector in ("#summary .verdict", "#summary .exact", "#summary .overview", "#summary .legend"):
+        bottom = page.execute_script("return arguments[0].getBoundingClientRect().bottom", one(page, selector))
+        assert 0 < bottom < 860, selector
+    cells = every(page, "#summary .overview tbody td .num")
+    stages = {group["stage"] for side in ("before", "after") for group in target[side]["by_stage_family"]}
+    assert len(cells) == 6 * len(stages)
+    for metric, column in (("dynamic_launches", 0), ("bytes", 1), ("model_us", 2)):
+        for at, side in enumerate(("before", "after")):
+            shown = sum(float(cell.get_attribute("data-value")) for cell in cells[2 * column + at :: 6])
+            assert shown == pytest.approx(target[side]["totals"][metric])
+    assert page.execute_script("return document.documentElement.scrollHeight") < 3 * 860
+    assert not one(page, "#roofline .body").is_displayed()
+    one(page, 'nav a[href="#roofline"]').click()
+    assert one(page, "#roofline svg").is_displayed()
+    page.execute_script("arguments[0].click()", one(page, "#launches summary"))
+    until(page, lambda: one(page, "#launches table").is_displayed())
+
+
+def test_a_fallback_is_told_first(shown, document, target):
+    (event,) = target["events"]
+    page = shown({**document, "targets": [{**target, "events": [{**event, "fallback": "forward Laplacian (planted)"}]}]})
+    assert every(page, "#summary .verdict")[0].text == "Fallback: instead of a forward Laplacian (planted)"
+
+
 def test_the_policy_forbids_what_the_page_does_not_need(page):
     refused = page.execute_async_script(
         "const done = arguments[0];"
