@@ -33,7 +33,7 @@ def built(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("build")
     ignored = shutil.ignore_patterns(*KEPT_OUT, "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", ".venv*")
-    shutil.copytree(ROOT, folder / "source", ignore=ignored, ignore_dangling_symlinks=True)
+    shutil.copytree(ROOT, folder / "source", ignore=ignored, symlinks=True)
     run(sys.executable, "-m", "build", "--outdir", folder / "dist", folder / "source", cwd=folder)
     return folder / "dist"
 
