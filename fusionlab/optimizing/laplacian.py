@@ -16,7 +16,9 @@ from fusionlab.errors import InputError
 from fusionlab.optimizing.optimize import optimize
 
 
-def laplacian(function: Callable[..., Any], weights: ArrayLike | None = None, **options: Any) -> Callable[..., Any]:
+def laplacian(
+    function: Callable[..., Any], weights: ArrayLike | None = None, *, sparsity_threshold: int = 0, **options: Any
+) -> Callable[..., Any]:
     """``x -> (laplacian, gradient)`` of ``function``, which maps ``x`` (any shape, float) to a scalar, real or complex.
 
     The Laplacian is the scalar sum_k w_k d^2 f / d x_k^2; the gradient has the shape of ``x`` and no weights.
@@ -29,7 +31,9 @@ def laplacian(function: Callable[..., Any], weights: ArrayLike | None = None, **
     ``report()``. It composes with ``jax.jit``, ``jax.vmap``, ``jax.grad`` and ``shard_map``. ``options`` are those of
     ``fusionlab.optimize``.
 
-    The signature is that of DeepQMC's ``laplacian_factory``. InputError: weights that are not positive; a function
+    The signature is that of DeepQMC's ``laplacian_factory``. ``sparsity_threshold`` is an option of
+    ``folx.ForwardLaplacianOperator``, whose place in a configuration this can take; it has no effect: the directions
+    that a value depends on are found when the program is compiled. InputError: weights that are not positive; a function
     whose value is not a scalar, or ``x`` that is not real.
     """
     if not callable(function):
