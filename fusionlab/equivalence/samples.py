@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -49,7 +49,8 @@ class Sample:
 
     ``typical`` walkers are drawn near the molecule, so that means over them are meaningful; otherwise ``kinds``
     describes each walker. ``spread_factor`` is the factor by which a rewritten program may be further from truth than
-    the original there in its own dtype.
+    the original there in its own dtype. ``milder`` draws other arguments, for where the original has no correct digit
+    at these (None: there are no others).
     """
 
     label: str
@@ -57,6 +58,7 @@ class Sample:
     typical: bool = True
     kinds: tuple[str, ...] = ()
     spread_factor: float = SPREAD_FACTOR
+    milder: Callable[[], Sample] | None = field(default=None, compare=False, repr=False)
 
 
 def workload_samples(workload: Workload) -> Iterator[Sample]:
@@ -170,18 +172,24 @@ def signature_samples(program: Program) -> Iterator[Sample]:
     At the second seed, and at the edges, float arrays of two axes or more are divided by the square root of their
     fan-in (the product of all axes but the last, as ``jax.nn.initializers`` has it), which resembles trained
     parameters: with N(0, 1), logits of attention and logs of determinants are large and positive, which hides errors at
-    other values; with the scaled ones, no softmax saturates.
+    other values; with the scaled ones, no softmax saturates. The other seeds have these as their ``milder`` arguments:
+    the Laplacian of a transformer at N(0, 1) is wrong by 1e12 of its value in float64.
 
     Where the signature has walkers (see ``walkers_argument``), the last quarter of them are copies with two electrons
     exchanged, and the last samples have edge walkers: near coalescence, and far away. Their nuclei are the rows of the
     program's first constant [n, 3]. ValueError for an element type that NumPy does not have.
     """
     at = walkers_argument(program.inputs)
-    for seed in SEEDS:
-        arrays = _drawn(program, seed, fan_in=seed == SEEDS[1])
+
+    def drawn(seed: int, label: str, *, fan_in: bool) -> Sample:
+        arrays = _drawn(program, seed, fan_in=fan_in)
         if at is not None:
             arrays[at] = _exchanged(arrays[at])
-        yield Sample(f"seed {seed}", tuple(arrays))
+        milder = None if fan_in else functools.partial(drawn, seed, f"{label} over the fan-in", fan_in=True)
+        return Sample(label, tuple(arrays), milder=milder)
+
+    for seed in SEEDS:
+        yield drawn(seed, f"seed {seed}", fan_in=seed == SEEDS[1])
     if at is not None:
         nuclei = _nuclei(program)
         drawn = _drawn(program, EDGE_SEED, fan_in=True)

@@ -49,8 +49,8 @@ def tolerance_of(
     """The loss of ``original`` against truth at its worst element, here or at one of ``nearby``, times ``factor``; one
     figure for all elements."""
     epsilon = _epsilon(original)
-    loss = max((_most(element_loss(*pair)) for pair in ((truth, original), *nearby)), default=0.0)
-    scale = max(_most(_scale(*pair)) for pair in ((truth, original), *nearby))
+    loss = max(largest_loss(*pair) for pair in ((truth, original), *nearby))
+    scale = max(largest_value(*pair) for pair in ((truth, original), *nearby))
     if _is_wide(original):
         moved = max((_most(element_loss(truth, other)) for other, _ in nearby), default=0.0)
         return FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * (moved + loss)
@@ -99,6 +99,16 @@ def element_loss(truth: np.ndarray, original: np.ndarray) -> np.ndarray:
 def _scale(truth: np.ndarray, original: np.ndarray) -> np.ndarray:
     """|truth|, 0 where one of them is not finite: an overflow in the original says nothing about other elements."""
     return np.asarray(np.where(np.isfinite(truth) & np.isfinite(original), np.abs(truth), 0.0), np.float64)
+
+
+def largest_loss(truth: np.ndarray, original: np.ndarray) -> float:
+    """The largest loss of an element."""
+    return _most(element_loss(truth, original))
+
+
+def largest_value(truth: np.ndarray, original: np.ndarray) -> float:
+    """The largest |truth| of an element that is finite in both."""
+    return _most(_scale(truth, original))
 
 
 def _most(values: np.ndarray) -> float:

@@ -85,7 +85,9 @@ def test_the_first_screen_has_the_verdict_and_one_picture(chromium, study_folder
 
 def test_a_fallback_is_told_first(shown, document, target):
     (event,) = target["events"]
-    page = shown({**document, "targets": [{**target, "events": [{**event, "fallback": "forward Laplacian (planted)"}]}]})
+    page = shown(
+        {**document, "targets": [{**target, "events": [{**event, "fallback": "forward Laplacian (planted)"}]}]}
+    )
     assert every(page, "#summary .verdict")[0].text == "Fallback: instead of a forward Laplacian (planted)"
 
 

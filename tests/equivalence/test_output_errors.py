@@ -128,6 +128,25 @@ def test_whole_numbers_are_not_rounded_before_they_are_compared(dtype, left, rig
     assert verdict.outputs[0].max_abs_error == float(abs(left - right))
 
 
+@pytest.mark.parametrize("replaced", [True, False])
+def test_arguments_at_which_the_original_has_no_digit_are_replaced(replaced):
+    """At 7 the original is off by 1e30 of 1e3 in float32, and truth itself in float64: what is right there differs."""
+
+    def at(wild, dtype):
+        return runner(lambda x: np.asarray([wild if x[0] == 7 else 2.0], dtype))
+
+    mild = Sample("mild", (np.array([1.0]),))
+    verdict = compare(
+        [Sample("wild", (np.array([7.0]),), milder=(lambda: mild) if replaced else None), mild],
+        truth=at(1e3, "f8"),
+        original=at(1e30, "f4"),
+        rewritten=at(5.0, "f4"),
+        rewritten_float64=at(5.0, "f8"),
+        walkers=None,
+    )
+    assert verdict.verdict == ("equal" if replaced else "different")
+
+
 def test_a_wrong_truth_does_not_widen_the_tolerance():
     right, wrong = np.float32([1.0, 2.0]), np.float32([1.0, 7.0])
     for raised, word in ((right, "equal"), (right + np.float32(2e-7), "equal"), (wrong, "not-checked")):
