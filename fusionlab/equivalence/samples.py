@@ -181,15 +181,15 @@ def signature_samples(program: Program) -> Iterator[Sample]:
     """
     at = walkers_argument(program.inputs)
 
-    def drawn(seed: int, label: str, *, fan_in: bool) -> Sample:
+    def sample(seed: int, label: str, *, fan_in: bool) -> Sample:
         arrays = _drawn(program, seed, fan_in=fan_in)
         if at is not None:
             arrays[at] = _exchanged(arrays[at])
-        milder = None if fan_in else functools.partial(drawn, seed, f"{label} over the fan-in", fan_in=True)
+        milder = None if fan_in else functools.partial(sample, seed, f"{label} over the fan-in", fan_in=True)
         return Sample(label, tuple(arrays), milder=milder)
 
     for seed in SEEDS:
-        yield drawn(seed, f"seed {seed}", fan_in=seed == SEEDS[1])
+        yield sample(seed, f"seed {seed}", fan_in=seed == SEEDS[1])
     if at is not None:
         nuclei = _nuclei(program)
         drawn = _drawn(program, EDGE_SEED, fan_in=True)

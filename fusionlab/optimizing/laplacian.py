@@ -33,8 +33,9 @@ def laplacian(
 
     The signature is that of DeepQMC's ``laplacian_factory``. ``sparsity_threshold`` is an option of
     ``folx.ForwardLaplacianOperator``, whose place in a configuration this can take; it has no effect: the directions
-    that a value depends on are found when the program is compiled. InputError: weights that are not positive; a function
-    whose value is not a scalar, or ``x`` that is not real.
+    that a value depends on are found when the program is compiled.
+
+    InputError: weights that are not positive; a function whose value is not a scalar, or ``x`` that is not real.
     """
     if not callable(function):
         raise InputError(f"laplacian takes a function, not {function!r}")

@@ -19,7 +19,8 @@ AT_THE_TOP = "document.getElementById(arguments[0]).scrollIntoView()"
 
 
 def main(report: Path, folder: Path) -> None:
-    """Write ``report-summary.png`` (the first screen), ``report-graph.png`` (light, the loop unfolded) and ``report-launches.png`` (dark, behind one number)."""
+    """Write ``report-summary.png`` (the first screen), ``report-graph.png`` (light, the loop unfolded) and
+    ``report-launches.png`` (dark, behind one number)."""
     with tempfile.TemporaryDirectory() as profile:
         browser = opened(Path(profile))
         if browser is None:
