@@ -1,5 +1,5 @@
 # The two commands of a newcomer are `make study` and `make test`; both set up .venv first.
-.PHONY: study test test-slow full test-lowest test-newest newest-python docs fuzz check help clean
+.PHONY: study test test-slow full test-lowest test-newest test-codes newest-python docs fuzz check help clean
 
 # The first interpreter that runs and is 3.11 or 3.12; override with `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3 python; do \
@@ -17,6 +17,7 @@ help:
 	@echo "make check      lint and types only"
 	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
 	@echo "make test-lowest, make test-newest   tests of interfaces, with the lowest and the newest dependencies"
+	@echo "make test-codes   DeepQMC 1.3.0's training and NetKet 3.23's kinetic energy, each in its environment (Python 3.12)"
 
 study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
@@ -75,6 +76,11 @@ test-lowest: .venv-lowest/.installed
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
 
+# What these codes take decides the versions: DeepQMC pins JAX below 0.9, NetKet takes the newest that we do.
+test-codes: .venv-deepqmc/.installed .venv-netket/.installed
+	.venv-deepqmc/bin/python -m pytest -p no:cacheprovider tests/codes/deepqmc_training.py
+	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/netket_kinetic.py
+
 newest-python:
 	@echo "$(NEWEST_PYTHON)"
 
@@ -89,6 +95,14 @@ newest-python:
 	rm -rf .venv-newest && $(NEWEST_PYTHON) -m venv .venv-newest
 	.venv-newest/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[targets,models]' \
 	  pytest pytest-xdist hypothesis
+	@touch $@
+
+.venv-deepqmc/.installed: CODE := deepqmc==1.3.0 hydra-core==1.3.2
+.venv-netket/.installed: CODE := netket==3.23
+.venv-deepqmc/.installed .venv-netket/.installed: .venv-%/.installed: pyproject.toml
+	@test -n "$(NEWEST_PYTHON)" || { echo "$* needs Python 3.12, and none was found: say make NEWEST_PYTHON=..." >&2; exit 2; }
+	rm -rf .venv-$* && $(NEWEST_PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable . $(CODE) pytest hypothesis
 	@touch $@
 
 docs: .venv/.test-installed
@@ -113,4 +127,4 @@ check: .venv/.test-installed
 	@touch $@ .venv/.study-installed
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest build fusionlab-dump
+	rm -rf .venv .venv-lowest .venv-newest .venv-deepqmc .venv-netket build fusionlab-dump

@@ -39,7 +39,7 @@ def laplacian(
     """
     if not callable(function):
         raise InputError(f"laplacian takes a function, not {function!r}")
-    scales = None if weights is None else np.sqrt(_positive(weights))
+    scales = None if weights is None else jnp.sqrt(_positive(weights))
 
     # With x = y * scale, the Laplacian with respect to y has the weights scale^2.
     def of_scaled(y: Any, scale: Any, *others: Any) -> tuple[Any, Any, Any]:
@@ -61,7 +61,7 @@ def laplacian(
         if scales is None:
             total, gradient, _ = optimized(x, None, *others)
             return total, gradient
-        scale = jnp.asarray(_broadcast(scales, x.shape), x.dtype)
+        scale = _broadcast(scales, x.shape).astype(x.dtype)
         total, gradient, _ = optimized(x / scale, scale, *others)
         return total, gradient / scale
 
@@ -93,14 +93,17 @@ def _of_real(function: Callable[[Any], Any], x: Any) -> tuple[Any, Any, Any]:
     return lax.fori_loop(0, x.size, lambda k, total: total + pushed(unit[k])[1][k], zero), gradient, value
 
 
-def _broadcast(scales: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _broadcast(scales: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     try:
-        return np.broadcast_to(scales, shape)
+        return jnp.broadcast_to(scales, shape)
     except ValueError:
         raise InputError(f"laplacian: weights of shape {scales.shape} are not those of x, {shape}") from None
 
 
-def _positive(weights: ArrayLike) -> np.ndarray:
+def _positive(weights: ArrayLike) -> ArrayLike:
+    """``weights``; what is traced has no values to check."""
+    if isinstance(weights, jax.core.Tracer):
+        return weights
     given = np.asarray(weights, np.float64)
     if not (np.isfinite(given) & (given > 0)).all():
         raise InputError("laplacian: weights are positive numbers, one per coordinate")

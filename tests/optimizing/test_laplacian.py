@@ -41,6 +41,11 @@ def test_the_numbers_and_a_forward_pass_under_vmap(weights):
     assert any("are the Laplacian of" in str(event) for event in decision_of(laplacian).events)
 
 
+def test_weights_that_are_traced():
+    found = jax.jit(lambda weights, x: jax.vmap(alone(of(PARAMETERS), weights))(x))(WEIGHTS, X)
+    same(found, jax.vmap(lambda x: expected(of(PARAMETERS), x, WEIGHTS))(X))
+
+
 def test_parameters_of_a_surrounding_function_and_further_arguments():
     """As codes write it: made within the traced function, of a closure; or of all arguments."""
     made = []

@@ -1,0 +1,20 @@
+"""NetKet 3.23's kinetic energy by fusionlab's Laplacian, within a memory budget; by make test-codes."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+
+def test_the_kinetic_energies_are_netkets(tmp_path, monkeypatch):
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
+    netket_kinetic = pytest.importorskip("netket_kinetic")
+    found = netket_kinetic.main(particles=4, walkers=64, memory_budget="8MiB")
+    (energies, temp), *ours = found.values()
+    for other, _ in ours:
+        np.testing.assert_allclose(other, energies, rtol=1e-8, atol=1e-8 * np.abs(energies).max())
+    assert ours[0][1] < temp
+    assert ours[1][1] <= 8 * 2**20
