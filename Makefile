@@ -1,9 +1,9 @@
 # The two commands of a newcomer are `make study` and `make test`; both set up .venv first.
-.PHONY: study test test-slow full test-lowest test-newest test-codes newest-python docs fuzz check help clean
+.PHONY: study test test-slow full test-lowest test-newest test-middle test-codes newest-python middle-python docs fuzz check help clean
 
-# The first interpreter that runs and is 3.11 or 3.12; override with `make PYTHON=...`.
-PYTHON ?= $(shell for p in python3.11 python3.12 python3 python; do \
-  $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
+# The first interpreter that runs and is 3.11 to 3.13; override with `make PYTHON=...`.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+  $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
@@ -16,7 +16,7 @@ help:
 	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 PAIRS=100000 MINUTES=90"
 	@echo "make check      lint and types only"
 	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
-	@echo "make test-lowest, make test-newest   tests of interfaces, with the lowest and the newest dependencies"
+	@echo "make test-lowest, test-middle, test-newest   tests of interfaces with JAX 0.8.0, 0.9 and the newest"
 	@echo "make test-codes   DeepQMC 1.3.0's training and NetKet 3.23's kinetic energy, each in its environment (Python 3.12)"
 
 study: .venv/.study-installed
@@ -63,15 +63,22 @@ VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/
   $(shell grep -l '^from .case_files import test_case' tests/passes/test_*.py) tests/optimizing/test_optimize.py tests/testing tests/test_jax_setup.py \
   tests/optimizing/test_rewriting.py tests/cli/test_bad_input.py tests/cli/test_apply.py
 VERSION_OPTIONS := -m "not slow and not full" -p no:cacheprovider $(XDIST)
-# JAX 0.11 needs Python 3.12; override with `make NEWEST_PYTHON=...`. An interpreter on the PATH can be a shim of pyenv
-# that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked through as well.
-NEWEST_PYTHON ?= $(shell account=$$(getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6); \
-  for p in python3.12 python3 "$$PYENV_ROOT"/versions/3.12*/bin/python "$$HOME"/.pyenv/versions/3.12*/bin/python \
-    "$$account"/.pyenv/versions/3.12*/bin/python; do \
-  "$$p" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
+# JAX 0.11 needs Python 3.12 or 3.13; override with `make NEWEST_PYTHON=...`, MIDDLE_PYTHON likewise. An interpreter on the
+# PATH can be a shim of pyenv that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked
+# through as well.
+python_of = $(shell account=$$(getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6); \
+  for p in python$(1) python3 "$$PYENV_ROOT"/versions/$(1)*/bin/python "$$HOME"/.pyenv/versions/$(1)*/bin/python \
+    "$$account"/.pyenv/versions/$(1)*/bin/python; do \
+  "$$p" -c 'import ensurepip, sys, venv; sys.exit("%d.%d" % sys.version_info[:2] != "$(1)")' 2>/dev/null && { echo "$$p"; break; }; done)
+MIDDLE_PYTHON ?= $(call python_of,3.12)
+NEWEST_PYTHON ?= $(or $(call python_of,3.13),$(MIDDLE_PYTHON))
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
+
+# Between them: JAX 0.9, on Python 3.12.
+test-middle: .venv-middle/.installed
+	.venv-middle/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
 
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
@@ -84,24 +91,30 @@ test-codes: .venv-deepqmc/.installed .venv-netket/.installed
 newest-python:
 	@echo "$(NEWEST_PYTHON)"
 
+middle-python:
+	@echo "$(MIDDLE_PYTHON)"
+
 .venv-lowest/.installed: pyproject.toml requirements-lowest.txt
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip --disable-pip-version-check install --quiet -c requirements-lowest.txt \
 	  --editable '.[targets,models]' pytest pytest-xdist hypothesis
 	@touch $@
 
-.venv-newest/.installed: pyproject.toml
-	@test -n "$(NEWEST_PYTHON)" || { echo "JAX 0.11 needs Python 3.12, and none was found: say make NEWEST_PYTHON=..." >&2; exit 2; }
-	rm -rf .venv-newest && $(NEWEST_PYTHON) -m venv .venv-newest
-	.venv-newest/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[targets,models]' \
+.venv-middle/.installed: JAX := 'jax>=0.9,<0.10' 'jaxlib>=0.9,<0.10'
+.venv-newest/.installed: PYTHON_OF = $(NEWEST_PYTHON)
+.venv-middle/.installed .venv-deepqmc/.installed .venv-netket/.installed: PYTHON_OF = $(MIDDLE_PYTHON)
+.venv-middle/.installed .venv-newest/.installed: .venv-%/.installed: pyproject.toml
+	@test -n "$(PYTHON_OF)" || { echo "$* needs Python 3.12 or 3.13, and none was found" >&2; exit 2; }
+	rm -rf .venv-$* && $(PYTHON_OF) -m venv .venv-$*
+	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[targets,models]' $(JAX) \
 	  pytest pytest-xdist hypothesis
 	@touch $@
 
 .venv-deepqmc/.installed: CODE := deepqmc==1.3.0 hydra-core==1.3.2
 .venv-netket/.installed: CODE := netket==3.23
 .venv-deepqmc/.installed .venv-netket/.installed: .venv-%/.installed: pyproject.toml
-	@test -n "$(NEWEST_PYTHON)" || { echo "$* needs Python 3.12, and none was found: say make NEWEST_PYTHON=..." >&2; exit 2; }
-	rm -rf .venv-$* && $(NEWEST_PYTHON) -m venv .venv-$*
+	@test -n "$(PYTHON_OF)" || { echo "$* needs Python 3.12, and none was found: say make MIDDLE_PYTHON=..." >&2; exit 2; }
+	rm -rf .venv-$* && $(PYTHON_OF) -m venv .venv-$*
 	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable . $(CODE) pytest hypothesis
 	@touch $@
 
@@ -114,7 +127,7 @@ check: .venv/.test-installed
 	$(BIN)/mypy
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "fusionlab needs Python 3.11 or 3.12; none was found. Say make PYTHON=/path/to/python" >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "fusionlab needs Python 3.11 to 3.13; none was found. Say make PYTHON=/path/to/python" >&2; exit 2; }
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
 	  echo "a virtual environment could not be made (on Debian: apt-get install python3-venv)" >&2; exit 2; }
 
@@ -127,4 +140,4 @@ check: .venv/.test-installed
 	@touch $@ .venv/.study-installed
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest .venv-deepqmc .venv-netket build fusionlab-dump
+	rm -rf .venv .venv-lowest .venv-middle .venv-newest .venv-deepqmc .venv-netket build fusionlab-dump

@@ -88,9 +88,18 @@ def _part(function: Callable[[Any], Any], part: Callable[[Any], Any], x: Any) ->
 def _of_real(function: Callable[[Any], Any], x: Any) -> tuple[Any, Any, Any]:
     """The value is returned, so that the program computes it: it is what the forward pass starts from."""
     (value, gradient), pushed = jax.linearize(jax.value_and_grad(function), x)
-    unit = jnp.eye(x.size, dtype=x.dtype)
-    zero = jnp.zeros((), gradient.dtype)
+    unit = _varying(jnp.eye(x.size, dtype=x.dtype), x)
+    zero = _varying(jnp.zeros((), gradient.dtype), gradient)
     return lax.fori_loop(0, x.size, lambda k, total: total + pushed(unit[k])[1][k], zero), gradient, value
+
+
+def _varying(array: jax.Array, like: jax.Array) -> jax.Array:
+    """``array`` as a value that varies over the axes of ``jax.shard_map`` over which ``like`` does."""
+    type_ = jax.typeof(like)  # JAX 0.8 has vma, 0.10 what is manual
+    axes = tuple(getattr(type_, "vma", None) or getattr(getattr(type_, "manual_axis_type", None), "varying", ()))
+    if not axes:
+        return array
+    return lax.pcast(array, axes, to="varying") if hasattr(lax, "pcast") else lax.pvary(array, axes)
 
 
 def _broadcast(scales: jax.Array, shape: tuple[int, ...]) -> jax.Array:

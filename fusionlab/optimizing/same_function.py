@@ -1,13 +1,14 @@
 """Equality of two jaxprs as functions, up to the layout of their arrays on a mesh.
 
 A function traced without its surrounding mesh may compute something else: divide by the number of devices, say.
-Equations that only move their operand (``reshard``, ``pvary``) and parameters that name shardings are ignored; all else
-has to be the same, equation by equation. What cannot be compared counts as different.
+Equations that only move their operand (``reshard``, ``pvary``) and parameters that name shardings are ignored, as is
+whether a scan reads an invariant as an operand or as a literal; all else has to be the same, equation by equation. What
+cannot be compared counts as different.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -29,10 +30,13 @@ def _told(closed: Any) -> Any:
     return _of_jaxpr(closed.jaxpr, constants)
 
 
-def _of_jaxpr(jaxpr: Any, constants: list[Any]) -> Any:
-    """The jaxpr as nested tuples: its variables are identified by their definitions."""
+def _of_jaxpr(jaxpr: Any, constants: list[Any], given: Sequence[Any] = ()) -> Any:
+    """The jaxpr as nested tuples: its variables are identified by their definitions, the first arguments by those that
+    are ``given``."""
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
-    known.update((variable, ("argument", i)) for i, variable in enumerate(jaxpr.invars))
+    known.update(zip(jaxpr.invars, given, strict=False))
+    rest = jaxpr.invars[len(given) :]
+    known.update((variable, ("argument", i)) for i, variable in enumerate(rest))
 
     def told(atom: Any) -> Any:
         if isinstance(atom, extended.Literal):
@@ -45,10 +49,22 @@ def _of_jaxpr(jaxpr: Any, constants: list[Any]) -> Any:
         if equation.primitive.name in _OF_A_MESH:
             known.update(zip(equation.outvars, read, strict=True))
             continue
-        equations.append((equation.primitive.name, read, tuple(_parameters(equation.params))))
+        if equation.primitive.name == "scan":
+            equations.append(_of_scan(read, equation.params))
+        else:
+            equations.append((equation.primitive.name, read, tuple(_parameters(equation.params))))
         known.update((variable, ("made", len(equations), i)) for i, variable in enumerate(equation.outvars))
-    types = tuple((variable.aval.shape, str(variable.aval.dtype)) for variable in jaxpr.invars)
+    types = tuple((variable.aval.shape, str(variable.aval.dtype)) for variable in rest)
     return types, tuple(equations), tuple(told(atom) for atom in jaxpr.outvars)
+
+
+def _of_scan(read: Sequence[Any], parameters: dict[str, Any]) -> Any:
+    """A scan whose body reads its invariants where they are defined."""
+    body, count = parameters["jaxpr"], parameters["num_consts"]
+    invariants = [one if one[0] in ("literal", "constant") else ("outside", one) for one in read[:count]]
+    others = {name: one for name, one in parameters.items() if name not in ("jaxpr", "num_consts", "linear")}
+    constants = [("constant", *_array(value)) for value in body.consts]
+    return "scan", read[count:], _of_jaxpr(body.jaxpr, constants, invariants), tuple(_parameters(others))
 
 
 def _parameters(parameters: dict[str, Any]) -> Iterator[tuple[str, Any]]:

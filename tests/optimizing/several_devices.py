@@ -7,7 +7,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 import fusionlab
-from tests.optimizing.functions import arguments, decision_of, energy, hoisting, laplacians, repeated
+from tests.optimizing.functions import arguments, decision_of, energy, hoisting, laplacians, log_psi, repeated
 
 ON_VARIED = "the given arguments and variants of them"
 UNCHECKED = {"cache": False, "check": "never"}
@@ -61,6 +61,13 @@ for original, optimize, check_vma in (
     mapped = jax.jit(jax.shard_map(function, mesh=mesh, check_vma=check_vma, **specs))
     equal(mapped(parameters, walkers), original(parameters, walkers), rtol=1e-5)
     assert "2x2x3xf32" in map(str, decision_of(function).original.inputs), "each device has its two walkers"
+
+exact = jax.vmap(jax.hessian(lambda y: log_psi(parameters, y.reshape(2, 3))))(walkers.reshape(8, 6))
+for check_vma in (False, True):
+    laplacian = fusionlab.laplacian(lambda x: log_psi(parameters, x), **UNCHECKED)
+    specs = {"in_specs": Spec("walkers"), "out_specs": Spec("walkers"), "check_vma": check_vma}
+    equal(jax.jit(jax.shard_map(jax.vmap(laplacian), mesh=mesh, **specs))(walkers)[0], jnp.trace(exact, 0, 1, 2), 1e-4)
+    assert "are the Laplacian of" in str(decision_of(laplacian).events)
 
 function = hoisting(lambda x: jax.lax.psum(repeated(x, x), "walkers"))
 total = jax.jit(jax.shard_map(function, mesh=mesh, in_specs=Spec("walkers"), out_specs=Spec()))

@@ -56,6 +56,31 @@ def test_another_order_of_arguments_is_another_function():
     assert not same_function(one, other)
 
 
+def test_invariants_of_a_scan_are_read_where_they_are_defined():
+    """As the casts of shard_map leave them: a literal in the body, or an operand of the scan that is one."""
+
+    def scanned(*, as_operand=False, by=2.0, swapped=False):
+        def function(x):
+            first, second = (x.mean(), x.max())[:: -1 if swapped else 1]
+
+            def body(y, factor):
+                return y * factor + first - second * second, None
+
+            if as_operand:  # a sharding constraint without effect only moves what it is given
+                factor = jax.lax.with_sharding_constraint(
+                    jnp.float32(by), jax.sharding.SingleDeviceSharding(jax.devices()[0])
+                )
+            else:
+                factor = np.float32(by)
+            return jax.lax.scan(lambda y, _: body(y, factor), x, length=3)[0]
+
+        return traced(function)
+
+    assert same_function(scanned(as_operand=True), scanned())
+    assert not same_function(scanned(), scanned(by=3.0))
+    assert not same_function(scanned(), scanned(swapped=True))
+
+
 def test_how_arrays_lie_does_not_count():
     mesh = jax.make_mesh((1,), ("walkers",), axis_types=(jax.sharding.AxisType.Explicit,))
     placed = jax.device_put(np.ones((4, 3), np.float32), jax.NamedSharding(mesh, jax.P("walkers")))
