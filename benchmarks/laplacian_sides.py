@@ -7,6 +7,7 @@ The sides of one ansatz on one molecule, all compiled for the same target by the
 - ``log-psi``: the wavefunction alone, without any Laplacian;
 - ``fused``: the replay after fuse-jvp-replay;
 - ``fused-in-replay-memory``: the same with the replay's own temp bytes as the memory budget;
+- ``laplacian``: the same local energy with ``fusionlab.laplacian`` as its Laplacian;
 - ``planted``: the replay with the absolute value of each term, which has no forward Laplacian: what falls back;
 - ``fallback``: ``planted`` after fuse-jvp-replay;
 - ``pass``: the process seconds of that rewrite;
@@ -15,6 +16,7 @@ The sides of one ansatz on one molecule, all compiled for the same target by the
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import time
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ from jaxlib.mlir.dialects import stablehlo
 from pass_time import pass_seconds
 from rows import Row
 
+import fusionlab
 from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.targets import load_target
@@ -38,11 +41,22 @@ from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline
 from fusionlab.study import Circumstances, check, compiled, lower, measure, rewrite
 from fusionlab.workload import Workload
 from fusionlab.workloads.catalogue import build
+from fusionlab.workloads.programs import laplacians
 
 LAPLACIANS = {"replay": "replay", "folx-dense": "forward", "folx-sparse": "forward-sparse"}
 """The sides that are lowered as they stand, and the Laplacian of the workload that each is."""
 
-SIDES = (*LAPLACIANS, "log-psi", "fused", "fused-in-replay-memory", "planted", "fallback", "pass", "verdict")
+SIDES = (
+    *LAPLACIANS,
+    "log-psi",
+    "fused",
+    "fused-in-replay-memory",
+    "laplacian",
+    "planted",
+    "fallback",
+    "pass",
+    "verdict",
+)
 
 _COUNTING = ("workloads", "fusionlab/measure", "fusionlab/hlo/cost.py")
 _REWRITING = (*_COUNTING, "fusionlab/hlo", "fusionlab/passes", "fusionlab/codegen")
@@ -62,6 +76,9 @@ class Case:
         """The workload that ``side`` starts from."""
         program = "log-psi" if side == "log-psi" else "local-energy"
         laplacian = None if side == "log-psi" else LAPLACIANS.get(side, "replay")
+        if side == "laplacian":  # what is lowered is rewritten already, as inside any traced function
+            laplacian = "fusionlab.laplacian"
+            laplacians.LAPLACIANS[laplacian] = functools.partial(fusionlab.laplacian, check="never", cache=False)
         return build(self.model, self.molecule, program, self.walkers, laplacian=laplacian, size=self.size)
 
 
@@ -76,7 +93,7 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
     row: Row = {"revision": revision(side), "lower_s": round(time.perf_counter() - started, 2)}
     row |= {"stablehlo_ops": program.ops, "flops": program_cost(program).flops}
     yield row
-    if side in (*LAPLACIANS, "log-psi", "planted"):
+    if side in (*LAPLACIANS, "log-psi", "laplacian", "planted"):
         yield {**row, **measure(workload, program, given).to_json()}
         return
     if side == "pass":
