@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -145,7 +146,11 @@ def compare(
         for index, values in enumerate(zip(*columns, strict=True)):
             of_output = replace(Columns(*values), spread_factor=sample.spread_factor)
             if needs_more_roundings(of_output):
-                of_output = replace(of_output, nearby=nearby.of(index), narrowed=nearby.narrowed(index, values[1]))
+                of_output = replace(of_output, narrowed=nearby.narrowed(index, values[1]))
+                for pairs in nearby.of(index):
+                    of_output = replace(of_output, nearby=pairs)
+                    if not needs_more_roundings(of_output):
+                        break
             furthest = compare_output(f"output {index}", of_output, typical=sample.typical)
             placed = replace(furthest, error=replace(furthest.error, place=_walker(sample, furthest.at)))
             found.append(_Entry(sample, index, of_output, placed))
@@ -179,16 +184,20 @@ def without_digits(truth: Sequence[np.ndarray], original: Sequence[np.ndarray]) 
 
 
 class _Nearby:
-    """(truth, original) of all outputs at other roundings of a sample's inputs, computed lazily."""
+    """(truth, original) of all outputs at other roundings of a sample's inputs, as many as are needed."""
 
     def __init__(
         self, sample: Sample, truth: Runner, original: Runner, in_float32: Callable[[], Runner] | None
     ) -> None:
-        self._sample, self._truth, self._original, self._in_float32 = sample, truth, original, in_float32
+        self._truth, self._original, self._in_float32 = truth, original, in_float32
+        self._sample, self._left = sample, roundings_of(sample)
+        self._found: list[tuple[list[np.ndarray], list[np.ndarray]]] = []
 
-    @functools.cached_property
-    def _found(self) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-        return [(self._truth(at), self._original(at)) for at in roundings_of(self._sample)]
+    def _until(self, count: int) -> Sequence[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """The first ``count`` roundings; fewer if there are fewer."""
+        missing = max(count - len(self._found), 0)
+        self._found += [(self._truth(at), self._original(at)) for at in itertools.islice(self._left, missing)]
+        return self._found[:count]
 
     @functools.cached_property
     def _narrowed(self) -> list[np.ndarray]:
@@ -205,9 +214,12 @@ class _Nearby:
         wide = original.dtype in (np.float64, np.complex128)
         return self._narrowed[output] if wide and self._narrowed else None
 
-    def of(self, output: int) -> Pairs:
-        """The pairs of one output."""
-        return tuple((truth[output], original[output]) for truth, original in self._found)
+    def of(self, output: int) -> Iterator[Pairs]:
+        """The pairs of one output, at more and more roundings."""
+        for count in itertools.count(1):
+            if len(found := self._until(count)) < count:
+                return
+            yield tuple((truth[output], original[output]) for truth, original in found)
 
 
 def _reproduced(columns: Sequence[list[np.ndarray]], raised: Sequence[np.ndarray], nearby: _Nearby) -> bool:
@@ -215,8 +227,9 @@ def _reproduced(columns: Sequence[list[np.ndarray]], raised: Sequence[np.ndarray
 
     def close(index: int, truth: np.ndarray, original: np.ndarray, again: np.ndarray) -> bool:
         # By how far truth moves, never by the original's loss there: where raising is wrong, that allows everything.
-        return agrees(truth, original, again) or agrees(
-            truth, original, again, nearby=tuple((moved, moved) for moved, _ in nearby.of(index))
+        return agrees(truth, original, again) or any(
+            agrees(truth, original, again, nearby=tuple((moved, moved) for moved, _ in pairs))
+            for pairs in nearby.of(index)
         )
 
     return all(close(i, *triple) for i, triple in enumerate(zip(*columns[:2], raised, strict=True)))

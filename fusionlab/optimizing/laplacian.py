@@ -96,7 +96,8 @@ def _of_real(function: Callable[[Any], Any], x: Any) -> tuple[Any, Any, Any]:
 def _varying(array: jax.Array, like: jax.Array) -> jax.Array:
     """``array`` as a value that varies over the axes of ``jax.shard_map`` over which ``like`` does."""
     type_ = jax.typeof(like)  # JAX 0.8 has vma, 0.10 what is manual
-    axes = tuple(getattr(type_, "vma", None) or getattr(getattr(type_, "manual_axis_type", None), "varying", ()))
+    found = getattr(type_, "vma", None) or getattr(getattr(type_, "manual_axis_type", None), "varying", None)
+    axes = tuple(found or ())
     if not axes:
         return array
     return lax.pcast(array, axes, to="varying") if hasattr(lax, "pcast") else lax.pvary(array, axes)
