@@ -33,11 +33,12 @@ DRAWN = "drawn arguments"
 @dataclass(frozen=True)
 class CallVerdict:
     """A verdict and its inputs. ``provisional``: other arguments may show what these hide, because some floats could
-    not be varied."""
+    not be varied. ``postponed``: variants were not compared, because the exact verdict may spare them."""
 
     verdict: Verdict
     on: str
     provisional: bool = False
+    postponed: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,13 @@ class Runners:
         arrays: Sequence[np.ndarray] | None,
         *,
         varied: bool = False,
-        identical: Callable[[], bool] = lambda: False,
+        identical: Callable[[], bool | None] = lambda: False,
     ) -> CallVerdict:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
 
         ``varied``: also on variants of ``arrays``, where what the given values hide (a weight of 0) is not hidden; not
-        on those left once the programs are ``identical()``, at all arguments. A variant at which the original is not
-        finite where it is finite at ``arrays`` is left out for a nearer one.
+        if the programs are ``identical()``, at all arguments, and not yet if that is not known (None). A variant at
+        which the original is not finite where it is finite at ``arrays`` is left out for a nearer one.
 
         ``not-checked`` with the reason where the programs cannot be run or no number is finite.
         """
@@ -83,12 +84,14 @@ class Runners:
             if not varied:
                 return CallVerdict(self._verdict([given], run), on)
             vary, all_floats = can_vary(given.arrays, self._held)
-            variants = []
+            variants, known = [], identical()
 
             def samples() -> Iterator[Sample]:
                 yield given
+                nonlocal known
                 for number in range(VARIANTS if any(vary) else 0):
-                    if identical():
+                    known = identical()
+                    if known is not False:
                         return
                     for variant in self._variant(given.arrays, vary, number, run):
                         variants.append(variant)
@@ -96,8 +99,8 @@ class Runners:
 
             verdict = self._verdict(samples(), run)
             on = VARIED if variants and all_floats else GIVEN
-            open_ = on == GIVEN and (any(vary) or not all_floats) and not identical()
-            return CallVerdict(verdict, on, provisional=open_)
+            open_ = on == GIVEN and (any(vary) or not all_floats)
+            return CallVerdict(verdict, on, provisional=open_ and known is False, postponed=open_ and known is None)
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
             return CallVerdict(Verdict("not-checked", reason=_why(e)), on)
 

@@ -139,6 +139,7 @@ class Rewriter:
         self._keys: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
         self._comparisons: dict[str, _Comparison] = {}
         self._exact: dict[str, Future[Identity]] = {}
+        self._postponed: dict[str, _Comparison] = {}
         self._current = current
         # A user's own pass can change at any time, and its source is not in the key.
         self._store = Store(policy.folder, ".json.gz") if policy.folder is not None and policy.known else None
@@ -343,17 +344,19 @@ class Rewriter:
         limit_s = self.policy.exact_s if exact is None else 0
         identity = beside.submit(compare_files, original, rewritten, limit_s) if limit_s else None
 
-        def identical() -> bool:
-            found = identity.result() if identity is not None and identity.done() else exact
-            return found is not None and found.result == "identical" and not found.at_ties
+        def identical() -> bool | None:
+            return None if identity is not None and not identity.done() else _spares_variants(identity, exact)
 
         try:
             varied = decision.compared_on != VARIED
             compared = comparison.runners.compared(call.arrays, varied=varied, identical=identical)
         finally:
             beside.shutdown(wait=False)
+        postponed = compared.postponed and compared.verdict.passed
         if identity is not None and call.arrays is not None:
             self._exact[key] = identity  # while XLA compiles
+            if postponed:
+                self._postponed[key] = comparison
         elif identity is not None:
             exact = identity.result()
         verdict = replace(compared.verdict, exact=exact)
@@ -374,23 +377,35 @@ class Rewriter:
             rewritten=rewritten if verdict.passed else None,
             verdict=verdict,
             compared_on=on,
-            provisional=compared.provisional,
+            provisional=compared.provisional or postponed,
             check_s=time.perf_counter() - started,
             reason="" if verdict.passed else why_not,
             failed=not verdict.passed,
         )
 
     def settle(self) -> None:
-        """Wait for exact verdicts that are being computed, and keep them."""
+        """Wait for exact verdicts that are being computed, and keep them.
+
+        Where variants of the arguments were postponed and the programs are not identical, the next call is checked with
+        its variants before it runs: the arguments of this one were compared.
+        """
         if not self._exact:
             return
         with self._lock:
             while self._exact:
                 key, identity = self._exact.popitem()
                 exact, decision = identity.result(), self.decisions.get(key)
-                if decision is not None and decision.verdict is not None:
-                    self.decisions[key] = replace(decision, verdict=replace(decision.verdict, exact=exact))
-                    self._keep(key, self.decisions[key])
+                postponed = self._postponed.pop(key, None)
+                if decision is None or decision.verdict is None:
+                    continue
+                verdict = replace(decision.verdict, exact=exact)
+                spared = postponed is not None and _spares_variants(identity, None)
+                self.decisions[key] = replace(
+                    decision, verdict=verdict, provisional=decision.provisional and not spared
+                )
+                self._keep(key, self.decisions[key])
+                if postponed is not None and not spared:
+                    self._comparisons.setdefault(key, postponed).seen.add(_POSTPONED)
                 if (comparison := self._comparisons.get(key)) is not None:
                     known = comparison.decision
                     assert known.verdict is not None
@@ -414,6 +429,16 @@ class Rewriter:
         examined_again = decision.failed or decision.provisional or faults(decision.events)
         if self._store is not None and equal and not examined_again:
             self._store.store(key, decision.to_json())
+
+
+_POSTPONED = "no digest"
+"""Among the digests of inconclusive arguments: the next arguments are compared, whatever they are."""
+
+
+def _spares_variants(identity: Future[Identity] | None, known: Identity | None) -> bool:
+    """True if the exact verdict, that of ``identity`` or ``known``, covers all arguments."""
+    found = known if identity is None else identity.result()
+    return found is not None and found.result == "identical" and not found.at_ties
 
 
 def _digest(arrays: Sequence[np.ndarray]) -> str:

@@ -1,5 +1,6 @@
 """What is decided on an optimised function, when it is checked, and what its author is told."""
 
+import threading
 import warnings
 
 import jax
@@ -9,9 +10,10 @@ import pytest
 
 import fusionlab
 from fusionlab.equivalence import isolated
+from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.errors import FallbackWarning, InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.optimizing import rewriting
-from fusionlab.optimizing.checking import Runners
+from fusionlab.optimizing.checking import GIVEN, VARIED, Runners
 from fusionlab.optimizing.optimize import Optimized
 from fusionlab.optimizing.rewriting import Policy
 from fusionlab.passes.interface import faults
@@ -404,3 +406,29 @@ def test_a_fallback_has_at_most_one_and_a_half_times_the_memory_of_the_original(
             for one in (jax.vmap(energy), optimized)
         )
     assert 2**20 < before < after <= max(1.5 * before, 16 * 2**20)
+
+
+@pytest.mark.parametrize("result", ["identical", "not-identical"])
+def test_variants_are_spared_by_an_exact_verdict_that_comes_later_or_left_to_the_next_call(result, monkeypatch):
+    compared = threading.Event()
+    plain = Runners.compared
+
+    def compare(self, arrays, **how):
+        found = plain(self, arrays, **how)
+        compared.set()
+        return found
+
+    def compare_exactly(original, rewritten, limit_s):
+        assert compared.wait(60)
+        return Identity(result, 12, 2, 1e-36)
+
+    monkeypatch.setattr(Runners, "compared", compare)
+    monkeypatch.setattr(rewriting, "compare_files", compare_exactly)
+    function = hoisting(repeated, check="once")
+    function(1.0, 0.5)
+    first = decision_of(function)
+    assert (first.compared_on, first.verdict.exact.result) == (GIVEN, result)
+    assert first.provisional == (result == "not-identical")
+    function(2.0, 0.5)
+    assert decision_of(function).compared_on == (VARIED if first.provisional else GIVEN)
+    assert not decision_of(function).provisional
