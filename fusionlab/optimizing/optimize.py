@@ -60,7 +60,7 @@ class Optimized:
             try:
                 return self._alone(*args, **kwargs)
             finally:
-                self._rewriter.settle()
+                self._rewriter.settle(self._alone.clear_cache)
 
     @contextlib.contextmanager
     def _given(self, args: Any, kwargs: Any) -> Iterator[None]:

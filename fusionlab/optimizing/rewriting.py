@@ -139,7 +139,7 @@ class Rewriter:
         self._keys: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
         self._comparisons: dict[str, _Comparison] = {}
         self._exact: dict[str, Future[Identity]] = {}
-        self._postponed: dict[str, _Comparison] = {}
+        self._postponed: dict[str, tuple[_Comparison, Call]] = {}
         self._current = current
         # A user's own pass can change at any time, and its source is not in the key.
         self._store = Store(policy.folder, ".json.gz") if policy.folder is not None and policy.known else None
@@ -356,7 +356,7 @@ class Rewriter:
         if identity is not None and call.arrays is not None:
             self._exact[key] = identity  # while XLA compiles
             if postponed:
-                self._postponed[key] = comparison
+                self._postponed[key] = comparison, call
         elif identity is not None:
             exact = identity.result()
         verdict = replace(compared.verdict, exact=exact)
@@ -383,33 +383,41 @@ class Rewriter:
             failed=not verdict.passed,
         )
 
-    def settle(self) -> None:
+    def settle(self, lower_again: Callable[[], None]) -> None:
         """Wait for exact verdicts that are being computed, and keep them.
 
-        Where variants of the arguments were postponed and the programs are not identical, the next call is checked with
-        its variants before it runs: the arguments of this one were compared.
+        Where the programs are not identical, the variants of the arguments that were postponed are compared now; if the
+        original is to be used from now on, ``lower_again`` is called. NotEquivalentError if the policy demands it.
         """
         if not self._exact:
             return
-        with self._lock:
+        failed = []
+        with self._lock, without_mesh():
             while self._exact:
                 key, identity = self._exact.popitem()
                 exact, decision = identity.result(), self.decisions.get(key)
-                postponed = self._postponed.pop(key, None)
+                comparison, call = self._postponed.pop(key, (self._comparisons.get(key), None))
                 if decision is None or decision.verdict is None:
                     continue
-                verdict = replace(decision.verdict, exact=exact)
-                spared = postponed is not None and _spares_variants(identity, None)
-                self.decisions[key] = replace(
-                    decision, verdict=verdict, provisional=decision.provisional and not spared
-                )
-                self._keep(key, self.decisions[key])
-                if postponed is not None and not spared:
-                    self._comparisons.setdefault(key, postponed).seen.add(_POSTPONED)
-                if (comparison := self._comparisons.get(key)) is not None:
+                settled = replace(decision, verdict=replace(decision.verdict, exact=exact))
+                if comparison is not None:
                     known = comparison.decision
                     assert known.verdict is not None
                     comparison.decision = replace(known, verdict=replace(known.verdict, exact=exact))
+                if call is not None and comparison is not None:
+                    if _spares_variants(identity, None):
+                        settled = replace(settled, provisional=False)
+                    else:
+                        self._comparisons[key] = comparison
+                        settled = self._rechecked(key, settled, call)
+                self.decisions[key] = settled
+                self._keep(key, settled)
+                failed += [settled] if settled.failed and not decision.failed else []
+        if failed:
+            lower_again()
+        for decision in failed:
+            self._require_equal(decision)
+            self._warn(decision.reason)
 
     def _require_equal(self, decision: Decision) -> None:
         """NotEquivalentError if ``decision`` found a difference and the policy makes it an error."""
@@ -429,10 +437,6 @@ class Rewriter:
         examined_again = decision.failed or decision.provisional or faults(decision.events)
         if self._store is not None and equal and not examined_again:
             self._store.store(key, decision.to_json())
-
-
-_POSTPONED = "no digest"
-"""Among the digests of inconclusive arguments: the next arguments are compared, whatever they are."""
 
 
 def _spares_variants(identity: Future[Identity] | None, known: Identity | None) -> bool:

@@ -13,7 +13,7 @@ from fusionlab.equivalence import isolated
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.errors import FallbackWarning, InputError, NotEquivalentError, NotOptimizedWarning
 from fusionlab.optimizing import rewriting
-from fusionlab.optimizing.checking import GIVEN, VARIED, Runners
+from fusionlab.optimizing.checking import Runners
 from fusionlab.optimizing.optimize import Optimized
 from fusionlab.optimizing.rewriting import Policy
 from fusionlab.passes.interface import faults
@@ -408,8 +408,9 @@ def test_a_fallback_has_at_most_one_and_a_half_times_the_memory_of_the_original(
     assert 2**20 < before < after <= max(1.5 * before, 16 * 2**20)
 
 
-@pytest.mark.parametrize("result", ["identical", "not-identical"])
-def test_variants_are_spared_by_an_exact_verdict_that_comes_later_or_left_to_the_next_call(result, monkeypatch):
+@pytest.fixture
+def exact_later(monkeypatch):
+    """``exact_later(result)``: the exact check has this result, after the given arguments were compared."""
     compared = threading.Event()
     plain = Runners.compared
 
@@ -418,17 +419,38 @@ def test_variants_are_spared_by_an_exact_verdict_that_comes_later_or_left_to_the
         compared.set()
         return found
 
-    def compare_exactly(original, rewritten, limit_s):
-        assert compared.wait(60)
-        return Identity(result, 12, 2, 1e-36)
+    def later(result):
+        def compare_exactly(original, rewritten, limit_s):
+            assert compared.wait(60)
+            return Identity(result, 12, 2, 1e-36)
+
+        monkeypatch.setattr(rewriting, "compare_files", compare_exactly)
 
     monkeypatch.setattr(Runners, "compared", compare)
-    monkeypatch.setattr(rewriting, "compare_files", compare_exactly)
+    return later
+
+
+@pytest.mark.parametrize("result", ["identical", "not-identical"])
+def test_variants_are_spared_by_an_exact_verdict_that_comes_later(result, exact_later):
+    exact_later(result)
     function = hoisting(repeated, check="once")
     function(1.0, 0.5)
-    first = decision_of(function)
-    assert (first.compared_on, first.verdict.exact.result) == (GIVEN, result)
-    assert first.provisional == (result == "not-identical")
-    function(2.0, 0.5)
-    assert decision_of(function).compared_on == (VARIED if first.provisional else GIVEN)
-    assert not decision_of(function).provisional
+    decision = decision_of(function)
+    assert (decision.compared_on, decision.verdict.exact.result) == (
+        ON_GIVEN if result == "identical" else ON_VARIED,
+        result,
+    )
+    assert not decision.provisional
+
+
+@pytest.mark.parametrize("on_difference", ["original", "raise"])
+def test_a_difference_that_variants_show_later_is_told_and_the_original_runs_from_then_on(on_difference, exact_later):
+    exact_later("not-identical")
+    function = wrong(repeated, check="once", on_difference=on_difference)
+    if on_difference == "raise":
+        with pytest.raises(NotEquivalentError, match=f"different on {ON_VARIED}: variant"):
+            function(0.0, 0.1)
+    else:
+        with pytest.warns(NotOptimizedWarning, match=f"different on {ON_VARIED}: variant"):
+            assert function(0.0, 0.1) == jax.jit(repeated)(0.0, 0.1)
+        assert function(1.0, 0.6) == jax.jit(repeated)(1.0, 0.6)
