@@ -31,6 +31,7 @@ COPIED = {
     "contributing.md": "CONTRIBUTING.md",
     "paper.md": "studies/paper.md",
     "slowest-tests.md": "studies/slowest-tests.md",
+    "exact-catalogue.md": "studies/exact-catalogue.md",
     "layout-a100.md": "studies/layout-a100.md",
     "programs-a100.md": "studies/programs-a100.md",
 }
