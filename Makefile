@@ -100,7 +100,7 @@ middle-python:
 	  --editable '.[targets,models]' pytest pytest-xdist hypothesis
 	@touch $@
 
-.venv-middle/.installed: JAX := 'jax>=0.9,<0.10' 'jaxlib>=0.9,<0.10'
+.venv-middle/.installed: JAX := 'jax>=0.9,<0.10' 'jaxlib>=0.9,<0.10' 'jax-cuda12-plugin>=0.9,<0.10'
 .venv-newest/.installed: PYTHON_OF = $(NEWEST_PYTHON)
 .venv-middle/.installed .venv-deepqmc/.installed .venv-netket/.installed: PYTHON_OF = $(MIDDLE_PYTHON)
 .venv-middle/.installed .venv-newest/.installed: .venv-%/.installed: pyproject.toml

@@ -71,9 +71,12 @@ class _OpenThunk:
 def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
     """The tree in the text of ``thunk_sequence.txt``, with names from ``thunk_metadata.txt``.
 
-    ValueError names the first line that is not in XLA's format.
+    ValueError names the first line that is not in XLA's format, or says that names are missing: in the lists of JAX 0.9
+    kernels have theirs on their line, library calls and loops have none.
     """
     names = parse_names_by_id(metadata)
+    if not names and "profile_annotation = " in sequence:
+        raise ValueError("the thunk list has names of kernels alone, as before JAX 0.10")
     top = _OpenThunk(indent=-1)
     stack = [top]
     for number, line in enumerate(sequence.splitlines(), 1):

@@ -48,11 +48,20 @@ def test_an_unknown_loop_is_one_trip_with_its_condition_and_is_reported():
     assert (counts.unknown_trip_loops, counts.static_copies) == (1, 2)
 
 
-def test_a_thunk_list_of_another_format_falls_back_to_the_schedule_and_says_so(caplog):
-    compiled = compiled_of(text_of("nested_loops.hlo"), "launch everything\n", {})
-    counts = count_launches(compiled)
+@pytest.mark.parametrize(
+    ("thunks", "why"),
+    [
+        ("launch everything\n", "expected 'NNN: kKind [..]'"),
+        (
+            "004: kKernel [source | sink] , kernel = k, profile_annotation = k\n",
+            "names of kernels alone",
+        ),
+    ],
+)
+def test_a_thunk_list_of_another_format_falls_back_to_the_schedule_and_says_so(thunks, why, caplog):
+    counts = count_launches(compiled_of(text_of("nested_loops.hlo"), thunks, {}))
     assert (counts.launch_source, counts.dynamic_launches) == ("scheduled hlo", 1 + 5)
-    assert "expected 'NNN: kKind [..]'" in caplog.text
+    assert why in caplog.text
 
 
 def test_sites_know_their_loops_and_their_bytes():
