@@ -142,10 +142,13 @@ def as_json(cli: Callable[..., Result]) -> Callable[..., Any]:
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks and interpreters run in this process: to start one takes seconds. Those of short limits are started."""
     for caller in (isolated, interpreter):
-        monkeypatch.setattr(caller, "call", _call_here)
+        monkeypatch.setattr(caller, "call", call_here)
 
 
-def _call_here(function: Callable[..., Any], *arguments: Any, limit_s: float, memory_limited: bool = False) -> Any:
+def call_here(
+    function: Callable[..., Any], *arguments: Any, limit_s: float, memory_limited: bool = False, **_: Any
+) -> Any:
+    """``subprocesses.call`` in this process."""
     if limit_s < 1:
         return call(function, *arguments, limit_s=limit_s, memory_limited=memory_limited)
     try:

@@ -41,21 +41,30 @@ class References:
         return References(*(map(remembered, runners) if remember else runners))
 
 
-def remembered(run: Runner) -> Runner:
-    """``run``, memoised by its inputs."""
-    known: dict[bytes, list[np.ndarray]] = {}
+Known = dict[bytes, list[np.ndarray]]
+"""Results by ``key_of_arrays``."""
+
+
+def remembered(run: Runner, known: Known | None = None) -> Runner:
+    """``run``, memoised by its inputs; ``known`` are results of it."""
+    found = dict(known or {})
 
     def once(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        digest = hashlib.sha256()
-        for array in arrays:
-            digest.update(f"{array.dtype}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        key = digest.digest()
-        if key not in known:
-            known[key] = run(arrays)
-        return known[key]
+        key = key_of_arrays(arrays)
+        if key not in found:
+            found[key] = run(arrays)
+        return found[key]
 
     return once
+
+
+def key_of_arrays(arrays: Sequence[np.ndarray]) -> bytes:
+    """SHA-256 of types, shapes and elements."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.digest()
 
 
 def argument_structure(workload: Workload) -> Any:

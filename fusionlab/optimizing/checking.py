@@ -8,11 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.few_walkers import Resized
@@ -22,7 +19,7 @@ from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import Program, program_view, without_view
-from fusionlab.optimizing.primitive import apply_owned
+from fusionlab.optimizing.references import REFERENCES, Begun, references_of, run_as_it_stands
 from fusionlab.optimizing.variants import VARIANTS, Held, attempts, can_vary, held_arguments
 
 GIVEN = "the given arguments"
@@ -56,6 +53,8 @@ class Runners:
     """The same rewriting, for the original in float64."""
     few: Resized | None = None
     """If not None, the programs are these, at a few of the walkers of the arrays."""
+    begun: Begun | None = None
+    """References that were begun before, used if they are of this original."""
 
     def compared(
         self,
@@ -76,8 +75,9 @@ class Runners:
         if self.few is not None and arrays is not None:
             arrays = self.few.part(list(map(np.asarray, arrays)))
         try:
+            ready = self.begun.of(self.original) if self.begun is not None else None
             run = dict(self._compiled)
-            run |= {name: remembered(run[name]) for name in ("truth", "original")}
+            run |= {name: remembered(run[name], ready[name] if ready else None) for name in REFERENCES}
             if arrays is None:
                 return CallVerdict(self._verdict(signature_samples(self.original), run), on)
             given = Sample(GIVEN, tuple(map(np.asarray, arrays)), typical=False)
@@ -150,11 +150,9 @@ class Runners:
     @functools.cached_property
     def _compiled(self) -> dict[str, Any]:
         return {
-            "truth": program_runner(self.original, widen=True),
-            "original": run_as_it_stands(self.original, CPU_OPTIONS),
+            **references_of(self.original),
             "rewritten": run_as_it_stands(self.rewritten, self.options),
             "rewritten_float64": program_runner(self.rewritten, widen=True),
-            "raised": program_runner(self.original),
             "narrowed": functools.partial(program_runner, self.original, single=True),
         }
 
@@ -180,30 +178,3 @@ def widened(program: Program) -> Program:
         traced = jax.jit(call, keep_unused=True).trace(*types)
         module = lower_traced(traced, "cpu" if program.platform == "any" else program.platform, source_lines=1)
         return Program.from_module(module, name=program.name, provenance=program.provenance, platform=program.platform)
-
-
-@dataclass(frozen=True)
-class _Fixed:
-    """An owner whose primitive is lowered to a fixed program."""
-
-    program: Program
-    name: str = "program"
-
-    def choose(self, jaxpr: Any, platform: str) -> Program:
-        return self.program
-
-
-def run_as_it_stands(program: Program, options: Options) -> Runner:
-    """``program`` put into a jitted function as it is, not raised, on JAX's default device."""
-    results = [(type_.shape, numpy_dtype(type_)) for type_ in program.outputs]
-    arguments = [jax.ShapeDtypeStruct(type_.shape, numpy_dtype(type_)) for type_ in program.inputs]
-    with jax.enable_x64(True):
-        types = jax.make_jaxpr(lambda *_: [jnp.zeros(shape, dtype) for shape, dtype in results])(*arguments)
-    owner = _Fixed(program)
-    compiled = jax.jit(lambda *arrays: apply_owned(owner, types, types, arrays), compiler_options=dict(options))
-
-    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        with jax.enable_x64(True):
-            return [np.asarray(result) for result in compiled(*arrays)]
-
-    return run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import logging
 import math
 import os
@@ -29,6 +28,7 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.isolated import compare_files
+from fusionlab.equivalence.oracle import key_of_arrays
 from fusionlab.errors import (
     DeadlockWarning,
     FallbackWarning,
@@ -44,6 +44,7 @@ from fusionlab.hlo.view import twins_of
 from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
+from fusionlab.optimizing.references import Begun
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import Pass, Result, Setting, faults, told_fallbacks
 from fusionlab.passes.pipeline import (
@@ -120,11 +121,11 @@ class Call:
 @dataclass
 class _Comparison:
     """A program that is to be checked again, its rewritten program in ``decision``: by the policy ``always``, and where
-    the arguments of digests ``seen`` were inconclusive."""
+    the arguments of the keys ``seen`` were inconclusive."""
 
     decision: Decision
     runners: Runners
-    seen: set[str] = field(default_factory=set)
+    seen: set[bytes] = field(default_factory=set)
 
 
 class Rewriter:
@@ -208,13 +209,18 @@ class Rewriter:
         )
         key = key_of(original, self.policy.pipeline, str(how))
         found = self.decisions.get(key) or self._remembered(key, original)
-        decision = replace(found or self.rewritten(original), alone=call.alone)
-        self.jaxprs[key], keys[platform] = jaxpr, key
-        on_less = decision.compared_on == DRAWN and call.arrays is not None
-        unchecked = decision.verdict is None or on_less or self.policy.check == "always"
-        if decision.rewritten is not None and self.policy.check != "never" and unchecked:
-            decision = self._checked(key, decision, call)
-            self._require_equal(decision)
+        begun = None if found is not None else self._begun(original, call)
+        try:
+            decision = replace(found or self.rewritten(original), alone=call.alone)
+            self.jaxprs[key], keys[platform] = jaxpr, key
+            on_less = decision.compared_on == DRAWN and call.arrays is not None
+            unchecked = decision.verdict is None or on_less or self.policy.check == "always"
+            if decision.rewritten is not None and self.policy.check != "never" and unchecked:
+                decision = self._checked(key, decision, call, begun)
+                self._require_equal(decision)
+        finally:
+            if begun is not None:
+                begun.stop()
         self.decisions[key] = decision
         if found is None or decision.verdict is not found.verdict:
             self._keep(key, decision)
@@ -247,7 +253,16 @@ class Rewriter:
     def _choices(self, decision: Decision) -> tuple[Pass, ...]:
         return parse_pipeline(resolved_pipeline(decision.events)) if self.policy.known else self.policy.passes
 
-    def _runners(self, decision: Decision, options: Mapping[str, str | int | bool]) -> Runners:
+    def _begun(self, original: Program, call: Call) -> Begun | None:
+        """The references of the check that will follow, where they can be evaluated while the passes plan."""
+        walkers = self.policy.check_walkers
+        if self.policy.check != "once" or walkers is None or call.arrays is None:
+            return None
+        return Begun.start(original, call.arrays, walkers)
+
+    def _runners(
+        self, decision: Decision, options: Mapping[str, str | int | bool], begun: Begun | None = None
+    ) -> Runners:
         """What compares the programs of ``decision``: at a few walkers if they are found, as they stand if not.
 
         Kernels are of one size: programs with them are compared as they stand.
@@ -260,7 +275,7 @@ class Rewriter:
             few, _ = at_few_walkers(original, rewritten, self._choices(decision), decision.events, walkers)
         before, after = (original, rewritten) if few is None else few.programs
         return Runners(
-            without_view(before), without_view(after), options, functools.partial(self._again, decision), few
+            without_view(before), without_view(after), options, functools.partial(self._again, decision), few, begun
         )
 
     @property
@@ -284,7 +299,7 @@ class Rewriter:
                 if before is None:
                     continue
                 if comparison is not None and comparison.seen:
-                    if call.arrays is None or _digest(call.arrays) in comparison.seen:
+                    if call.arrays is None or key_of_arrays(call.arrays) in comparison.seen:
                         continue
                     checked = self._decided_later(key, comparison, call)
                     self._keep(key, checked)
@@ -326,7 +341,7 @@ class Rewriter:
             self._comparisons.pop(key, None)
             return replace(decision, rewritten=None, reason=one_line(error), failed=True)
 
-    def _checked(self, key: str, decision: Decision, call: Call) -> Decision:
+    def _checked(self, key: str, decision: Decision, call: Call, begun: Begun | None = None) -> Decision:
         """``decision`` with a verdict; without its rewritten program if not shown equal.
 
         The exact verdict is computed once per program, in a parallel process; within a call, ``settle`` waits for it.
@@ -338,7 +353,7 @@ class Rewriter:
         if key in self._comparisons:
             comparison = self._comparisons[key]
         else:
-            comparison = _Comparison(decision, self._runners(decision, call.options))
+            comparison = _Comparison(decision, self._runners(decision, call.options, begun))
         exact = decision.verdict.exact if decision.verdict is not None else None
         beside = ThreadPoolExecutor(1)
         limit_s = self.policy.exact_s if exact is None else 0
@@ -364,7 +379,7 @@ class Rewriter:
         on = VARIED if decision.compared_on == VARIED and call.arrays is not None else compared.on
         always = self.policy.check == "always"
         if call.arrays is not None and (verdict.undecided or (compared.provisional and verdict.passed and not always)):
-            comparison.seen.add(_digest(call.arrays))
+            comparison.seen.add(key_of_arrays(call.arrays))
         else:
             comparison.seen.clear()
         if comparison.seen or always:
@@ -443,14 +458,6 @@ def _spares_variants(identity: Future[Identity] | None, known: Identity | None) 
     """True if the exact verdict, that of ``identity`` or ``known``, covers all arguments."""
     found = known if identity is None else identity.result()
     return found is not None and found.result == "identical" and not found.at_ties
-
-
-def _digest(arrays: Sequence[np.ndarray]) -> str:
-    """SHA-256 of the elements of ``arrays``, hexadecimal."""
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
 
 
 def _warn_of_deadlocks(name: str, program: Program) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.errors import CompileError, InputError, one_line, unknown
+from fusionlab.garbage import young_only
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
@@ -54,7 +55,8 @@ def run_pipeline(
     events: list[Event] = []
     for pass_ in passes:
         started = time.perf_counter()
-        result = _run(pass_, program, setting)
+        with young_only():
+            result = _run(pass_, program, setting)
         if observer is not None:
             observer(pass_, result, time.perf_counter() - started)
         program = result.program

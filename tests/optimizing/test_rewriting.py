@@ -12,12 +12,13 @@ import fusionlab
 from fusionlab.equivalence import isolated
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.errors import FallbackWarning, InputError, NotEquivalentError, NotOptimizedWarning
-from fusionlab.optimizing import rewriting
+from fusionlab.optimizing import checking, references, rewriting
 from fusionlab.optimizing.checking import Runners
 from fusionlab.optimizing.optimize import Optimized
 from fusionlab.optimizing.rewriting import Policy
 from fusionlab.passes.interface import faults
 from fusionlab.subprocesses import ProcessFailed
+from tests.conftest import call_here
 from tests.optimizing import functions
 from tests.optimizing.functions import (
     HOIST,
@@ -42,6 +43,10 @@ def no_finite(x, w):
 def times(x, n):
     """sin and cos of anything, no times, are the same; an integer that is an index is not varied."""
     return jnp.array([0.0, 1.0])[n] * jnp.sin(x)
+
+
+def of_walkers(x):
+    return jax.vmap(repeated, (0, None))(x, 0.5)
 
 
 def beyond_a_thousand(x, w):
@@ -372,6 +377,64 @@ def test_few_walkers_of_the_call_are_compared(given, walkers):
     optimized = fusionlab.optimize(energies, cache=False, exact_s=0, **given)
     np.testing.assert_allclose(optimized(parameters, x[None]), jax.jit(energies)(parameters, x[None]), 1e-3, 1e-3)
     assert decision_of(optimized).verdict.walkers == walkers
+
+
+class TestReferencesBesidePlanning:
+    """Those of a large program come from a process that runs while the passes plan."""
+
+    @pytest.fixture(autouse=True)
+    def _large(self, monkeypatch):
+        monkeypatch.setattr(references, "_LARGE", 0)
+
+    @staticmethod
+    def verdict():
+        optimized = wrong(of_walkers, check="once", exact_s=0)
+        with pytest.warns(NotOptimizedWarning):
+            optimized(jnp.linspace(0.0, 1.0, 32))
+        (decision,) = optimized.fusionlab.decisions
+        return decision.verdict
+
+    def test_they_are_not_computed_here_and_the_verdict_is_the_same(self, monkeypatch):
+        evaluated, plain = [], references.references_of
+
+        def here_at_others(program):
+            def of(run):
+                def at_others(arrays):
+                    assert not np.array_equal(arrays[0], np.linspace(0.0, 1.0, 32, dtype=np.float32)[:16])
+                    return run(arrays)
+
+                return at_others
+
+            return {name: of(run) for name, run in plain(program).items()}
+
+        def here(function, program, arrays, **given):
+            evaluated.append([array.shape for array in arrays])
+            return call_here(function, program, arrays, **given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(references, "call", here)
+            patched.setattr(checking, "references_of", here_at_others)
+            found = self.verdict()
+        assert evaluated == [[(16,)]]
+        monkeypatch.setattr(references, "_LARGE", 10**6)
+        assert found == self.verdict()
+
+    def test_where_the_process_fails_they_are_computed_here(self, monkeypatch):
+        def fails(*_, **__):
+            raise ProcessFailed("out of memory", -9)
+
+        monkeypatch.setattr(references, "call", fails)
+        failed = self.verdict()
+        monkeypatch.setattr(references, "_LARGE", 10**6)
+        assert failed == self.verdict()
+
+    def test_the_process_is_ended_where_nothing_applies(self, monkeypatch):
+        stops = []
+        monkeypatch.setattr(references, "call", lambda *_, stop, **__: stops.append(stop) or stop.wait(60))
+        optimized = fusionlab.optimize(lambda x: x + 1.0, HOIST, check="once", cache=False)
+        optimized(jnp.ones(32))
+        assert optimized.fusionlab.state == "unchanged"
+        assert stops[0].is_set()
 
 
 def test_where_walkers_are_taken_in_parts_the_original_is_rewritten_at_few():

@@ -15,6 +15,7 @@ from fusionlab.equivalence.exact.field import FieldWithUndefined, PrimeField, pr
 from fusionlab.equivalence.exact.rules.rule import Formula
 from fusionlab.equivalence.exact.steering import Tracker
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
+from fusionlab.garbage import young_only
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
@@ -79,6 +80,7 @@ def compare_exactly(original: Program, rewritten: Program) -> Identity:
     return compare_functions(*map(view_of, modules))
 
 
+@young_only()
 def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identity:
     """``compare_exactly`` of two views."""
     if (unlike := _other_signature(original, rewritten)) is not None:

@@ -14,6 +14,7 @@ positive and ``yes`` where it is; for a difference of 0 nothing decides it, for 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -65,6 +66,7 @@ class Tracker(Evaluator):
         self.wishes: list[dict[float, bool]] = [{} for _ in shares]
         self._random = np.random.default_rng([field.p, *field.seeds])
         self._compared: dict[Node, float] = {}
+        self._noted: set[bytes] = set()
 
     def run(self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]]) -> None:
         """The same, after recording the numbers with which the results of nodes are compared."""
@@ -148,7 +150,11 @@ class Tracker(Evaluator):
         parts = aligned(where, *(held.parts[name] for name in ("difference", "no", "yes")))[1:]
         difference, no, yes = (np.broadcast_to(each, where.shape) for each in parts)
         chosen = where & (difference != 0) & (difference != MIXED) & ((no == 0) != (yes == 0))
-        if chosen.any():
+        if not chosen.any():
+            return
+        noted = hashlib.sha256(difference.tobytes() + chosen.tobytes()).digest()
+        if noted not in self._noted:  # a loop makes the same selection in every trip
+            self._noted.add(noted)
             self.note(chosen, difference, (self._hopes(where.shape) if hopes is None else hopes) == (no == 0))
 
     def note(self, where: Array, difference: Array, positive: Array) -> None:
