@@ -14,7 +14,8 @@ FOLDERS = [ROOT / "fusionlab", *(ROOT / "fusionlab" / name for name in LINKS)]
 SOURCES = sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
 
 LEAVES = {
-    f"fusionlab.{name}" for name in ("errors", "workload", "jax_setup", "bytesize", "files", "garbage", "subprocesses", "store")
+    f"fusionlab.{name}"
+    for name in ("errors", "workload", "jax_setup", "bytesize", "files", "garbage", "subprocesses", "store")
 }
 ALLOWED = {
     "hlo": "",
