@@ -35,6 +35,7 @@ from fusionlab.hlo.view import (
     location_name,
     reached,
     reads,
+    walk,
 )
 
 _MOST_TRIPS = 10_000
@@ -286,6 +287,31 @@ def invariant_nodes(loop: Loop) -> list[Node]:
             found.append(node)
             wanted.update(reads(node))
     return found[::-1]
+
+
+def hoist_in_view(flat: Region, loop: Loop) -> None:
+    """Let ``flat``, a view that nobody else has yet, compute the invariants of ``loop``, a node of it, before the loop.
+
+    All of them move, also what no trip reads: a body that differentiates a function in every trip computes its value,
+    which nothing else may have.
+    """
+    body = loop.body
+    carried = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+    varying = {argument for argument in body.arguments if argument not in carried}
+    hoisted: list[Node] = []
+    for node in body.nodes:
+        if varying.isdisjoint(reads(node)) and not has_effect(node):
+            hoisted.append(node)
+        else:
+            varying.update(node.results)
+    for node in walk(hoisted):
+        node.operands = tuple(carried.get(value, value) for value in node.operands)
+        for region in node.regions:
+            region.returns = tuple(carried.get(value, value) for value in region.returns)
+    moved = set(hoisted)
+    body.nodes = [node for node in body.nodes if node not in moved]
+    at = flat.nodes.index(loop.node)
+    flat.nodes = [*flat.nodes[:at], *hoisted, *flat.nodes[at:]]
 
 
 def only_makes_data(node: Node, constants: set[Value]) -> bool:

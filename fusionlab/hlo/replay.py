@@ -204,7 +204,20 @@ def find_seeds(body: Region, varying: Set[Value], origins: Mapping[Value, Value]
                 seeds.append(seed)
         elif node.op is ops.COMPARE and direction_of(node) == "EQ":
             seeds += _comparisons_with_iota(node, varying, origins)
+        elif node.op in (ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE) and varying.isdisjoint(node.operands[:1]):
+            seeds += _one_among_zeros(node, varying, origins)
     return seeds, others
+
+
+def _one_among_zeros(node: Node, varying: Set[Value], origins: Mapping[Value, Value]) -> Iterator[Seed]:
+    """Zeros in which a one is written at the counter."""
+    operands = list(node.operands)
+    zeros = operands.pop(0)
+    one = operands.pop(-1 if node.op is ops.SCATTER else 0)
+    if (_splat(zeros, origins), _splat(one, origins)) == (0, 1) and not varying.isdisjoint(operands):
+        extent = math.prod(zeros.type.shape) // max(math.prod(one.type.shape), 1)
+        rows = math.prod(one.type.shape)
+        yield Seed(node, extent, rows, f"a one written at the counter among {extent} zeros ({node.op.mnemonic})")
 
 
 def _row_of_identity(node: Node, origins: Mapping[Value, Value]) -> Seed | None:

@@ -7,7 +7,7 @@ is recognised. Results of loops and branches, and of ops with an effect, have nu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from jaxlib.mlir import ir
 
@@ -81,14 +81,18 @@ class ValueNumbers(dict[Value, int]):
         )
 
 
-def simplified_view(module: ir.Module) -> FunctionView:
+def simplified_view(module: ir.Module, prepare: Callable[[FunctionView], None] | None = None) -> FunctionView:
     """The view of the entry of ``module`` with equal values merged: all read the first one of their number.
+
+    ``prepare`` may change the view before.
 
     The module stays as it is; nodes of regions stay where they are. Values computed from constants alone are not
     merged: zeros of sixteen walkers and zeros of sixteen determinants are equal only until the number of walkers
     changes.
     """
     flat = view_of(module)
+    if prepare is not None:
+        prepare(flat)
     numbers = ValueNumbers(flat)
     fills = _from_constants(flat)
     first: dict[int, Value] = {}

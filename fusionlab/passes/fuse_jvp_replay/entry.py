@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,10 +32,11 @@ class RewrittenEntry:
         self, candidate: TraceCandidate, found: Laplacian, raising: Raising, options: Options, chunks: int
     ) -> None:
         self.flat, self.found, self.raising, self.options, self.chunks = candidate.flat, found, raising, options, chunks
-        self.producer, flat, initial = candidate.producer, candidate.flat, candidate.initial
-        start = fold(initial) if initial is not None else None
-        self.offset = initial if initial is not None and (start is None or np.any(start)) else None
-        rest = live_nodes(flat.nodes, [*flat.arguments, found.target, *found.gradients], flat.returns)
+        self.producer, flat = candidate.producer, candidate.flat
+        starts = {t: candidate.initial[t] for t in found.every_sum if t in candidate.initial}
+        self.offsets = {t: value for t, value in starts.items() if (start := fold(value)) is None or np.any(start)}
+        self.factors = {t: candidate.factors[t] for t in found.every_sum if t in candidate.factors}
+        rest = live_nodes(flat.nodes, [*flat.arguments, *found.every_sum, *found.gradients], flat.returns)
         if candidate.replay is not None and self.producer in rest:
             raise NotALaplacian("its terms are also used one by one")
         if chunks > 1 and found.x.type.shape[found.longest] % chunks:
@@ -42,8 +45,8 @@ class RewrittenEntry:
         if chunks > 1 and (reason := mixed(flat, self.cone, found.x, found.marks[found.longest])) is not None:
             raise NotALaplacian(f"the walkers cannot be taken in parts: {reason}")
         known = [*flat.arguments, found.x, found.output, *found.gradients]
-        self.of_offset = [] if self.offset is None else live_nodes(flat.nodes, known, [self.offset])
-        if candidate.replay is not None and self.producer in self.of_offset:
+        self.beside = live_nodes(flat.nodes, known, [*self.offsets.values(), *self.factors.values()])
+        if candidate.replay is not None and self.producer in self.beside:
             raise NotALaplacian("what it starts from depends on it")
         self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # the cone's inputs are known then
         done = {*self.first, *(self.cone if chunks == 1 else ())}
@@ -59,17 +62,16 @@ class RewrittenEntry:
             state, laplacian, jacobian = self._jets(raising, environment)
             environment = state.environment  # values that are not needed yet are computed when they are read
         with raising.scope(self.producer):
-            scaled = laplacian * np.asarray(found.scale, laplacian.dtype) if found.scale != 1 else laplacian
-            if found.squares:
-                squares = jnp.sum(jacobian * jacobian, 0)
-                factor = np.asarray(found.squares, laplacian.dtype)
-                scaled = scaled + (squares * factor if found.squares != 1 else squares)
             for value in found.gradients:
                 environment[value] = jnp.moveaxis(jacobian, 0, -1).reshape(value.type.shape)
-            if self.offset is not None:  # it may depend on the gradient
-                raising.run(_missing(self.of_offset, environment), environment)
-                scaled = environment[self.offset] + scaled
-            environment[found.target] = scaled
+            raising.run(_missing(self.beside, environment), environment)  # it may depend on the gradient
+            squares = jnp.sum(jacobian * jacobian, 0) if any(d for _, d in found.every_sum.values()) else None
+            for target, factors in found.every_sum.items():
+                terms = [_times(array, by) for array, by in zip((laplacian, squares), factors, strict=True) if by]
+                total = functools.reduce(operator.add, terms)
+                if target in self.factors:
+                    total = environment[self.factors[target]] * total
+                environment[target] = environment[self.offsets[target]] + total if target in self.offsets else total
         raising.run(_missing(self.rest, environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
 
@@ -125,6 +127,10 @@ class RewrittenEntry:
             else:
                 varying.update(node.results)
         return fixed
+
+
+def _times(array: Any, factor: float) -> Any:
+    return array if factor == 1 else array * np.asarray(factor, array.dtype)
 
 
 def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:

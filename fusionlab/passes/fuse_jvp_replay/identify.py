@@ -80,7 +80,8 @@ class Laplacian:
     """``target`` = ``scale`` times the Laplacian of ``output`` with respect to ``x``, plus ``squares`` times the square
     of its gradient.
 
-    ``gradients`` are values of the program that hold the gradient of ``output``, electron by electron. ``marks`` are
+    ``sums`` are other sums of the same loop, with their multiples of both, of which one may be 0. ``gradients`` are
+    values of the program that hold the gradient of ``output``, electron by electron. ``marks`` are
     the axes of values that count walkers along each leading axis of ``x`` that can be resized; ``one`` raises the
     program with one walker. Derivatives through
     ``stop_gradient`` cancel. ``subgradients`` are those of its maxima and minima where operands are equal.
@@ -97,6 +98,12 @@ class Laplacian:
     stop_gradient: tuple[Value, ...] = ()
     subgradients: Mapping[Value, int] = field(default_factory=dict)
     squares: float = 0.0
+    sums: Mapping[Value, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def every_sum(self) -> Mapping[Value, tuple[float, float]]:
+        """The multiples of the Laplacian and of the squared gradient in ``target`` and in each of ``sums``."""
+        return {self.target: (self.scale, self.squares), **self.sums}
 
     @property
     def walker_axes(self) -> int:
@@ -161,8 +168,9 @@ class Identification:
         each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
         self.coordinates = Coordinates(math.prod(inner) // each, each)
         self.gradients = self._possible_gradients()
-        initial = [] if candidate.initial is None else [candidate.initial]
-        wanted = [*self.targets, *self.gradients, *initial]
+        self.initial = {t: candidate.initial[t] for t in self.targets if t in candidate.initial}
+        self.factors = {t: candidate.factors[t] for t in self.targets if t in candidate.factors}
+        wanted = [*self.targets, *self.gradients, *self.initial.values(), *self.factors.values()]
         live = live_nodes(self.flat.nodes, [*self.flat.arguments, x], [*wanted, *self.outputs])
         read = {value for node in live for value in reads(node)}
         self.inputs = [x, *(a for a in self.flat.arguments if a in read and a is not x)]
@@ -268,7 +276,7 @@ class Identification:
 
         def results(*arrays: Any) -> _Results:
             given = dict(zip(self.inputs, arrays, strict=True))
-            environment, initial, replay = dict(given), self.candidate.initial, self.candidate.replay
+            environment, initial, replay = dict(given), self.initial, self.candidate.replay
             loop = replay.loop if replay else None
             for node in self.nodes:
                 made = at_once(loop, self.raising, environment) if loop and node is loop.node else None
@@ -276,10 +284,14 @@ class Identification:
             state = State(
                 self.x, self.coordinates, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients
             )
+            sums = []
+            for target in self.targets:
+                added = environment[target] - (environment[initial[target]] if target in initial else 0)
+                sums.append(added / environment[self.factors[target]] if target in self.factors else added)
             jets = forward_laplacian(state, self.cone, given, self.outputs)
             jets = [densify(jet, self.coordinates) for jet in jets]
             return _Results(
-                [environment[t] - (0 if initial is None else environment[initial]) for t in self.targets],
+                sums,
                 [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets],
                 [environment[value] for value in self.gradients],
                 [jnp.moveaxis(jet.jacobian, 0, -1) for jet in jets],
@@ -318,12 +330,19 @@ class Identification:
                     for i, gradient in enumerate(results.gradients):
                         unlike |= {(i, at) for _, at in factors if _differ(gradient, results.rows[at])}
         found = []
-        for (which, at), residues in factors.items():
-            scale, squared = (self._scale({p: pair[i] for p, pair in residues.items()}) for i in range(2))
+        known: dict[tuple[int, int], tuple[float, float]] = {}
+        for pair, residues in factors.items():
+            scale, squared = (self._scale({p: both[i] for p, both in residues.items()}) for i in range(2))
             if scale is not None and squared is not None:
-                gradients = tuple(g for i, g in enumerate(self.gradients) if (i, at) not in unlike)
-                match = (self.outputs[at], self.targets[which], scale, gradients, self.marks, self.one)
-                found.append(Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared))
+                known[pair] = scale, squared
+        for (which, at), (scale, squared) in known.items():
+            if not scale:
+                continue
+            gradients = tuple(g for i, g in enumerate(self.gradients) if (i, at) not in unlike)
+            match = (self.outputs[at], self.targets[which], scale, gradients, self.marks, self.one)
+            sums = {self.targets[i]: both for (i, of), both in known.items() if of == at and i != which}
+            sums = {} if self.candidate.replay is None else sums
+            found.append(Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared, sums))
         return sorted(found, key=lambda match: (match.squares != 0, match.scale != 1))
 
     def _batches(
@@ -377,7 +396,7 @@ class Identification:
     ) -> tuple[Value, ...]:
         """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is no Laplacian there."""
         [p] = primes(1)
-        which, at = self.targets.index(match.target), self.outputs.index(match.output)
+        at = self.outputs.index(match.output)
         of, whole = self.coordinates, FieldWithUndefined(p, range(equal_inputs.DRAWS))
 
         def change(number: int, array: Array) -> Array:
@@ -385,17 +404,20 @@ class Identification:
 
         for part, arguments in self._batches(lowered, whole, change):
             results = self._results(lowered, Evaluator(part, self.formulas), arguments)
-            total, rows = results.sums[which], results.rows[at]
-            known = ~np.isnan(total)
-            scale, squared = (part.embedded(np.asarray(factor)) for factor in (match.scale, match.squares))
-            lap = part.multiply(scale, results.laps[at])
-            if match.squares:
-                lap = part.add(lap, part.multiply(squared, results.squares(at, part)))
-            if (total[known] != lap[known]).any():
-                raise UncoveredMatch(
-                    f"{self.candidate.subject} differs from the derivative of its value where two values are exactly "
-                    "equal (electrons at one place or at the origin, coordinates or parameters of 0)"
-                )
+            rows = results.rows[at]
+            for target, factors in match.every_sum.items():
+                total = results.sums[self.targets.index(target)]
+                known = ~np.isnan(total)
+                scale, squared = (part.embedded(np.asarray(factor)) for factor in factors)
+                lap = part.multiply(scale, results.laps[at])
+                if factors[1]:
+                    lap = part.add(lap, part.multiply(squared, results.squares(at, part)))
+                if (total[known] != lap[known]).any():
+                    raise UncoveredMatch(
+                        f"{self.candidate.subject} differs from the derivative of its value where two values are "
+                        "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)"
+                    )
+            known = ~np.isnan(results.sums[self.targets.index(match.target)])
             given = ((g, results.gradients[self.gradients.index(g)].reshape(rows.shape)[known]) for g in gradients)
             gradients = [g for g, array in given if not (~np.isnan(array) & (array != rows[known])).any()]
         return tuple(gradients)
@@ -413,11 +435,12 @@ class Identification:
             reason = own_predicates(self.flat, self.x, own, cone) or rounded(cone, own)
             return own, reason or discrete_predicates(nodes, own, self.inputs) or told_apart(nodes, self.axes)
 
-        own, reason = complaint(match.target)
-        if reason := reason or told_apart(cone, self.axes):
-            raise UncoveredMatch(f"{self.candidate.subject} {reason}")
-        if (reason := less_precise(cone, own)) is not None:
-            raise NotALaplacian(f"{self.candidate.subject} is not taken from its value: {reason}")
+        for target in match.every_sum:
+            own, reason = complaint(target)
+            if reason := reason or told_apart(cone, self.axes):
+                raise UncoveredMatch(f"{self.candidate.subject} {reason}")
+            if (reason := less_precise(cone, own)) is not None:
+                raise NotALaplacian(f"{self.candidate.subject} is not taken from its value: {reason}")
         return [gradient for gradient in match.gradients if complaint(gradient)[1] is None]
 
 
@@ -443,10 +466,10 @@ def elements_at_once(function: FunctionView) -> int:
 
 
 def _factors(total: Array, lap: Array, squares: Array, p: int) -> tuple[int, int] | None:
-    """The c and d with ``total`` = c ``lap`` + d ``squares`` modulo p everywhere; None without them, or for c = 0."""
+    """The c and d with ``total`` = c ``lap`` + d ``squares`` modulo p everywhere, not both 0; None without them."""
     t, u, v = (array.astype(np.int64).ravel() for array in (total, lap, squares))
     at = np.flatnonzero(u)
-    if not at.size:
+    if not at.size or total.shape != lap.shape:  # a target whose axes are not those of the walkers keeps its extents
         return None
     found = [(int(t[at[0]]) * pow(int(u[at[0]]), -1, p) % p, 0)]
     independent = np.flatnonzero((u[at[0]] * v - u * v[at[0]]) % p)
@@ -454,7 +477,7 @@ def _factors(total: Array, lap: Array, squares: Array, p: int) -> tuple[int, int
         i, j = at[0], independent[0]
         inverse = pow(int(u[i] * v[j] - u[j] * v[i]), -1, p)
         found.append((int(t[i] * v[j] - t[j] * v[i]) * inverse % p, int(u[i] * t[j] - u[j] * t[i]) * inverse % p))
-    return next(((c, d) for c, d in found if c and not ((c * u + d * v - t) % p).any()), None)
+    return next(((c, d) for c, d in found if (c or d) and not ((c * u + d * v - t) % p).any()), None)
 
 
 def _differ(gradient: Array, rows: Array) -> bool:

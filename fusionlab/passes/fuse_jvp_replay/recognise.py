@@ -7,11 +7,12 @@ no loop:    trace(vmap(hessian)(eye))                              (an identity 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.loops import Stacked, Sum
+from fusionlab.hlo.constants import fold
+from fusionlab.hlo.loops import Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
 from fusionlab.hlo.view import FunctionView, Node, TensorType, Value, reached, reads
@@ -37,7 +38,8 @@ class TraceCandidate:
     """One of ``targets``, the likeliest first, may be a sum over ``directions`` unit vectors.
 
     ``before`` are the nodes of ``flat`` that do not need the directions, ``read`` the values that are read beside
-    them, ``initial`` is the initial value of the sum (None: zero). ``replay`` is None where there is no loop.
+    them, ``initial`` has the initial values of targets that are sums of a loop, ``factors`` a value by which all terms
+    of such a sum are multiplied. ``replay`` is None where there is no loop.
     """
 
     flat: FunctionView
@@ -45,7 +47,8 @@ class TraceCandidate:
     directions: int
     before: tuple[Node, ...]
     read: tuple[Value, ...]
-    initial: Value | None
+    initial: Mapping[Value, Value]
+    factors: Mapping[Value, Value]
     replay: Replay | None
     producer: Node
 
@@ -69,17 +72,33 @@ def candidate_of_loop(flat: FunctionView, replay: Replay) -> TraceCandidate:
     assert replay.trips is not None
     sums, stacks = loop.indices(Sum), [node.results[i] for i in loop.indices(Stacked)]
     if sums and not stacks:
-        target = node.results[sums[0]]
+        targets = tuple(node.results[i] for i in sums if is_float(node.results[i])) or (node.results[sums[0]],)
     else:  # a stack of terms that is reduced later
         after = reached(flat, stacks) if len(stacks) == 1 and not sums else set()
         reductions = (n.results[0] for n in flat.nodes if n.op is ops.REDUCE and n.results[0] in after)
         if (found := next(reductions, None)) is None:
             raise NotALaplacian("the loop does not give one sum over directions")
-        target = found
+        targets = (found,)
     before = tuple(flat.nodes[: flat.nodes.index(node)])
     read = (*node.operands, *replay.residuals)
-    initial = node.operands[sums[0]] if sums else None
-    return TraceCandidate(flat, (target,), replay.trips, before, read, initial, replay, node)
+    initial = {node.results[i]: node.operands[i] for i in sums}
+    common = {node.results[i]: _common_factor(loop, i) for i in sums}
+    factors = {target: factor for target, factor in common.items() if factor is not None and factor.type == target.type}
+    return TraceCandidate(flat, targets, replay.trips, before, read, initial, factors, replay, node)
+
+
+def _common_factor(loop: Loop, at: int) -> Value | None:
+    """The value from before the loop by which the term of a sum is multiplied in every trip, if it is not constant."""
+    role = loop.roles[at]
+    assert isinstance(role, Sum)
+    term = role.terms[0][1].producer if len(role.terms) == 1 else None
+    if term is None or term.op is not ops.MULTIPLY:
+        return None
+    body, fixed = loop.body, loop.indices(Invariant)
+    carried = {body.arguments[i]: loop.node.operands[i] for i in fixed}
+    inside = {*body.arguments, *(value for node in body.nodes for value in node.results)}
+    outside = [carried.get(value, value) for value in term.operands if value in carried or value not in inside]
+    return outside[0] if len(outside) == 1 and fold(outside[0]) is None else None
 
 
 def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
@@ -110,7 +129,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         for targets in list(sums.values())[:_MOST_SIZES]:
             producer = targets[0].producer
             assert producer is not None
-            yield TraceCandidate(flat, tuple(targets[:_MOST_TARGETS]), extent, before, read, None, None, producer)
+            yield TraceCandidate(flat, tuple(targets[:_MOST_TARGETS]), extent, before, read, {}, {}, None, producer)
 
 
 def is_float(value: Value) -> bool:

@@ -17,7 +17,7 @@ from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
 from fusionlab.codegen.raising.splice import rebuild
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.loops import has_effect
+from fusionlab.hlo.loops import has_effect, hoist_in_view
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
@@ -88,13 +88,20 @@ class View:
 
     def __init__(self, program: Program) -> None:
         self.module = program.parse()
-        self.flat = simplified_view(self.module)
+        self.flat = simplified_view(self.module, _hoist)
         replays = inventory(self.flat)
         for replay in replays:
             if not replay.blockers and (regions := enclosing_regions(self.flat, replay.loop.node)):
                 read_constants_directly(self.flat, regions)
         loops = [SumSite(self.flat, replay) for replay in replays]
         self.sites = [*loops, *(SumSite(self.flat, each) for each in recognise.candidates_without_loop(self.flat))]
+
+
+def _hoist(flat: FunctionView) -> None:
+    """Compute before each replay of ``flat`` what every trip of it recomputes."""
+    for replay in inventory(flat):
+        if not replay.blockers and replay.repeats_arithmetic and replay.loop.node in flat.nodes:
+            hoist_in_view(flat, replay.loop)
 
 
 class Findings(dict[str, View]):
@@ -191,6 +198,8 @@ def _rebuilt(program: Program, view: View, entry: RewrittenEntry, name: str, pla
 def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:
     factor = "" if found.scale == 1 else f"{found.scale:g} times "
     squares = "" if not found.squares else f" and {found.squares:g} times its squared gradient"
+    if found.sums:
+        squares += f"; {len(found.sums)} more sum{'s' * (len(found.sums) > 1)} of the loop made of these"
     gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""
     parts = f"; the walkers in {chunks} parts" if chunks > 1 else ""
     return (

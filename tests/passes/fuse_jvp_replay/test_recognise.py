@@ -14,7 +14,19 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.workloads.catalogue import build
 
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
-from ..laplacian_functions import LOOP_FREE, LOOPS, WEIGHTS, X, alone, determinants, exact, local_energy, smooth
+from ..laplacian_functions import (
+    LOOP_FREE,
+    LOOPS,
+    WEIGHTS,
+    X,
+    alone,
+    determinants,
+    exact,
+    features,
+    flat_gradient,
+    local_energy,
+    smooth,
+)
 
 FORMS = {**LOOPS, **LOOP_FREE}
 
@@ -81,13 +93,62 @@ def test_the_function_may_be_called_behind_the_loop(run_raised):
     assert "whose gradient" in result.applied[0].what
 
 
-def test_other_values_behind_the_loop_change_no_reason():
+def test_other_values_behind_the_loop_are_no_candidates():
     def function(weights, x):
         laplacian = jax.vmap(lambda y: LOOPS["jvp-in-loop"](smooth, weights, y))(x)
         return laplacian * jnp.sin(x[:, 0, 0])
 
-    why = "no value of one number per walker is computed from the positions before the loop"
+    why = "of 5 values before the loop, none has the Laplacian that the loop computes"
     assert_refused(function, WEIGHTS, X, why=why)
+
+
+def test_the_function_may_be_computed_in_the_trips_alone(run_raised):
+    """What they recompute is evaluated before the loop; its value may be read by nothing."""
+
+    def kinetic(method):
+        return lambda weights, x: jax.vmap(lambda y: method(total, weights, y))(x)
+
+    def total(weights, x):
+        return jnp.tanh(features(weights, x)).sum()
+
+    assert_rewritten(run_raised, kinetic(LOOPS["jvp-in-loop"]), WEIGHTS, X, expected=kinetic(exact))
+
+
+def two_sums(log_psi, weights, x):
+    """The Laplacian times a number of the walker, and the squared gradient, in one carry."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    first, hessian = jax.linearize(gradient, y)
+    eye = jnp.eye(y.size, dtype=y.dtype)
+
+    def body(k, sums):
+        return sums[0] - jnp.sin(y[0]) * hessian(eye[k])[k], sums[1] + first[k] ** 2
+
+    return lax.fori_loop(0, y.size, body, (jnp.cos(y[1]), jnp.zeros((), y.dtype)))
+
+
+def two_sums_exactly(log_psi, weights, x):
+    gradient, y = flat_gradient(log_psi, weights, x)
+    return jnp.cos(y[1]) - jnp.sin(y[0]) * exact(log_psi, weights, x), (gradient(y) ** 2).sum()
+
+
+def test_the_squared_gradient_may_be_a_sum_of_its_own(run_raised):
+    function, expected = alone(smooth, two_sums), alone(smooth, two_sums_exactly)
+    result = assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected)
+    assert "; 1 more sum of the loop made of these" in result.applied[0].what
+
+
+def test_another_sum_of_the_same_loop_keeps_it(run_raised):
+    def cubes(log_psi, weights, x):
+        gradient, y = flat_gradient(log_psi, weights, x)
+        hessian, eye = jax.linearize(gradient, y)[1], jnp.eye(y.size, dtype=y.dtype)
+
+        def body(k, sums):
+            return sums[0] + hessian(eye[k])[k], sums[1] + hessian(eye[k])[k] ** 3
+
+        return lax.fori_loop(0, y.size, body, (jnp.zeros((), y.dtype),) * 2)
+
+    result = assert_rewritten(run_raised, alone(smooth, cubes), WEIGHTS, X)
+    assert result.events[-1].reason == "its terms are also used one by one"
 
 
 def test_one_walker(run_raised):

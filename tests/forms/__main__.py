@@ -1,0 +1,94 @@
+"""The whole matrix of forms and networks, or what a record lacks of it.
+
+    python -m tests.forms [--out studies/forms.json] [--markdown studies/forms.md] [--limit-s 3600]
+
+Ends with exit code 1 if a cell is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from fusionlab import jax_setup
+
+jax_setup.set_environment()
+jax_setup.load_jax()
+
+import jax  # noqa: E402  # after load_jax
+
+from tests.forms.forms import FORMS  # noqa: E402
+from tests.forms.matrix import AXES, CELLS, cell  # noqa: E402
+from tests.forms.networks import NETWORKS  # noqa: E402
+
+MARKS = {"forward": "yes", "fallback": "fallback", "refused": "no", "wrong": "WRONG", "not JAX": "-", "": "?"}
+
+
+def main() -> int:
+    """Fill the record, and print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("studies/forms.json"))
+    parser.add_argument("--markdown", type=Path, default=Path("studies/forms.md"))
+    parser.add_argument("--limit-s", type=float, default=3600.0, help="Seconds after which no further cell is begun.")
+    parser.add_argument("--again", action="store_true", help="Cells that are there, too.")
+    given = parser.parse_args()
+    rows: dict[str, dict[str, str]] = {}
+    if given.out.exists() and not given.again:
+        rows = json.loads(given.out.read_text())["cells"]
+    started = time.monotonic()
+    for form, network, axes in CELLS:
+        name = f"{form} {network} {axes}"
+        if name not in rows and time.monotonic() - started < given.limit_s:
+            rows[name] = cell(form, network, axes)
+            jax.clear_caches()
+            record = {"jax": jax.__version__, "cells": rows}
+            given.out.write_text(json.dumps(record, indent=1) + "\n")
+    given.markdown.write_text(page(rows))
+    print(counts(rows))
+    return any(row["result"] == "wrong" for row in rows.values())
+
+
+def counts(rows: dict[str, dict[str, str]]) -> str:
+    """The cells by result, in one line."""
+    found = Counter(row["result"] for row in rows.values())
+    return f"{len(rows)} of {len(CELLS)} cells: " + ", ".join(f"{n} {result}" for result, n in found.most_common())
+
+
+def page(rows: dict[str, dict[str, str]]) -> str:
+    """The matrix in Markdown: a line per form, and the reasons of those that are not forward."""
+    lines = [
+        "# Forms of a Laplacian, networks, and what `fuse-jvp-replay` does with them",
+        "",
+        "Printed by `python -m tests.forms`. In each cell: one vmapped axis, two, none. *yes*: rewritten to a forward",
+        "Laplacian, identical by the exact check where that covers the program, and within 1e-6 of `jax.hessian` in",
+        "float64; *fallback*: rewritten in another way; *no*: refused; *-*: JAX cannot trace it; *?*: not run.",
+        "",
+        counts(rows) + ".",
+        "",
+        f"| form | {' | '.join(NETWORKS)} |",
+        "|---" * (len(NETWORKS) + 1) + "|",
+    ]
+    for form in FORMS:
+        cells = [
+            ", ".join(MARKS[rows.get(f"{form} {network} {axes}", {"result": ""})["result"]] for axes in AXES)
+            for network in NETWORKS
+        ]
+        lines.append(f"| {form} | {' | '.join(cells)} |")
+    reasons: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        if row["result"] not in ("forward", "not JAX"):
+            reasons.setdefault(row["reason"], []).append(name)
+    lines += ["", "## Reasons", ""]
+    lines += [
+        f"- {len(names)} cells ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): {reason}"
+        for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

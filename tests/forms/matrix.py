@@ -1,0 +1,91 @@
+"""Every form of a Laplacian on every kind of network: what ``fuse-jvp-replay`` does with it, and whether that is right.
+
+A cell is (form, network, number of vmapped axes). ``forward``: rewritten to a forward Laplacian; ``fallback``: in
+another way, or in part; ``refused``: not at all; ``wrong``: the rewritten program is neither identical nor within 1e-6
+of brute force (``jax.hessian`` in float64), which nothing may be; ``not JAX``: JAX itself cannot trace the form.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.equivalence.exact.identity import compare_exactly
+from fusionlab.equivalence.oracle import program_runner
+from fusionlab.errors import one_line
+from fusionlab.hlo.program import Program
+from fusionlab.optimizing.rewriting import lower_jaxpr
+from fusionlab.passes.interface import Applied, Declined, Setting, told_fallbacks
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline, why_nothing_applied
+from tests.forms.forms import EXPECTED, FORMS
+from tests.forms.networks import COORDINATES, NETWORKS
+
+AXES = (1, 2, 0)
+CELLS = [(form, network, axes) for axes, form, network in itertools.product(AXES, FORMS, NETWORKS)]
+FORWARD = ("sparsify-directions", "collapse-replay")
+_WALKERS = (2, 3)
+_CLOSE = 1e-6
+"""The programs' constants are folded in float32."""
+
+
+def positions(axes: int) -> np.ndarray:
+    """[*walkers, coordinates] float32."""
+    shape = (*_WALKERS[:axes], COORDINATES)
+    return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+
+
+def lowered(form: str, network: str, axes: int) -> Program:
+    """The form of the network, vmapped over ``axes`` axes."""
+
+    def of_one(x: Any) -> Any:
+        return FORMS[form](NETWORKS[network], x)
+
+    function = of_one
+    for _ in range(axes):
+        function = jax.vmap(function)
+    return lower_jaxpr(jax.make_jaxpr(function)(positions(axes)), "cpu", form.replace("-", "_"))
+
+
+def brute_force(form: str, network: str, axes: int) -> list[np.ndarray]:
+    """The results by ``jax.hessian`` in float64."""
+
+    def of_one(x: Any) -> Any:
+        f = NETWORKS[network]
+        return EXPECTED[form](x, jax.grad(f)(x), jnp.diagonal(jax.hessian(f)(x)))
+
+    function = of_one
+    for _ in range(axes):
+        function = jax.vmap(function)
+    with jax.enable_x64(True):
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(function(positions(axes).astype(np.float64)))]
+
+
+def cell(form: str, network: str, axes: int) -> dict[str, str]:
+    """``result`` of a cell, with the ``reason`` why it is not forward, and ``exact``, the exact verdict."""
+    try:
+        original = lowered(form, network, axes)
+    except Exception as error:  # whatever JAX raises
+        return {"result": "not JAX", "reason": one_line(error)}
+    found = run_pipeline(original, parse_pipeline("fuse-jvp-replay"), Setting(platform="cpu"))
+    applied = [event for event in found.events if isinstance(event, Applied)]
+    if not applied:
+        return {"result": "refused", "reason": why_nothing_applied(found.events, original)}
+    identity = compare_exactly(original, found.program)
+    results = program_runner(found.program, widen=True)([positions(axes)])
+    off = [
+        float(np.max(np.abs(ours - truth)) / (1 + np.max(np.abs(truth))))
+        for ours, truth in zip(results, brute_force(form, network, axes), strict=True)
+    ]
+    exact = identity.line if identity.result == "not-covered" else identity.result
+    if max(off) > _CLOSE or identity.result == "not-identical":
+        return {"result": "wrong", "exact": exact, "reason": f"{max(off):.1e} off brute force in float64"}
+    others = {event.pass_name for event in applied} - {*FORWARD, "fold-constant-loops"}
+    forward = any(event.pass_name in FORWARD for event in applied) and not others
+    if forward:
+        return {"result": "forward", "exact": exact}
+    declined = next((event.reason for event in found.events if isinstance(event, Declined)), "")
+    return {"result": "fallback", "exact": exact, "reason": told_fallbacks(found.events) or declined}

@@ -1,0 +1,30 @@
+"""A tenth of the matrix of forms and networks (``python -m tests.forms``, whole in ``make full``)."""
+
+import pytest
+
+from tests.forms.forms import EXPECTED, FORMS
+from tests.forms.matrix import CELLS, cell
+
+FORWARD = [
+    "fori", "scan-unrolled", "while-loop", "mapped-in-batches", "chunks", "set-directions", "one-hot-directions",
+    "jvp-in-loop", "nested-jvp", "old-ferminet", "with-squares", "two-sums", "run-time-factor", "start-of-gradient",
+    "reverse-over-reverse", "jacrev-of-jacfwd",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORWARD)
+def test_forms_that_have_a_forward_laplacian(form):
+    found = cell(form, "mlp-with-pairs", 1)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", range(5, len(CELLS), 10))
+def test_a_tenth_of_the_matrix_is_not_wrong(at):
+    found = cell(*CELLS[at])
+    assert found["result"] != "wrong", found
+    assert found["result"] in ("forward", "not JAX") or found["reason"], "a refusal has its reason"
+
+
+def test_every_form_says_what_it_returns():
+    assert EXPECTED.keys() == FORMS.keys()
