@@ -1,4 +1,4 @@
-"""A tenth of the matrix of forms and networks (``python -m tests.forms``, whole in ``make full``)."""
+"""The matrix of forms and networks (``python -m tests.forms``): a tenth of it in CI, the whole in ``make full``."""
 
 import pytest
 
@@ -18,12 +18,25 @@ def test_forms_that_have_a_forward_laplacian(form):
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("at", range(5, len(CELLS), 10))
-def test_a_tenth_of_the_matrix_is_not_wrong(at):
+TENTH = range(5, len(CELLS), 10)
+
+
+def _is_not_wrong(at):
     found = cell(*CELLS[at])
     assert found["result"] != "wrong", found
     assert found["result"] in ("forward", "not JAX") or found["reason"], "a refusal has its reason"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", TENTH)
+def test_a_tenth_of_the_matrix_is_not_wrong(at):
+    _is_not_wrong(at)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("at", [at for at in range(len(CELLS)) if at not in TENTH])
+def test_the_rest_of_the_matrix_is_not_wrong(at):
+    _is_not_wrong(at)
 
 
 def test_every_form_says_what_it_returns():
