@@ -71,7 +71,7 @@ class Begun:
             return None
         try:
             found = self._results.result()
-        except ProcessFailed:
+        except (ProcessFailed, OSError):  # OSError: no space for its files, or no process
             return None
         return {name: {key_of_arrays(self.arrays): found[name]} for name in REFERENCES}
 
@@ -83,6 +83,7 @@ class Begun:
 def evaluate(program: list[Any], arrays: list[np.ndarray]) -> dict[str, list[np.ndarray]]:
     """The results of the references of a program at ``arrays``, for ``call``; the process that plans comes first."""
     os.nice(10)
+    jax.config.update("jax_platforms", "cpu")  # the program's; a GPU's memory is the user's
     return {name: run(arrays) for name, run in references_of(Program(*program)).items()}
 
 

@@ -419,9 +419,10 @@ class TestReferencesBesidePlanning:
         monkeypatch.setattr(references, "_LARGE", 10**6)
         assert found == self.verdict()
 
-    def test_where_the_process_fails_they_are_computed_here(self, monkeypatch):
+    @pytest.mark.parametrize("error", [ProcessFailed("out of memory", -9), OSError("no space left")])
+    def test_where_the_process_fails_they_are_computed_here(self, monkeypatch, error):
         def fails(*_, **__):
-            raise ProcessFailed("out of memory", -9)
+            raise error
 
         monkeypatch.setattr(references, "call", fails)
         failed = self.verdict()
