@@ -12,9 +12,15 @@ FORWARD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORWARD)
-def test_forms_that_have_a_forward_laplacian(form):
-    found = cell(form, "mlp-with-pairs", 1)
+OF_DETERMINANTS = ["vmapped", "diagonal-of-hessian"]
+
+
+@pytest.mark.parametrize(
+    ("form", "network"),
+    [*((form, "mlp-with-pairs") for form in FORWARD), *((form, "ferminet-like") for form in OF_DETERMINANTS)],
+)
+def test_forms_that_have_a_forward_laplacian(form, network):
+    found = cell(form, network, 1)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 

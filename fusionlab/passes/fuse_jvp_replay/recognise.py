@@ -126,7 +126,8 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         for value in (value for node in nodes for value in node.results):
             if is_float(value) and value.type in types and value in varying:
                 sums.setdefault(value.type, []).append(value)
-        for targets in list(sums.values())[:_MOST_SIZES]:
+        fewest_first = sorted(sums.values(), key=lambda targets: math.prod(targets[0].type.shape))
+        for targets in fewest_first[:_MOST_SIZES]:
             producer = targets[0].producer
             assert producer is not None
             yield TraceCandidate(flat, tuple(targets[:_MOST_TARGETS]), extent, before, read, {}, {}, None, producer)
