@@ -121,7 +121,7 @@ def parts_reversed(right, entry, environment):
 
 def offset_lost(right, entry, *given):
     right(entry, *given)
-    entry.offset = None
+    entry.offsets = {}
 
 
 def extremes_held_constant(right, candidate):
