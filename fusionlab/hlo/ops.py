@@ -54,6 +54,11 @@ TARGET_FAMILIES: tuple[tuple[str, str], ...] = (
 )
 """Custom-call target (a whole match) to family; the first row that matches wins."""
 
+LU_TARGETS = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", *(f"lapack_{kind}getrf_ffi" for kind in "sdcz"))
+"""Custom calls of LU factorisations: their results are the factors, the exchanges (1-based) and an info vector."""
+TRSM_TARGETS = tuple(f"lapack_{kind}trsm_ffi" for kind in "sdcz")
+"""Custom calls of triangular solves."""
+
 _CUDA_CALLS = re.compile(r"cusolver|(__)?(cublas|cudnn)|__gpu\$|cu_lu_pivots|cuda_|__triton")
 _CPU_CALLS = re.compile(r"lapack_|__custom_call_cpu|__onednn|(dynamic_)?ducc_fft|eigen_")
 """How the targets of libraries begin; a call of the user's own may have such a word anywhere else."""

@@ -290,10 +290,14 @@ def reached(region: Region, sources: Iterable[Value]) -> set[Value]:
 
 def constant_array(node: Node) -> np.ndarray:
     """The value of a ``stablehlo.constant`` as a NumPy array of the result's shape."""
-    type_ = node.results[0].type
+    return array_of_constant(node.operation, node.results[0].type)
+
+
+def array_of_constant(operation: Any, type_: TensorType) -> np.ndarray:
+    """``constant_array`` of an MLIR operation whose result has ``type_``."""
     if type_.dtype in ("bf16", *COMPLEX):
-        return _constant_from_text(node.operation, type_)
-    attribute = node.attributes["value"]
+        return _constant_from_text(operation, type_)
+    attribute = operation.attributes["value"]
     if getattr(attribute, "is_splat", False):
         splat = attribute.get_splat_value()
         is_number = isinstance(splat, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr)

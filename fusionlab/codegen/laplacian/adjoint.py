@@ -66,6 +66,7 @@ def weighted_sources(
         own = axes.get(source, set())
         if len(own) != min(state.walker_axes, 1) or math.prod(source.type.shape[a] for a in own) != value.size:
             raise NotImplementedError(f"{source.type} has its walkers merged with another axis")
-        term = jnp.sum(array * weight, tuple(a for a in range(array.ndim) if a not in own)).reshape(value.shape)
+        weighted = jnp.real(array * weight)
+        term = jnp.sum(weighted, tuple(a for a in range(array.ndim) if a not in own)).reshape(value.shape)
         total = term if total is None else total + term
     return total

@@ -20,6 +20,7 @@ from jax import lax
 from fusionlab.codegen.laplacian.jet import Jet, row_products, select_first, sum_of, with_first
 from fusionlab.codegen.laplacian.state import State
 from fusionlab.hlo import ops
+from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import Node, Value
 
 _HOMOGENEOUS = (ops.NEGATE, ops.CONVERT, ops.MULTIPLY, ops.DIVIDE)
@@ -28,11 +29,21 @@ _STRAIGHT = ("linear", "piecewise", "product")
 
 
 def defer(state: State, node: Node) -> bool:
-    """Defer the jet of an elementwise ``node`` if it is a function of one value, so that chains grow."""
+    """Defer the jet of an elementwise ``node`` if it is a function of one value, so that chains grow.
+
+    A function of a complex value is differentiated as one of a complex number, so it has to be holomorphic.
+    """
     common = set.intersection(*(_roots(state, value) for value in state.varying(node)))
+    if not is_holomorphic(node):
+        common = {value for value in common if value.dtype not in COMPLEX}
     if common:
         state.deferred[node.results[0]] = max(common, key=lambda value: value.id)
     return bool(common)
+
+
+def is_holomorphic(node: Node) -> bool:
+    """False for a real function of complex values: a part, the magnitude."""
+    return node.results[0].dtype in COMPLEX or all(value.dtype not in COMPLEX for value in node.operands)
 
 
 def _roots(state: State, value: Value) -> set[Value]:

@@ -16,7 +16,7 @@ from fusionlab.codegen.laplacian.state import Rule, State, read
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.codegen.raising.composites import Composite, find_composite
 from fusionlab.hlo.constants import taken_branch
-from fusionlab.hlo.ops import FLOATS
+from fusionlab.hlo.ops import COMPLEX, FLOATS
 from fusionlab.hlo.view import Node, Value
 
 RULES: dict[str, Rule] = {
@@ -28,7 +28,7 @@ RULES: dict[str, Rule] = {
     **generic.RULES,
 }
 
-_DIFFERENTIABLE = (*FLOATS, "complex")
+_DIFFERENTIABLE = (*FLOATS, *COMPLEX)
 
 
 def forward_laplacian(
@@ -72,7 +72,7 @@ def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> se
     varying = {state.x}
     for node in nodes:
         if node.op.derivative != "zero" and not varying.isdisjoint(read(node)):
-            real = (value for value in node.results if value.type.dtype.startswith(_DIFFERENTIABLE))
+            real = (value for value in node.results if value.type.dtype in _DIFFERENTIABLE)
             varying.update(value for value in real if value not in state.stop_gradient)
     wanted = set(outputs)
     for node in reversed(nodes):
@@ -83,9 +83,6 @@ def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> se
             state.composites[node] = found
         wanted.update(value for value in state.arguments(node) if value in varying)
     needed = wanted & varying
-    for value in needed:
-        if value.type.dtype not in FLOATS:
-            raise RaiseError(f"{value.type} depends on the coordinates; only real jets are known", value.producer)
     return needed
 
 

@@ -11,15 +11,14 @@ factorisation and the triangular solves the selection is a separate kernel.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.view import inner_operations, keyword
-
-_GETRF = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
+from fusionlab.hlo.view import TensorType, array_of_constant, inner_operations, keyword
 
 
 def drop_factorisation_checks(module: ir.Module) -> int:
@@ -39,14 +38,13 @@ def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
     lu = factors.owner
     if not _is(lu, ops.CUSTOM_CALL) or factors != lu.results[0]:
         return False
-    if ir.StringAttr(lu.attributes["call_target_name"]).value not in _GETRF:
+    if ir.StringAttr(lu.attributes["call_target_name"]).value not in ops.LU_TARGETS:
         return False
     compare = _source(chosen).owner
     if not _is(compare, ops.COMPARE) or keyword(compare.attributes["comparison_direction"]) != "GE":
         return False
     info, bound = compare.operands
-    nan = _splat(other)
-    return bool(info == lu.results[2] and _splat(bound) == 0 and nan is not None and math.isnan(nan))
+    return bool(info == lu.results[2] and _all(lambda array: array == 0, bound) and _all(np.isnan, other))
 
 
 def _is(operation: Any, op: ops.OpDef) -> bool:
@@ -60,10 +58,10 @@ def _source(value: Any) -> Any:
     return value
 
 
-def _splat(value: Any) -> float | None:
-    """The number of a splat constant, broadcast or not; None for anything else."""
+def _all(holds: Callable[[Any], Any], value: Any) -> bool:
+    """True if ``value`` is a constant, broadcast or not, all elements of which hold."""
     constant = _source(value).owner
-    if not _is(constant, ops.CONSTANT) or not ir.DenseElementsAttr(constant.attributes["value"]).is_splat:
-        return None
-    found = ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value()
-    return float(found.value)
+    if not _is(constant, ops.CONSTANT):
+        return False
+    array = array_of_constant(constant, TensorType.of(constant.results[0].type))
+    return bool(np.all(holds(array)))

@@ -120,17 +120,14 @@ def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[V
 
 
 def _outputs(before: Sequence[Node], x: Value, target: Value) -> list[Value]:
-    """Values of one number per walker that depend on ``x`` (not by complex numbers) and are known before the loop."""
-    dependent, by_complex = {x}, set[Value]()
+    """Values of one number per walker that depend on ``x`` and are known before the loop."""
+    dependent = {x}
     found = []
     for node in before:
-        read = reads(node)
-        if dependent.isdisjoint(read):
+        if dependent.isdisjoint(reads(node)):
             continue
         dependent.update(node.results)
-        if not by_complex.isdisjoint(read) or any(v.type.dtype.startswith("complex") for v in node.results):
-            by_complex.update(node.results)
-        found += [v for v in node.results if is_float(v) and v.type == target.type and v not in by_complex]
+        found += [v for v in node.results if is_float(v) and v.type == target.type]
     return found
 
 

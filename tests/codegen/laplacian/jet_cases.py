@@ -105,6 +105,11 @@ def _one_electron_twice(x: Any) -> Any:
     )
 
 
+def _orbitals(x: Any) -> Any:
+    """Complex [B, N, N], far from singular."""
+    return lax.complex(h(x) @ U, jnp.cos(h(x)) @ U) + (2 + 1j) * jnp.eye(N)
+
+
 def _sorted(x: Any) -> Any:
     y = h(x)
     return (
@@ -199,6 +204,16 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("blocks", lambda x, u: sum(jnp.linalg.slogdet(jnp.einsum("bnf,fdm->bdnm", part, u[:, :, :2]))[1].sum(1)
                                 for part in (h(x)[:, :2], h(x)[:, 2:])), (MANY,)),
     ("solve", lambda x: (jnp.linalg.solve(matrices(x), h(x)), jnp.linalg.inv(matrices(x))), ()),
+    # Complex numbers.
+    ("complex-parts", lambda x: (lambda z: (z.real, z.imag, abs(z), (z.conj() * z[:, ::-1]).real))(
+        lax.complex(h(x), jnp.sin(h(x)[:, ::-1])) ** 2), ()),
+    ("complex-of-one", lambda x: jnp.exp(1j * h(x)).real * abs(1 + jnp.exp((0.5 + 1j) * h(x))), ()),
+    ("complex-functions", lambda x: [f(_orbitals(x)).real for f in (
+        jnp.exp, jnp.sin, jnp.tanh, jnp.sqrt, jnp.log, lambda z: 1 / z)], ()),
+    ("complex-contractions", lambda x, v: (lambda z: (z @ (v[:N, :N] + 1j)).imag.sum(2) + abs(
+        jnp.einsum("bij,bjk->bik", z, z[:, ::-1].conj())).sum(2) + abs(z.sum(2) / (2 + z[:, 0])))(_orbitals(x)), (V,)),
+    ("complex-determinants", lambda x: (lambda s: s[1] + s[0].imag)(jnp.linalg.slogdet(_orbitals(x))), ()),
+    ("complex-solve", lambda x: jnp.linalg.solve(_orbitals(x), h(x) + 0j).real, ()),
     # Control flow.
     ("fori_loop", _looped, (V,)),
     ("scan", _scanned, (V,)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from fusionlab.codegen.laplacian.chains import jets_of
 from fusionlab.codegen.laplacian.jet import (
@@ -17,6 +18,7 @@ from fusionlab.codegen.laplacian.jet import (
     densify,
     row_products,
     select_first,
+    sum_of,
     sum_rows,
     with_first,
 )
@@ -50,6 +52,39 @@ def multiply(state: State, node: Node) -> list[Jet | None]:
 def divide(state: State, node: Node) -> list[Jet | None]:
     top, bottom = jets_of(state, node)
     return [quotient(state, state.run(node), top, bottom)]
+
+
+def of_parts(state: State, node: Node) -> list[Jet | None]:
+    """A complex value of a real and an imaginary part."""
+    zero = np.zeros((), state.raising.dtype(node.operands[0].type))
+
+    def as_real(part: Any) -> Any:
+        return lax.complex(part, jnp.broadcast_to(zero, part.shape))
+
+    def as_imaginary(part: Any) -> Any:
+        return lax.complex(jnp.broadcast_to(zero, part.shape), part)
+
+    return _linear(state, node, lambda state, node: [as_real, as_imaginary])
+
+
+def part_of_complex(state: State, node: Node) -> list[Jet | None]:
+    """The real or imaginary part: linear over real numbers."""
+    [jet] = jets_of(state, node)
+    return [jet.map_parts(lambda part: state.raising.node(node, {node.operands[0]: part})[0], jet.owners)]
+
+
+def magnitude(state: State, node: Node) -> list[Jet | None]:
+    """y = |z|: y_k = Re(z* z_k) / y and lap y = (Re(z* lap z) + sum_k |z_k|^2 - sum_k y_k^2) / y."""
+    [jet] = jets_of(state, node)
+    value, of = state.run(node), state.coordinates
+    unit = jnp.conj(jet.value) / value
+    found = jet.map_parts(lambda part: (unit * part).real, jet.owners)
+    real, imaginary = (jet.map_parts(part, jet.owners) for part in (jnp.real, jnp.imag))
+    squares = [row_products(each, each, of) for each in (real, imaginary, found)]
+    terms = [] if found.laplacian is None else [found.laplacian]
+    if all(each is not None for each in squares):
+        terms.append((squares[0] + squares[1] - squares[2]) / value)
+    return [Jet(value, sum_of(terms) if terms else None, found.jacobian, found.owners)]
 
 
 def _linear(state: State, node: Node, scales: Callable[[State, Node], Sequence[Scale]]) -> list[Jet | None]:
@@ -131,11 +166,15 @@ def is_deferrable(node: Node) -> bool:
 
 
 RULES: dict[str, Rule] = {
+    "stablehlo.abs": magnitude,
     "stablehlo.add": add,
+    "stablehlo.complex": of_parts,
     "stablehlo.divide": divide,
+    "stablehlo.imag": part_of_complex,
     "stablehlo.maximum": extreme,
     "stablehlo.minimum": extreme,
     "stablehlo.multiply": multiply,
+    "stablehlo.real": part_of_complex,
     "stablehlo.select": select,
     "stablehlo.subtract": subtract,
 }

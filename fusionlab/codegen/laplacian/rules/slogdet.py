@@ -3,7 +3,7 @@
     LU = getrf(A);  y = sum_i log|LU_ii|     -->     y_k   = tr(A^-1 A_k)
                                                      lap y = tr(A^-1 lap A) - sum_k tr(A^-1 A_k A^-1 A_k)
 
-(Jacobi's formula and its derivative.)
+(Jacobi's formula and its derivative; the real parts of the traces where A is complex.)
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from fusionlab.hlo.view import Node, Value
 
 _FOLLOWED = 24
 """The largest matrix whose row exchanges are applied one by one: from 28 rows on each is a separate kernel."""
-_LU = ("cusolver_getrf_ffi", "lapack_sgetrf_ffi", "lapack_dgetrf_ffi")
 
 
 def find_log_determinant(node: Node, environment: Mapping[Value, Any], one: Raising) -> Composite | None:
     """The log|det| that ``node`` is, if it is a sum of log|.| over the diagonal of LU factors."""
     if node.op is not ops.REDUCE or len(node.operands) != 2 or combiner(node.regions[0]) != "add":
         return None
-    logarithm = match(op("log", op("abs", "diagonal")), node.operands[0])
+    logarithms = node.operands[0]
+    if (cast := match(op("convert", "logarithms"), logarithms)) is not None:  # of a complex matrix
+        logarithms = cast["logarithms"]
+    logarithm = match(op("log", op("abs", "diagonal")), logarithms)
     diagonal = logarithm["diagonal"] if logarithm is not None else None
     if not isinstance(diagonal, Value) or integers(node.attributes["dimensions"]) != (len(diagonal.type.shape) - 1,):
         return None
@@ -67,7 +69,7 @@ def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
         if (region := taken_branch(node)) is not None:
             value = region.returns[value.index]
             continue
-        if node.call_target in _LU:
+        if node.call_target in ops.LU_TARGETS:
             return path, value if value is node.results[0] else None
         path.append(node)
         if node.op is ops.SELECT and is_nan(node.operands[2]):
@@ -84,7 +86,8 @@ def log_abs_det(state: State, node: Node) -> list[Jet | None]:
     found = state.composites[node]
     value = state.run(node)
     factors, pivots, *_ = (state.environment[result] for result in found.steps[0].results)
-    return [log_determinant_jet(value, jet_of(state, found.arguments[0]), factors, pivots, state.coordinates)]
+    jet = log_determinant_jet(value, jet_of(state, found.arguments[0]), factors, pivots, state.coordinates)
+    return [jet.map_parts(lambda part: part.astype(value.dtype), jet.owners)]
 
 
 def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates) -> Jet:
@@ -101,6 +104,8 @@ def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coor
         precision=lax.Precision.HIGHEST,
     )
     quadratic = jnp.sum(products * jnp.swapaxes(products, -1, -3), axis=(-1, -2, -3))
+    if jnp.iscomplexobj(quadratic):
+        traces, quadratic = traces.real, quadratic.real
     if matrix.laplacian is None:
         return Jet(value, -quadratic, traces, None)
     return Jet(value, traces[0] - quadratic, traces[1:], None)

@@ -14,6 +14,7 @@ from jax import lax
 
 from fusionlab.codegen.raising.rules.contraction import solved
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
+from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
 
 
 def _getrf(op: RaisedOp) -> list[Any]:
@@ -41,11 +42,8 @@ def _annotation(op: RaisedOp) -> list[Any]:
 TARGETS: dict[str, Rule] = {
     "Sharding": _annotation,
     "cu_lu_pivots_to_permutation": _pivots_to_permutation,
-    "cusolver_getrf_ffi": _getrf,
-    "lapack_dgetrf_ffi": _getrf,
-    "lapack_dtrsm_ffi": _trsm,
-    "lapack_sgetrf_ffi": _getrf,
-    "lapack_strsm_ffi": _trsm,
+    **dict.fromkeys(LU_TARGETS, _getrf),
+    **dict.fromkeys(TRSM_TARGETS, _trsm),
 }
 
 

@@ -12,6 +12,7 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
 from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held
+from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
 from fusionlab.hlo.view import Node, keyword
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _solved(a: Array, b: Array, arithmetic: Any, left: bool, lower: bool, transp
     if transposed:
         a, lower = np.swapaxes(a, -1, -2), not lower
     n, draws = a.shape[-1], max(len(a), len(b))
-    x = np.array(np.broadcast_to(b, (draws, *b.shape[1:])))
+    x = np.array(np.broadcast_to(b, (draws, *b.shape[1:])), np.result_type(a, b))
     inverses = None if unit else arithmetic.inverse(np.diagonal(a, axis1=-2, axis2=-1))
     for k in range(n) if lower else reversed(range(n)):
         if inverses is not None:
@@ -124,11 +125,8 @@ def _triangular_solve(node: Node) -> Formula:
 _TARGETS: dict[str, Rule] = {
     "Sharding": unchanged,
     "cu_lu_pivots_to_permutation": Computed(_pivots_to_permutation),
-    "cusolver_getrf_ffi": _getrf,
-    "lapack_dgetrf_ffi": _getrf,
-    "lapack_dtrsm_ffi": Computed(_triangular_solve, folds=False),
-    "lapack_sgetrf_ffi": _getrf,
-    "lapack_strsm_ffi": Computed(_triangular_solve, folds=False),
+    **dict.fromkeys(LU_TARGETS, _getrf),
+    **dict.fromkeys(TRSM_TARGETS, Computed(_triangular_solve, folds=False)),
 }
 
 
