@@ -37,10 +37,8 @@ def find_log_determinant(node: Node, environment: Mapping[Value, Any], one: Rais
     """The log|det| that ``node`` is, if it is a sum of log|.| over the diagonal of LU factors."""
     if node.op is not ops.REDUCE or len(node.operands) != 2 or combiner(node.regions[0]) != "add":
         return None
-    logarithms = node.operands[0]
-    if (cast := match(op("convert", "logarithms"), logarithms)) is not None:  # of a complex matrix
-        logarithms = cast["logarithms"]
-    logarithm = match(op("log", op("abs", "diagonal")), logarithms)
+    pattern = op("log", op("abs", "diagonal"))
+    logarithm = match(pattern, node.operands[0]) or match(op("convert", pattern), node.operands[0])  # if A is complex
     diagonal = logarithm["diagonal"] if logarithm is not None else None
     if not isinstance(diagonal, Value) or integers(node.attributes["dimensions"]) != (len(diagonal.type.shape) - 1,):
         return None
