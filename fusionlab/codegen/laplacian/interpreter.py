@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+
 from fusionlab.codegen.laplacian.chains import Environment, defer, jet_of
 from fusionlab.codegen.laplacian.jet import Jet, constant_jet, densify, identity_jet
 from fusionlab.codegen.laplacian.rules import dot_general, elementwise, generic, moves, reductions, slogdet
@@ -39,12 +42,21 @@ def forward_laplacian(
     state.environment = Environment(state, environment)
     fixed = _run_fixed(state, nodes)
     needed = _needed(state, nodes, outputs)
-    identity = identity_jet(environment[state.x], state.coordinates, state.walker_axes)
-    state.jets[state.x] = identity if state.options.sparse else densify(identity, state.coordinates)
+    state.jets[state.x] = _seeded(state, environment[state.x])
     for node in nodes:
         if node not in fixed:
             _step(state, node, needed)
     return [_jet(state, value) for value in outputs]
+
+
+def _seeded(state: State, x: Any) -> Jet:
+    """The jet of the coordinates."""
+    if state.seeds is not None:
+        inner = (1,) * state.walker_axes + tuple(np.shape(x))[state.walker_axes :]
+        rows = jnp.asarray(state.seeds, np.result_type(x)).reshape(-1, *inner)
+        return Jet(x, None, jnp.broadcast_to(rows, (len(rows), *np.shape(x))), None)
+    jet = identity_jet(x, state.coordinates, state.walker_axes)
+    return jet if state.options.sparse else densify(jet, state.coordinates)
 
 
 def _with_branches(nodes: Iterable[Node]) -> Iterator[Node]:

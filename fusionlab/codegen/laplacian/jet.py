@@ -30,15 +30,29 @@ Scale = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The coordinates that jets are derivatives by: ``each`` c of each of ``electrons`` N."""
+    """The coordinates that jets are derivatives by: ``each`` c of each of ``electrons`` N.
+
+    ``weights`` [K], if there are any, are those of the second derivatives in a Laplacian.
+    """
 
     electrons: int
     each: int
+    weights: Any = field(default=None, compare=False)
 
     @property
     def count(self) -> int:
         """K, the number of coordinates."""
         return self.electrons * self.each
+
+    def weigh(self, rows: Any) -> Any:
+        """Rows [K, ...] times the weights."""
+        return rows if self.weights is None else rows * self.weights.reshape(-1, *(1,) * (rows.ndim - 1))
+
+    def weigh_block(self, rows: Any, owner: Owner) -> Any:
+        """The rows [c, *S] of a block of ``owner`` times the weights of its electrons."""
+        if self.weights is None:
+            return rows
+        return rows * jnp.moveaxis(self.weights.reshape(self.electrons, self.each)[owner], -1, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,18 +230,19 @@ def _union(jets: Sequence[Jet], coordinates: Coordinates) -> tuple[Owner, ...] |
 
 
 def row_products(first: Jet, second: Jet, coordinates: Coordinates) -> Any:
-    """sum_k (d first / d x_k) (d second / d x_k), [S]; None where no electron owns elements of both.
+    """sum_k (d first / d x_k) (d second / d x_k), weighted, [S]; None where no electron owns elements of both.
 
     ``first`` and ``second`` have one shape; neither has to be aligned with the other.
     """
     if first.owners is None or second.owners is None:
         first, second = densify(first, coordinates), densify(second, coordinates)
-        return sum_rows(first.jacobian * second.jacobian)
+        return sum_rows(coordinates.weigh(first.jacobian) * second.jacobian)
     total: Any = None
     for s, t, both in meeting(first.owners, second.owners):
         if first is second and t < s:
             continue
-        term = sum_rows(where(both, first.block(s, coordinates) * second.block(t, coordinates)))
+        left = coordinates.weigh_block(first.block(s, coordinates), first.owners[s])
+        term = sum_rows(where(both, left * second.block(t, coordinates)))
         if first is second and t > s:
             term = term * np.asarray(2.0, term.dtype)
         total = term if total is None else total + term

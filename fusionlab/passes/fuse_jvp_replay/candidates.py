@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo import ops
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import Node, Value, reached, reads
+from fusionlab.hlo.view import Node, TensorType, Value, reached, reads
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
@@ -81,8 +81,8 @@ def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
     They are those on which most of the values read beside the directions depend, and through which alone they depend
     on the arguments, if there are any: the last two of them, and the first.
     """
-    target, found = candidate.targets[0], []
-    walkers, dtype = target.type.shape, target.type.dtype
+    found = []
+    walkers, dtype = candidate.walkers, candidate.targets[0].type.dtype
     for value in (*candidate.flat.arguments, *(value for node in candidate.before for value in node.results)):
         if not is_float(value) or value.type.dtype != dtype or _numbers(value, walkers) != candidate.directions:
             continue
@@ -93,7 +93,8 @@ def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
     if not found:
         raise NotALaplacian(f"no value of the program has {candidate.directions} coordinates per walker")
     most = max(count for count, _ in found)
-    best = [(value, _outputs(candidate.before, value, target)) for count, value in found if count == most]
+    output = TensorType(walkers, dtype)
+    best = [(value, _outputs(candidate.before, value, output)) for count, value in found if count == most]
     best = [(value, outputs) for value, outputs in best if outputs]
     if not best:
         raise NotALaplacian("no value of one number per walker is computed from the positions before the loop")
@@ -119,15 +120,15 @@ def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[V
     return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and v in positions)
 
 
-def _outputs(before: Sequence[Node], x: Value, target: Value) -> list[Value]:
-    """Values of one number per walker that depend on ``x`` and are known before the loop."""
+def _outputs(before: Sequence[Node], x: Value, output: TensorType) -> list[Value]:
+    """Values of the type ``output`` that depend on ``x`` and are known before the loop."""
     dependent = {x}
     found = []
     for node in before:
         if dependent.isdisjoint(reads(node)):
             continue
         dependent.update(node.results)
-        found += [v for v in node.results if is_float(v) and v.type == target.type]
+        found += [v for v in node.results if v.type == output]
     return found
 
 

@@ -6,15 +6,17 @@ import functools
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from fusionlab.codegen.laplacian.adjoint import weighted_sources
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
-from fusionlab.codegen.laplacian.jet import densify
+from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.hlo.constants import fold
@@ -49,6 +51,9 @@ class RewrittenEntry:
         if candidate.replay is not None and self.producer in self.beside:
             raise NotALaplacian("what it starts from depends on it")
         self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # the cone's inputs are known then
+        self.parts = [
+            (target, *part) for target, each in found.combinations.items() for part in each.parts() if found.channels
+        ]
         done = {*self.first, *(self.cone if chunks == 1 else ())}
         self.rest = [node for node in rest if node not in done]
 
@@ -65,24 +70,68 @@ class RewrittenEntry:
             for value in found.gradients:
                 environment[value] = jnp.moveaxis(jacobian, 0, -1).reshape(value.type.shape)
             raising.run(_missing(self.beside, environment), environment)  # it may depend on the gradient
-            squares = jnp.sum(jacobian * jacobian, 0) if any(d for _, d in found.every_sum.values()) else None
+            squares = None
+            if any(d for _, d in found.every_sum.values()):
+                squares = jnp.sum(self._coordinates(jacobian.dtype).weigh(jacobian) * jacobian, 0)
             for target, factors in found.every_sum.items():
-                terms = [_times(array, by) for array, by in zip((laplacian, squares), factors, strict=True) if by]
-                total = functools.reduce(operator.add, terms)
+                if found.channels:
+                    total = self._by_channel(target, laplacian, jacobian)
+                else:
+                    terms = [_times(array, by) for array, by in zip((laplacian, squares), factors, strict=True) if by]
+                    total = functools.reduce(operator.add, terms)
                 if target in self.factors:
                     total = environment[self.factors[target]] * total
                 environment[target] = environment[self.offsets[target]] + total if target in self.offsets else total
         raising.run(_missing(self.rest, environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
 
+    def _coordinates(self, dtype: Any) -> Coordinates:
+        """The coordinates, with their weights."""
+        weights = self.found.weights
+        return replace(self.found.coordinates, weights=_array(weights, dtype) if weights else None)
+
+    def _by_channel(self, target: Value, laplacians: Any, jacobian: Any) -> Any:
+        """``target`` from the Laplacians [parts, *walkers] with respect to ``self.parts`` and from squares."""
+        combination, dtype = self.found.combinations[target], laplacians.dtype
+        terms: list[list[Any]] = [[] for _ in combination.second]
+        for laplacian, (place, channel, weight, _) in zip(laplacians, self.parts, strict=True):
+            if place is target:
+                terms[channel].append(laplacian * _array(weight, dtype))
+        for own, weights in zip(terms, combination.squares, strict=True):
+            if any(weights):
+                own.append(jnp.tensordot(_array(weights, dtype), jacobian * jacobian, 1))
+        zero = jnp.zeros(laplacians.shape[1:], dtype)
+        totals = [functools.reduce(operator.add, own) if own else zero for own in terms]
+        return totals[0] if combination.axis is None else jnp.stack(totals, combination.axis)
+
     def _jets(self, raising: Raising, environment: Mapping[Value, Any]) -> tuple[State, Any, Any]:
-        """The state after the run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers]."""
-        found, of = self.found, self.found.coordinates
-        state = State(
-            found.x, of, found.walker_axes, raising, found.one, self.options, found.stop_gradient, found.subgradients
-        )
-        [jet] = forward_laplacian(state, _missing(self.cone, environment), environment, [found.output])
-        jet = densify(jet, of)
+        """The state after the run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers].
+
+        Of sums with channels, the Laplacians [parts, *walkers] with respect to the coordinates of each of the parts.
+        """
+        found, nodes = self.found, _missing(self.cone, environment)
+
+        def run(of: Coordinates, seeds: Any) -> tuple[State, Jet]:
+            state = State(
+                found.x, of, found.walker_axes, raising, found.one, self.options, found.stop_gradient,
+                found.subgradients, seeds,
+            )  # fmt: skip
+            [jet] = forward_laplacian(state, nodes, environment, [found.output])
+            return state, densify(jet, of)
+
+        state, jet = run(self._coordinates(np.result_type(environment[found.x])), None)
+        if found.channels:
+            if self.options.adjoint:
+                raise RaiseError("sums with weights of their own are not taken by the adjoint")
+            most = max(len(of) for *_, of in self.parts)
+            seeds = np.zeros((len(self.parts), most, found.coordinates.count))
+            for own, (*_, of) in zip(seeds, self.parts, strict=True):
+                own[range(len(of)), of] = 1
+
+            def laplacian(rows: Any) -> Any:
+                return run(Coordinates(most, 1), rows)[1].laplacian
+
+            return state, jax.vmap(laplacian)(seeds), jet.jacobian
         if not self.options.adjoint:
             return state, jet.laplacian, jet.jacobian
         weighted = weighted_sources(state, self.cone, found.output, found.stop_gradient, found.axes)
@@ -115,7 +164,11 @@ class RewrittenEntry:
             parts = x.reshape(self.chunks, *(-1 if n > 1 else 1 for n in walkers), *x.shape[len(walkers) :])
             value, laplacian, jacobian = lax.map(one, parts)
             jacobian = jnp.moveaxis(jacobian, 1, 0)
-            return value.reshape(walkers), laplacian.reshape(walkers), jacobian.reshape(len(jacobian), *walkers)
+            jacobian = jacobian.reshape(len(jacobian), *walkers)
+            if not found.channels:
+                return value.reshape(walkers), laplacian.reshape(walkers), jacobian
+            laplacian = jnp.moveaxis(laplacian, 1, 0)
+            return value.reshape(walkers), laplacian.reshape(len(laplacian), *walkers), jacobian
 
     def _fixed(self) -> list[Node]:
         """Nodes of the cone that neither depend on the positions nor count walkers: they run once."""
@@ -127,6 +180,17 @@ class RewrittenEntry:
             else:
                 varying.update(node.results)
         return fixed
+
+
+def _array(weights: Fraction | Sequence[Fraction], dtype: Any) -> Any:
+    """Weights as an array, by a division where they are no binary fractions."""
+    numerators, denominators = (
+        np.array([getattr(weight, part) for weight in np.atleast_1d(weights)], dtype).reshape(np.shape(weights))
+        for part in ("numerator", "denominator")
+    )
+    found = numerators / denominators
+    dyadic = all(weight.denominator & (weight.denominator - 1) == 0 for weight in np.atleast_1d(weights))
+    return found if dyadic else jnp.asarray(numerators) / jnp.asarray(denominators)
 
 
 def _times(array: Any, factor: float) -> Any:

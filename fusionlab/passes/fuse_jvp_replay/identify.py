@@ -2,6 +2,7 @@
 
     y = sum_k d^2 F / d x_k^2        identical to        forward Laplacian of F, for a candidate F
     y = sum_k (d F / d x_k)^2 + d^2 F / d x_k^2          the same and the squared gradient of F
+    y = sum_k a_k d^2 F / d x_k^2                        one with weights (``combinations``)
 
 The sum as it stands and the forward Laplacians of the candidates are lowered as one program of few walkers, and
 evaluated exactly (``equivalence.exact``): at random points, under random predicates, and under predicates that are
@@ -17,6 +18,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -40,7 +42,8 @@ from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
 from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
-from fusionlab.passes.fuse_jvp_replay import equal_inputs
+from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
+from fusionlab.passes.fuse_jvp_replay.combinations import Combination
 from fusionlab.passes.fuse_jvp_replay.guards import (
     discrete_predicates,
     less_precise,
@@ -85,6 +88,9 @@ class Laplacian:
     the axes of values that count walkers along each leading axis of ``x`` that can be resized; ``one`` raises the
     program with one walker. Derivatives through
     ``stop_gradient`` cancel. ``subgradients`` are those of its maxima and minima where operands are equal.
+
+    ``weights`` of the coordinates, if there are any, multiply both. ``combinations`` are the exact weights of sums that
+    have them; where no ``weights`` serve all of these, ``channels`` is true, and each is computed with its own.
     """
 
     x: Value
@@ -99,6 +105,13 @@ class Laplacian:
     subgradients: Mapping[Value, int] = field(default_factory=dict)
     squares: float = 0.0
     sums: Mapping[Value, tuple[float, float]] = field(default_factory=dict)
+    weights: tuple[Fraction, ...] = ()
+    combinations: Mapping[Value, Combination] = field(default_factory=dict)
+
+    @property
+    def channels(self) -> bool:
+        """True if sums have weights that are no multiples of ``weights``."""
+        return bool(self.combinations) and not self.weights
 
     @property
     def every_sum(self) -> Mapping[Value, tuple[float, float]]:
@@ -135,7 +148,8 @@ def _united(marks: Mapping[int, Marks]) -> Marks:
 
 class _Results(NamedTuple):
     """Arrays [*walkers] of each target and of each output's Laplacian; [*walkers, ...] of each possible gradient, and
-    [*walkers, coordinates] of each output's derivatives. As residues with an axis of draws first."""
+    [*walkers, coordinates] of each output's derivatives. As residues with an axis of draws first. Of a weighted
+    candidate, targets are [*walkers, channels], and ``laps`` the second derivatives [*walkers, coordinates]."""
 
     sums: list[Any]
     laps: list[Any]
@@ -162,7 +176,7 @@ class Identification:
     ) -> None:
         self.candidate, self.flat, self.x, self.numbers = candidate, candidate.flat, x, numbers
         self.outputs, self.deadline = list(outputs), deadline
-        self.walkers = walkers = len(candidate.targets[0].type.shape)
+        self.walkers = walkers = len(candidate.walkers)
         self.targets = [t for t in candidate.targets if t.type == candidate.targets[0].type]
         inner = x.type.shape[walkers:]
         each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
@@ -184,6 +198,12 @@ class Identification:
         few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
         self.rounds = 1 if few <= 2 else 2
         self.raising = Raising(shapes=self._resized(few), fold=True)
+        self.draws = _DRAWS
+        if candidate.weighted:
+            samples = math.prod(self.raising.shape(x)[:walkers])
+            wanted = -(-(2 * self.coordinates.count + combinations.SURPLUS) // samples)
+            more = tuple((len(_DRAWS[0]) + seed, 0.0) for seed in range(wanted))
+            self.draws = tuple(own + more[len(own) :] for own in (*_DRAWS, _DRAWS[-1]))
         self.one = Raising(shapes=self._resized(1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.formulas: dict[Node, Formula] = {}
@@ -281,21 +301,30 @@ class Identification:
             for node in self.nodes:
                 made = at_once(loop, self.raising, environment) if loop and node is loop.node else None
                 environment.update(zip(node.results, made or self.raising.node(node, environment), strict=True))
-            state = State(
-                self.x, self.coordinates, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients
-            )
             sums = []
             for target in self.targets:
                 added = environment[target] - (environment[initial[target]] if target in initial else 0)
                 sums.append(added / environment[self.factors[target]] if target in self.factors else added)
-            jets = forward_laplacian(state, self.cone, given, self.outputs)
-            jets = [densify(jet, self.coordinates) for jet in jets]
-            return _Results(
-                sums,
-                [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets],
-                [environment[value] for value in self.gradients],
-                [jnp.moveaxis(jet.jacobian, 0, -1) for jet in jets],
-            )
+            gradients = [environment[value] for value in self.gradients]
+
+            def jets(seeds: Any) -> tuple[list[Any], list[Any]]:
+                """(Laplacians [*walkers], rows [K, *walkers]) of the outputs, of each direction in ``seeds`` or of all."""
+                of = self.coordinates if seeds is None else Coordinates(1, 1)
+                state = State(self.x, of, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients)
+                state.seeds = seeds
+                found = forward_laplacian(state, self.cone, given, self.outputs)
+                found = [densify(jet, of) for jet in found]
+                laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in found]
+                return laps, [jet.jacobian for jet in found]
+
+            if not self.candidate.weighted:
+                laps, rows = jets(None)
+                return _Results(sums, laps, gradients, [jnp.moveaxis(row, 0, -1) for row in rows])
+            sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
+            one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
+            seconds, rows = jax.vmap(jets)(one_by_one)
+            last = [[jnp.moveaxis(array, 0, -1) for array in each] for each in (seconds, [row[:, 0] for row in rows])]
+            return _Results(sums, last[0], gradients, last[1])
 
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
         with jax.enable_x64(True):
@@ -309,8 +338,76 @@ class Identification:
         view = simplified_view(lowered.compiler_ir("stablehlo"))
         return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
 
+    def _channel_axis(self, target: Value) -> int | None:
+        """The axis of ``target`` that counts no walkers, if it has one."""
+        if len(target.type.shape) == self.walkers:
+            return None
+        own = self.axes.get(target, set())
+        shape, walkers = target.type.shape, self.candidate.walkers
+        fits = [i for i in range(len(shape)) if (*shape[:i], *shape[i + 1 :]) == walkers]
+        return next((i for i in fits if i not in own), fits[0])
+
+    def _by_channel(self, target: Value, array: Any) -> Any:
+        """``array`` of ``target`` as [*walkers, channels]."""
+        axis = self._channel_axis(target)
+        return array[..., None] if axis is None else jnp.moveaxis(array, axis, -1)
+
+    def _weighted(self, lowered: FunctionView) -> list[Laplacian]:
+        """Matches of the sums with weights that are equal in all draws."""
+        samples: dict[int, list[_Results]] = {}
+        for p, draws in zip(primes(combinations.PRIMES), self.draws, strict=True):
+            share = dict(draws)
+            for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
+                shares = [share[seed] for seed in part.seeds]
+                for [evaluator] in evaluators(part, shares, self.formulas, 1, self.rounds):
+                    samples.setdefault(p, []).append(self._results(lowered, evaluator, arguments))
+        matches = []
+        for at, output in enumerate(self.outputs):
+            found: dict[Value, Combination] = {}
+            for which, target in enumerate(self.targets):
+                flat = {
+                    p: tuple(
+                        np.concatenate([array.reshape(-1, array.shape[-1]) for array in arrays])
+                        for arrays in zip(*((r.sums[which], r.laps[at], r.rows[at]) for r in every), strict=True)
+                    )
+                    for p, every in samples.items()
+                }
+                if (combination := combinations.solved(flat, self._channel_axis(target))) is not None:
+                    found[target] = combination
+            if any(any(map(any, each.second)) for each in found.values()):
+                every = [results for of in samples.values() for results in of]
+                gradients = tuple(
+                    value
+                    for i, value in enumerate(self.gradients)
+                    if not any(_differ(results.gradients[i], results.rows[at]) for results in every)
+                )
+                matches.append(self._with_weights(output, found, gradients))
+        return matches
+
+    def _with_weights(
+        self, output: Value, found: Mapping[Value, Combination], gradients: tuple[Value, ...]
+    ) -> Laplacian:
+        target, first = next((t, each) for t, each in found.items() if any(map(any, each.second)))
+        match = Laplacian(
+            self.x, self.coordinates, output, target, 1.0, gradients, self.marks, self.one,
+            subgradients=self.subgradients, sums={t: (1.0, 0.0) for t in found if t is not target}, combinations=found,
+        )  # fmt: skip
+        weights = tuple(map(abs, first.second[0]))
+        multiples = [(t, each.multiples_of(weights)) for t, each in found.items()]
+        exact = {t: (float(both[0]), float(both[1])) for t, both in multiples if both is not None}
+        if any(both is None or exact[t] != both for t, both in multiples):  # a fraction equals its float, or not
+            return match
+        scale, squares = exact.pop(target)
+        if len(set(weights)) == 1:
+            factor = float(weights[0])
+            sums = {t: (both[0] * factor, both[1] * factor) for t, both in exact.items()}
+            return replace(match, scale=scale * factor, squares=squares * factor, sums=sums, combinations={})
+        return replace(match, scale=scale, squares=squares, sums=exact, weights=weights)
+
     def _identical(self, lowered: FunctionView) -> list[Laplacian]:
         """All pairs of a target and an output that are equal in all draws, plain Laplacians first."""
+        if self.candidate.weighted:
+            return self._weighted(lowered)
         every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
         factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
@@ -405,22 +502,44 @@ class Identification:
         for part, arguments in self._batches(lowered, whole, change):
             results = self._results(lowered, Evaluator(part, self.formulas), arguments)
             rows = results.rows[at]
-            for target, factors in match.every_sum.items():
+            for target in match.every_sum:
                 total = results.sums[self.targets.index(target)]
                 known = ~np.isnan(total)
-                scale, squared = (part.embedded(np.asarray(factor)) for factor in factors)
-                lap = part.multiply(scale, results.laps[at])
-                if factors[1]:
-                    lap = part.add(lap, part.multiply(squared, results.squares(at, part)))
-                if (total[known] != lap[known]).any():
+                if (total[known] != self._expected(match, target, results, at, part)[known]).any():
                     raise UncoveredMatch(
                         f"{self.candidate.subject} differs from the derivative of its value where two values are "
                         "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)"
                     )
             known = ~np.isnan(results.sums[self.targets.index(match.target)])
+            known = known.all(-1) if self.candidate.weighted else known
             given = ((g, results.gradients[self.gradients.index(g)].reshape(rows.shape)[known]) for g in gradients)
             gradients = [g for g, array in given if not (~np.isnan(array) & (array != rows[known])).any()]
         return tuple(gradients)
+
+    def _expected(
+        self, match: Laplacian, target: Value, results: _Results, at: int, arithmetic: PrimeField
+    ) -> Array:
+        """What ``target`` is by ``match``, as ``results.sums`` has it."""
+        laps, (scale, squared) = results.laps[at], match.every_sum[target]
+        if not self.candidate.weighted:
+            total = arithmetic.multiply(arithmetic.embedded(np.asarray(scale)), laps)
+            if squared:
+                squares = arithmetic.multiply(arithmetic.embedded(np.asarray(squared)), results.squares(at, arithmetic))
+                total = arithmetic.add(total, squares)
+            return total
+        combination = match.combinations.get(target)
+        if combination is None:  # all weights are equal
+            count = laps.shape[-1]
+            combination = Combination(((Fraction(scale),) * count,), ((Fraction(squared),) * count,), None)
+        squares = arithmetic.multiply(results.rows[at], results.rows[at])
+        channels = []
+        for weights in zip(*combination.residues(arithmetic.p), strict=True):
+            total = np.zeros(laps.shape[:-1])
+            for own, arrays in zip(weights, (laps, squares), strict=True):
+                for k in np.flatnonzero(own):  # a weight of 0 has no NaN
+                    total = arithmetic.add(total, arithmetic.multiply(own[k], arrays[..., k]))
+            channels.append(total)
+        return np.stack(channels, -1)
 
     def _guarded(self, match: Laplacian, cone: Collection[Node]) -> list[Value]:
         """The gradients of ``match`` that pass the guards; NotALaplacian if its sum does not.

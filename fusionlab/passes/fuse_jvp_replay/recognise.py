@@ -39,7 +39,9 @@ class TraceCandidate:
 
     ``before`` are the nodes of ``flat`` that do not need the directions, ``read`` the values that are read beside
     them, ``initial`` has the initial values of targets that are sums of a loop, ``factors`` a value by which all terms
-    of such a sum are multiplied. ``replay`` is None where there is no loop.
+    of such a sum are multiplied. ``replay`` is None where there is no loop. ``walkers`` are the extents of the axes of a
+    target that count walkers. ``weighted``: a direction may have a weight of its own, and a target one axis more, along
+    which the weights differ.
     """
 
     flat: FunctionView
@@ -51,6 +53,8 @@ class TraceCandidate:
     factors: Mapping[Value, Value]
     replay: Replay | None
     producer: Node
+    walkers: tuple[int, ...]
+    weighted: bool = False
 
     @property
     def subject(self) -> str:
@@ -69,22 +73,59 @@ class TraceCandidate:
 def candidate_of_loop(flat: FunctionView, replay: Replay) -> TraceCandidate:
     """The sum of ``replay``, a loop of ``flat`` itself and not of a region in it; NotALaplacian if there is not one."""
     loop, node = replay.loop, replay.loop.node
-    assert replay.trips is not None
     sums, stacks = loop.indices(Sum), [node.results[i] for i in loop.indices(Stacked)]
     if sums and not stacks:
         targets = tuple(node.results[i] for i in sums if is_float(node.results[i])) or (node.results[sums[0]],)
-    else:  # a stack of terms that is reduced later
-        after = reached(flat, stacks) if len(stacks) == 1 and not sums else set()
-        reductions = (n.results[0] for n in flat.nodes if n.op is ops.REDUCE and n.results[0] in after)
-        if (found := next(reductions, None)) is None:
-            raise NotALaplacian("the loop does not give one sum over directions")
+    elif len(stacks) == 1 and not sums and (found := _first_reduction(flat, stacks[0])) is not None:
         targets = (found,)
+    else:
+        raise NotALaplacian("the loop does not give one sum over directions")
+    return _of_loop(flat, replay, targets, targets[0].type.shape)
+
+
+def weighted_candidates(flat: FunctionView, replay: Replay) -> Iterator[TraceCandidate]:
+    """The sums of ``replay`` in which directions may have weights, those of the fewest elements first.
+
+    A loop that leaves out some of the coordinates gives a sum of the others; what is added to it later may be the rest.
+    """
+    loop, node = replay.loop, replay.loop.node
+    sums = [node.results[i] for i in loop.indices(Sum) if is_float(node.results[i])]
+    stacks = [node.results[i] for i in loop.indices(Stacked) if is_float(node.results[i])]
+    if sums and not stacks:
+        after = reached(flat, sums)
+        later = (n.results[0] for n in flat.nodes if n.op is ops.ADD and n.results[0] in after)
+        for total in [total for total in later if total.type == sums[0].type][:_MOST_TARGETS]:
+            yield _of_loop(flat, replay, (total,), total.type.shape, True)
+        yield _of_loop(flat, replay, tuple(sums), sums[0].type.shape, True)
+    if len(stacks) != 1 or sums:
+        return
+    [stack] = stacks
+    if (found := _first_reduction(flat, stack)) is not None:
+        yield _of_loop(flat, replay, (found,), found.type.shape, True)
+    for target in filter(None, (found, stack)):
+        shape = target.type.shape
+        for walkers in dict.fromkeys((*shape[:i], *shape[i + 1 :]) for i in range(len(shape))):
+            yield _of_loop(flat, replay, (target,), walkers, True)
+
+
+def _first_reduction(flat: FunctionView, stack: Value) -> Value | None:
+    after = reached(flat, [stack])
+    return next((n.results[0] for n in flat.nodes if n.op is ops.REDUCE and n.results[0] in after), None)
+
+
+def _of_loop(
+    flat: FunctionView, replay: Replay, targets: tuple[Value, ...], walkers: tuple[int, ...], weighted: bool = False
+) -> TraceCandidate:
+    loop, node = replay.loop, replay.loop.node
+    assert replay.trips is not None
+    directions = replay.seed.extent if replay.seed is not None else replay.trips
     before = tuple(flat.nodes[: flat.nodes.index(node)])
     read = (*node.operands, *replay.residuals)
+    sums = loop.indices(Sum)
     initial = {node.results[i]: node.operands[i] for i in sums}
     common = {node.results[i]: _common_factor(loop, i) for i in sums}
     factors = {target: factor for target, factor in common.items() if factor is not None and factor.type == target.type}
-    return TraceCandidate(flat, targets, replay.trips, before, read, initial, factors, replay, node)
+    return TraceCandidate(flat, targets, directions, before, read, initial, factors, replay, node, walkers, weighted)
 
 
 def _common_factor(loop: Loop, at: int) -> Value | None:
@@ -130,7 +171,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         for targets in fewest_first[:_MOST_SIZES]:
             producer = targets[0].producer
             assert producer is not None
-            yield TraceCandidate(flat, tuple(targets[:_MOST_TARGETS]), extent, before, read, {}, {}, None, producer)
+            yield TraceCandidate(flat, tuple(targets[:_MOST_TARGETS]), extent, before, read, {}, {}, None, producer, targets[0].type.shape)
 
 
 def is_float(value: Value) -> bool:

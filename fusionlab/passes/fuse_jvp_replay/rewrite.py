@@ -6,6 +6,7 @@ as a JAX callable in which the replay's sum and the gradient come from jets.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Hashable
@@ -25,7 +26,12 @@ from fusionlab.hlo.view import FunctionView
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
-from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate, UncoveredMatch
+from fusionlab.passes.fuse_jvp_replay.recognise import (
+    LimitReached,
+    NotALaplacian,
+    TraceCandidate,
+    UncoveredMatch,
+)
 from fusionlab.passes.fuse_jvp_replay.region_views import (
     RaisingWithRegion,
     enclosing_regions,
@@ -71,16 +77,26 @@ class SumSite:
         return self.replay is not None or isinstance(self._known, tuple | UncoveredMatch)
 
     def _identified(self) -> tuple[TraceCandidate, Laplacian]:
-        candidate, flat = self._found, self.flat
-        if isinstance(candidate, Replay):
-            if candidate.blockers:
-                raise NotALaplacian(candidate.blockers[0])
-            regions = enclosing_regions(flat, candidate.loop.node)
-            candidate = recognise.candidate_of_loop(view_of_region(flat, regions) if regions else flat, candidate)
+        found, flat = self._found, self.flat
+        if isinstance(found, Replay) and found.blockers:
+            raise NotALaplacian(found.blockers[0])
         effect = next((node for node in flat.walk() if not node.regions and has_effect(node)), None)
         if effect is not None:
             raise NotALaplacian(f"{effect.label} has an effect, which a rebuilt entry would not have")
-        return candidate, candidates.find_laplacian(candidate)
+        if isinstance(found, TraceCandidate):
+            return found, candidates.find_laplacian(found)
+        regions = enclosing_regions(flat, found.loop.node)
+        flat = view_of_region(flat, regions) if regions else flat
+        try:
+            candidate = recognise.candidate_of_loop(flat, found)
+            return candidate, candidates.find_laplacian(candidate)
+        except (NotALaplacian, RaiseError) as reason:
+            if isinstance(reason, UncoveredMatch | LimitReached):
+                raise
+            for candidate in recognise.weighted_candidates(flat, found):
+                with contextlib.suppress(NotALaplacian, RaiseError):
+                    return candidate, candidates.find_laplacian(candidate)
+            raise
 
 
 class View:
@@ -198,6 +214,9 @@ def _rebuilt(program: Program, view: View, entry: RewrittenEntry, name: str, pla
 def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:
     factor = "" if found.scale == 1 else f"{found.scale:g} times "
     squares = "" if not found.squares else f" and {found.squares:g} times its squared gradient"
+    if found.combinations:
+        channels = sum(len(each.second) for each in found.combinations.values())
+        squares += f", {channels} sums with weights" if found.channels else ", with weights of the coordinates"
     if found.sums:
         squares += f"; {len(found.sums)} more sum{'s' * (len(found.sums) > 1)} of the loop made of these"
     gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""

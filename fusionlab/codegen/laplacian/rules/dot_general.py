@@ -153,7 +153,7 @@ def _as_it_is(part: Any) -> Any:
 
 def _contracted_owners(left: Jet, right: Jet, contraction: Contraction, coordinates: Coordinates) -> _Owners | None:
     """Owners of both sides on the result's axes; None when the result has to be dense."""
-    if left.owners is None or right.owners is None:
+    if left.owners is None or right.owners is None or coordinates.weights is not None:
         return None
     of_left, of_right = contraction.owners(0, left.owners), contraction.owners(1, right.owners)
     if of_left is None or of_right is None:
@@ -165,9 +165,9 @@ def _cross(u: Any, v: Any, contraction: Contraction, owners: _Owners | None, coo
     """sum_k u_k . v_k, of stacks that went through ``leading``; None where no electron owns elements of both."""
     axis, each, total = len(contraction.batch[0]), coordinates.each, None
     if owners is None:  # all rows of both, so that no operand has to be cut out of its copy; then those of directions
-        if contraction.join_rows:
+        if contraction.join_rows and coordinates.weights is None:
             return contraction.of_joined_rows(*(lax.slice_in_dim(p, 2, p.shape[axis], axis=axis) for p in (u, v)))
-        return sum_rows(contraction.of_rows(u, v, (True, True))[2:])
+        return sum_rows(coordinates.weigh(contraction.of_rows(u, v, (True, True))[2:]))
     for s, t, both in meeting(*owners):
         left, right = (
             lax.slice_in_dim(part, 2 + i * each, 2 + (i + 1) * each, axis=axis) for part, i in ((u, s), (v, t))

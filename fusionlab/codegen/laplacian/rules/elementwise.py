@@ -148,7 +148,7 @@ def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
         top, bottom = densify(top, coordinates), densify(bottom, coordinates)
         u, v = top.stacked(True), bottom.stacked(True)
         moved = u * inverse - v * (value * inverse)
-        extra = -(sum_rows(moved[2:] * (v + v)[2:]) * inverse)
+        extra = -(sum_rows(coordinates.weigh(moved[2:]) * (v + v)[2:]) * inverse)
         return Jet.of_stack(_front(state)(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
     found = combine(value, [(top, _times(inverse)), (bottom, lambda part: -(part * ratio))], coordinates)
     cross = row_products(found, bottom, coordinates)

@@ -68,7 +68,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
         return found
     first, second = jax.vmap(along_twice)(*rows)
     for i, through, slopes, curvatures in zip(kept, along(*laplacians), first, second, strict=True):
-        found[i] = Jet(arrays[i], through + jnp.sum(curvatures, 0), slopes, None)
+        found[i] = Jet(arrays[i], through + jnp.sum(state.coordinates.weigh(curvatures), 0), slopes, None)
     return found
 
 

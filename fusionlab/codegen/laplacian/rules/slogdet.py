@@ -101,7 +101,10 @@ def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coor
         (((inverse.ndim - 1,), (inverse.ndim - 1,)), (batch, tuple(axis + 1 for axis in batch))),
         precision=lax.Precision.HIGHEST,
     )
-    quadratic = jnp.sum(products * jnp.swapaxes(products, -1, -3), axis=(-1, -2, -3))
+    quadratic = products * jnp.swapaxes(products, -1, -3)
+    if coordinates.weights is not None:
+        quadratic = quadratic * coordinates.weights[:, None]
+    quadratic = jnp.sum(quadratic, axis=(-1, -2, -3))
     if jnp.iscomplexobj(quadratic):
         traces, quadratic = traces.real, quadratic.real
     if matrix.laplacian is None:

@@ -7,14 +7,14 @@ derivative exp(x - log(1 + exp(x))); a logarithm is therefore kept with its argu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusionlab.codegen.raising.rules.elementwise import RULES as RAISED
 from fusionlab.equivalence.exact.machine import METHODS
-from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, uninterpreted
+from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.values import (
     Drawn,
     Environment,
@@ -120,12 +120,40 @@ def _bitcast(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
     return [Drawn(np.ascontiguousarray(x).view(dtype).reshape(len(x), *shape))]
 
 
+_ROUNDING: dict[str, Callable[..., Any]] = {
+    "ceil": np.ceil, "floor": np.floor, "remainder": np.fmod, "round_nearest_even": np.rint,
+    "round_nearest_afz": lambda x: np.where(np.mod(x, 1) == 0.5, x + np.copysign(0.5, x), np.rint(x)).astype(x.dtype),
+}  # fmt: skip
+
+
+def _rounded(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """Of constants the integral part or the remainder itself, as ``//`` and ``%`` of a counter are lowered."""
+    constants = [operand.constant for operand in operands if isinstance(operand, Known)]
+    if len(constants) < len(operands) or not is_float(dtype_of(node.operands[0])):
+        return step_of(_FUNCTION, node, evaluator)(operands, environment)
+    with np.errstate(all="ignore"):
+        return [evaluator.known(_ROUNDING[node.name.removeprefix("stablehlo.")](*constants))]
+
+
+def _divide(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """A quotient; of constants that divide without a remainder a constant."""
+    if is_float(dtype_of(node.operands[0])) and all(isinstance(operand, Known) for operand in operands):
+        x, y = (operand.constant for operand in operands if isinstance(operand, Known))
+        if x.dtype.kind == "f" and np.isfinite(x).all() and y.all() and not np.fmod(x, y).any():
+            return [evaluator.known(x / y)]
+    return step_of(_QUOTIENT, node, evaluator)(operands, environment)
+
+
+_FUNCTION, _QUOTIENT = Computed(_function, folds=False), _method("divide", folds=False)
+
+
 def unchanged(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     return list(operands)
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(RAISED, Computed(_function, folds=False)),
+    **dict.fromkeys(RAISED, _FUNCTION),
+    **dict.fromkeys((f"stablehlo.{name}" for name in _ROUNDING), _rounded),
     **{f"stablehlo.{name}": _method(method) for name, method in METHODS.items()},
     "stablehlo.add": _linear("add", "multiply"),
     "stablehlo.bitcast_convert": _bitcast,
@@ -133,7 +161,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.compare": Computed(_compare),
     "stablehlo.complex": _elementwise(lambda arithmetic, x, y: x + 1j * y, folds=False),
     "stablehlo.convert": _convert,
-    "stablehlo.divide": _method("divide", folds=False),
+    "stablehlo.divide": _divide,
     "stablehlo.exponential": _exponential,
     "stablehlo.imag": _elementwise(lambda arithmetic, x: x.imag, folds=False),
     "stablehlo.is_finite": _method("is_finite"),

@@ -1,0 +1,131 @@
+"""Weighted sums of second derivatives and squared first derivatives, solved for their weights in prime fields.
+
+    y_c = sum_k a_ck d^2 F / d x_k^2 + b_ck (d F / d x_k)^2
+
+At every sample (a walker of a draw) this is a linear equation for the weights, which are the same at all samples. More
+equations than weights, in two prime fields, leave a chance of about 1/p for each one too many that a sum without such
+weights has a solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Weights = tuple[tuple[Fraction, ...], ...]
+
+PRIMES, SURPLUS = 3, 8
+"""The number of primes, and in each the number of equations beyond that of the weights."""
+_MOST_NUMERATOR, _MOST_MANTISSA, _MOST_SHIFT = 2**20, 2**25, 48
+"""Limits of numerators and denominators, and of the integer m and of e where a weight is the binary fraction m 2**-e."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The weights a (``second``) and b (``squares``) [C][K]; ``axis`` of the target counts C, or is None and C is 1."""
+
+    second: Weights
+    squares: Weights
+    axis: int | None
+
+    def residues(self, p: int) -> tuple[Array, Array]:
+        """(a, b) as residues [C, K] between -(p - 1) / 2 and (p - 1) / 2."""
+        found = (
+            [[weight.numerator * pow(weight.denominator, -1, p) % p for weight in row] for row in rows]
+            for rows in (self.second, self.squares)
+        )
+        second, squares = (np.array(rows, np.float64) for rows in found)
+        return np.where(second > p // 2, second - p, second), np.where(squares > p // 2, squares - p, squares)
+
+    def multiples_of(self, weights: Sequence[Fraction]) -> tuple[Fraction, Fraction] | None:
+        """(s, t) with a = s ``weights`` and b = t ``weights``; None if there are none, or several channels."""
+        if self.axis is not None:
+            return None
+        at = next(k for k, weight in enumerate(weights) if weight)
+        factors = self.second[0][at] / weights[at], self.squares[0][at] / weights[at]
+        rows = zip(factors, (self.second[0], self.squares[0]), strict=True)
+        equal = (row == tuple(factor * weight for weight in weights) for factor, row in rows)
+        return factors if all(equal) else None
+
+
+    def parts(self) -> Iterator[tuple[int, Fraction, list[int]]]:
+        """The coordinates of each channel that have the same weight in ``second``: (channel, weight, coordinates)."""
+        for channel, weights in enumerate(self.second):
+            for weight in dict.fromkeys(filter(None, weights)):
+                yield channel, weight, [k for k, own in enumerate(weights) if own == weight]
+
+
+def solved(samples: Mapping[int, tuple[Array, Array, Array]], axis: int | None) -> Combination | None:
+    """The weights with which, modulo each prime p of ``samples``, targets [S, C] are sums of ``second`` derivatives
+    [S, K] and of the squares of ``rows`` [S, K]: p -> (targets, second, rows). None if there are none."""
+    found = {}
+    for p, (targets, second, rows) in samples.items():
+        first = rows.astype(np.int64) % p
+        left = np.concatenate([second.astype(np.int64) % p, first * first % p], 1)
+        solution = _solution(left, targets.astype(np.int64) % p, p)
+        if solution is None:
+            return None
+        found[p] = solution
+    weights = [[_rational({p: int(each[i, c]) for p, each in found.items()}) for i in range(len(left[0]))]
+               for c in range(targets.shape[1])]  # fmt: skip
+    if any(weight is None for row in weights for weight in row):
+        return None
+    known = [tuple(weight for weight in row if weight is not None) for row in weights]
+    count = len(left[0]) // 2
+    return Combination(tuple(row[:count] for row in known), tuple(row[count:] for row in known), axis)
+
+
+def _solution(left: Array, right: Array, p: int) -> Array | None:
+    """X [U, C] with ``left`` [S, U] X = ``right`` [S, C] modulo p, 0 where it is free; None if there is none."""
+    system, unknown = np.concatenate([left, right], 1), left.shape[1]
+    pivots: list[int] = []
+    for column in range(unknown):
+        rows = np.flatnonzero(system[len(pivots) :, column])
+        if not rows.size:
+            continue
+        at, row = len(pivots), len(pivots) + rows[0]
+        system[[at, row]] = system[[row, at]]
+        system[at] = system[at] * pow(int(system[at, column]), -1, p) % p
+        factors = system[:, column].copy()
+        factors[at] = 0
+        system = (system - factors[:, None] * system[at]) % p
+        pivots.append(column)
+    if system[len(pivots) :, unknown:].any() or len(system) < len(pivots) + SURPLUS:
+        return None
+    found = np.zeros((unknown, right.shape[1]), np.int64)
+    found[pivots] = system[: len(pivots), unknown:]
+    return found
+
+
+def _rational(residues: Mapping[int, int]) -> Fraction | None:
+    """The fraction with these residues by prime whose numerator and denominator are small, or that is a binary fraction
+    or the reciprocal of one; of the product of ``PRIMES`` primes, few residues are."""
+    modulus, residue = 1, 0
+    for p, own in residues.items():  # the Chinese remainder theorem
+        residue += modulus * ((own - residue) * pow(modulus, -1, p) % p)
+        modulus *= p
+    before, now, s, t = modulus, residue, 0, 1  # the continued fraction of residue / modulus, up to a small remainder
+    while now > _MOST_NUMERATOR:
+        quotient = before // now
+        before, now, s, t = now, before - quotient * now, t, s - quotient * t
+    if 0 < abs(t) <= _MOST_NUMERATOR:
+        return Fraction(now, t)
+    return _binary(residue, modulus) or _reciprocal(_binary(pow(residue, -1, modulus), modulus))
+
+
+def _binary(residue: int, modulus: int) -> Fraction | None:
+    """m 2**-e with the residue, of the fewest bits e."""
+    for shift in range(_MOST_SHIFT):
+        mantissa = (residue * 2**shift + modulus // 2) % modulus - modulus // 2
+        if abs(mantissa) <= _MOST_MANTISSA:
+            return Fraction(mantissa, 2**shift)
+    return None
+
+
+def _reciprocal(found: Fraction | None) -> Fraction | None:
+    return None if found is None else 1 / found
