@@ -14,12 +14,14 @@ the inventory of replays reports these nodes, and ``licm`` moves them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
@@ -70,11 +72,18 @@ class Sum:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Each trip k writes ``update`` (extent 1 on ``axis``) at ``slots[k]``; all slots are different."""
+    """Each trip k writes ``update`` (of extent 1 on ``axis``, or ``without`` it) at ``slots[k]``; all are different."""
 
     update: Value
     axis: int
     slots: tuple[int, ...]
+    without: bool = False
+
+    @property
+    def term_shape(self) -> tuple[int, ...]:
+        """The shape of ``update`` without ``axis``."""
+        shape = self.update.type.shape
+        return shape if self.without else shape[: self.axis] + shape[self.axis + 1 :]
 
 
 @dataclass(frozen=True)
@@ -244,25 +253,47 @@ def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting)
     body = node.regions[1]
     argument, back = body.arguments[index], body.returns[index]
     producer = back.producer
-    if producer is None or producer.op is not ops.DYNAMIC_UPDATE_SLICE or counting.trips is None:
+    if producer is None or counting.trips is None or _uses(body, argument) > 1:
         return None
-    target, update, *starts = producer.operands
-    if target is not argument or update in dependent or _uses(body, argument) > 1:
+    if producer.op is ops.DYNAMIC_UPDATE_SLICE:
+        target, update, *starts = producer.operands
+        differing = [a for a, (n, m) in enumerate(zip(argument.type.shape, update.type.shape, strict=True)) if n != m]
+        axes = differing or [a for a, n in enumerate(argument.type.shape) if n == 1][:1]
+        if len(axes) != 1 or update.type.shape[axes[0]] != 1:
+            return None
+    elif producer.op is ops.SCATTER and len(producer.operands) == 3:
+        target, start, update = producer.operands
+        axes, starts = _scattered_axes(producer), [start]
+        if len(axes) != 1:
+            return None
+    else:
         return None
-    differing = [a for a, (n, m) in enumerate(zip(argument.type.shape, update.type.shape, strict=True)) if n != m]
-    axes = differing or [a for a, n in enumerate(argument.type.shape) if n == 1][:1]
-    if len(axes) != 1 or update.type.shape[axes[0]] != 1:
+    if target is not argument or update in dependent:
         return None
-    slots = []
+    slots, without = [], producer.op is ops.SCATTER
     for trip in range(counting.trips):
         known = {**counting.constants, **{body.arguments[i]: c.at(trip) for i, c in counting.counters.items()}}
         at = [fold(start, known) for start in starts]
-        if any(position is None for position in at) or any(int(p) for a, p in enumerate(at) if a != axes[0]):  # type: ignore[arg-type]
+        if any(position is None for position in at):
             return None
-        position = at[axes[0]]
-        assert position is not None
-        slots.append(int(np.clip(int(position), 0, argument.type.shape[axes[0]] - 1)))
-    return Stacked(update, axes[0], tuple(slots)) if len(set(slots)) == len(slots) else None
+        positions = [int(np.ravel(position)[0]) for position in at if position is not None]
+        if not without and any(position for a, position in enumerate(positions) if a != axes[0]):
+            return None
+        slots.append(positions[0] if without else int(np.clip(positions[axes[0]], 0, argument.type.shape[axes[0]] - 1)))
+    inside = all(0 <= slot < argument.type.shape[axes[0]] for slot in slots)  # a scatter drops what lies outside
+    return Stacked(update, axes[0], tuple(slots), without) if inside and len(set(slots)) == len(slots) else None
+
+
+def _scattered_axes(node: Node) -> tuple[int, ...]:
+    """The one axis at a position of which a scatter writes a whole slice, the updates; none of another scatter."""
+    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
+    target, start, update = (value.type.shape for value in node.operands)
+    axes = tuple(numbers.inserted_window_dims)
+    whole = len(axes) == 1 and update == target[: axes[0]] + target[axes[0] + 1 :]
+    region = node.regions[0]
+    replaces = region.returns == (region.arguments[1],)
+    plain = tuple(numbers.scattered_dims_to_operand_dims) == axes and not numbers.input_batching_dims
+    return axes if whole and replaces and plain and math.prod(start) == 1 else ()
 
 
 def invariant_nodes(loop: Loop) -> list[Node]:

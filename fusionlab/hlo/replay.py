@@ -160,7 +160,7 @@ def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tu
     argument of ``function`` with that leading extent and at least two axes.
     """
     shapes = [loop.body.arguments[i].type.shape for i in loop.indices(Sum)]
-    shapes += [_without(role.update.type.shape, role.axis) for role in loop.roles if isinstance(role, Stacked)]
+    shapes += [role.term_shape for role in loop.roles if isinstance(role, Stacked)]
     walkers = next((shape[0] for shape in shapes if shape), None)
     given = [loop.node.operands[i] for i in loop.indices(Invariant)] + free_values(loop.body)
     if walkers is None:
@@ -176,10 +176,6 @@ def _computes(node: Node) -> bool:
     if node.family not in _ARITHMETIC or node.op in _NO_ARITHMETIC:
         return False
     return any(value.dtype in FLOATS for value in node.results)
-
-
-def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return shape[:axis] + shape[axis + 1 :]
 
 
 def _sizes(values: Iterable[Value]) -> int:

@@ -112,7 +112,7 @@ def _accumulate(loop: Loop, trip_numbers: Any, outputs: Sequence[Any], carried: 
 
 def _place(role: Stacked, trip_numbers: Any, updates: Any, array: Any) -> Any:
     """Write ``updates`` (trips on the leading axis) into their slots of ``array``."""
-    rows = jnp.moveaxis(jnp.squeeze(updates, role.axis + 1), 0, role.axis)
+    rows = jnp.moveaxis(updates if role.without else jnp.squeeze(updates, role.axis + 1), 0, role.axis)
     if rows.shape == array.shape and role.slots == tuple(range(array.shape[role.axis])):
         return rows
     numpy = np if isinstance(trip_numbers, np.ndarray) else jnp
