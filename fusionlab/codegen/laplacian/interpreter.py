@@ -11,6 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from fusionlab.codegen.laplacian.chains import Environment, defer, jet_of
 from fusionlab.codegen.laplacian.jet import Jet, constant_jet, densify, identity_jet
@@ -20,7 +21,7 @@ from fusionlab.codegen.raising import RaiseError
 from fusionlab.codegen.raising.composites import Composite, find_composite
 from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.ops import COMPLEX, FLOATS
-from fusionlab.hlo.view import Node, Value
+from fusionlab.hlo.view import Node, Value, free_values
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
@@ -38,11 +39,18 @@ def forward_laplacian(
     state: State, nodes: Sequence[Node], environment: Mapping[Value, Any], outputs: Sequence[Value]
 ) -> list[Jet]:
     """The jets of ``outputs``, which ``nodes`` compute from ``environment``: of a constant without blocks."""
+    state.jets[state.x] = _seeded(state, environment[state.x])
+    return _pushed(state, nodes, environment, outputs)
+
+
+def _pushed(
+    state: State, nodes: Sequence[Node], environment: Mapping[Value, Any], outputs: Sequence[Value]
+) -> list[Jet]:
+    """The jets of ``outputs`` from those that ``state`` has."""
     nodes = list(_with_branches(nodes))
     state.environment = Environment(state, environment)
     fixed = _run_fixed(state, nodes)
     needed = _needed(state, nodes, outputs)
-    state.jets[state.x] = _seeded(state, environment[state.x])
     for node in nodes:
         if node not in fixed:
             _step(state, node, needed)
@@ -69,7 +77,7 @@ def _with_branches(nodes: Iterable[Node]) -> Iterator[Node]:
 
 def _run_fixed(state: State, nodes: Sequence[Node]) -> set[Node]:
     """Run the nodes that do not depend on the coordinates, so that indices and masks are known from here on."""
-    varying, fixed = {state.x}, set()
+    varying, fixed = set(state.jets), set()
     for node in nodes:
         if varying.isdisjoint(read(node)):
             _run(state, node)
@@ -80,8 +88,8 @@ def _run_fixed(state: State, nodes: Sequence[Node]) -> set[Node]:
 
 
 def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> set[Value]:
-    """Values whose jets are needed: on a differentiable path from ``x`` to ``outputs``."""
-    varying = {state.x}
+    """Values whose jets are needed: on a differentiable path from those that have jets to ``outputs``."""
+    varying = set(state.jets)
     for node in nodes:
         if node.op.derivative != "zero" and not varying.isdisjoint(read(node)):
             real = (value for value in node.results if value.type.dtype in _DIFFERENTIABLE)
@@ -117,12 +125,50 @@ def _step(state: State, node: Node, needed: Collection[Value]) -> None:
         try:
             if elementwise.is_deferrable(node) and defer(state, node):
                 return
-            jets = RULES.get(state.op(node), generic.second_order)(state, node)
+            jets = {**RULES, "stablehlo.while": _while}.get(state.op(node), generic.second_order)(state, node)
         except NotImplementedError as error:  # JAX has no derivative of it
             raise RaiseError(f"{node.name} has no jet: {str(error).splitlines()[0]}", node) from error
         for value, jet in zip(node.results, jets, strict=True):
             if jet is not None:
                 state.set(value, jet)
+
+
+def _while(state: State, node: Node) -> Sequence[Jet | None]:
+    """A loop that carries jets instead of values, each as one array [value, Laplacian, rows], and pushes them through
+    its body in every trip. Layers in a scan cost what they cost side by side."""
+    if state.options.adjoint:  # the sources inside the loop would be lost
+        return generic.second_order(state, node)
+    condition, body = node.regions
+    changing, of = generic.varying_results(node, state.varying(node)), state.coordinates
+    kept = {i for i, value in enumerate(node.results) if value in changing and value.dtype in _DIFFERENTIABLE}
+    captured = dict.fromkeys(value for region in node.regions for value in free_values(region))
+    arrays = {value: state.environment[value] for value in captured}
+    jets = {value: jet_of(state, value) for value in captured if state.depends_on_x(value)}
+
+    def stacked(i: int, jet: Jet) -> Any:
+        return densify(jet, of).stacked(True).astype(state.raising.dtype(node.results[i].type))
+
+    def values(carried: Sequence[Any]) -> list[Any]:
+        return [array[0] if i in kept else array for i, array in enumerate(carried)]
+
+    def proceeds(carried: Sequence[Any]) -> Any:
+        return state.raising.region(condition, arrays)(*values(carried))[0]
+
+    def trip(carried: Sequence[Any]) -> list[Any]:
+        inner = state.inside({**jets, **{body.arguments[i]: Jet.of_stack(carried[i], True, None) for i in kept}})
+        given = {**arrays, **dict(zip(body.arguments, values(carried), strict=True))}
+        found = dict(zip(kept, _pushed(inner, body.nodes, given, [body.returns[i] for i in kept]), strict=True))
+        return [
+            stacked(i, found[i]) if i in kept else inner.environment[value] for i, value in enumerate(body.returns)
+        ]
+
+    start = [
+        stacked(i, _jet(state, value)) if i in kept else jnp.asarray(state.environment[value])
+        for i, value in enumerate(node.operands)
+    ]
+    last = lax.while_loop(proceeds, trip, start)
+    state.environment.update(zip(node.results, values(last), strict=True))
+    return [Jet.of_stack(array, True, None) if i in kept else None for i, array in enumerate(last)]
 
 
 def _jet(state: State, value: Value) -> Jet:

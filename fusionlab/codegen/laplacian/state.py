@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -63,6 +63,11 @@ class State:
     materialised: set[Value] = field(default_factory=set)
     sources: dict[Value, Any] = field(default_factory=dict)
     composites: dict[Node, Composite] = field(default_factory=dict)
+
+    def inside(self, jets: Mapping[Value, Jet]) -> State:
+        """The state of a run inside a region, from ``jets`` on."""
+        own = dict(environment={}, deferred={}, chains={}, materialised=set(), sources={}, composites={})
+        return replace(self, jets=dict(jets), **own)
 
     def depends_on_x(self, value: Value) -> bool:
         """True if ``value`` has derivatives."""

@@ -37,7 +37,7 @@ def combined(state: State, node: Node) -> list[Jet | None]:
 def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
     varying = state.varying(node)
     jets = [densify(jet, state.coordinates) for jet in jets_of(state, node)]
-    results = _varying_results(node, varying)
+    results = varying_results(node, varying)
     kept = [i for i, value in enumerate(node.results) if value.type.dtype in (*FLOATS, *COMPLEX) and value in results]
 
     def function(*arrays: Any) -> list[Any]:
@@ -72,7 +72,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
     return found
 
 
-def _varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
+def varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
     """Results of ``node`` that depend on ``varying``; of a loop, not those that are carried unchanged."""
     if node.op is not ops.WHILE:
         return set(node.results)
