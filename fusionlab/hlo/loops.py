@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -343,6 +343,61 @@ def hoist_in_view(flat: Region, loop: Loop) -> None:
     body.nodes = [node for node in body.nodes if node not in moved]
     at = flat.nodes.index(loop.node)
     flat.nodes = [*flat.nodes[:at], *hoisted, *flat.nodes[at:]]
+
+
+def separate_in_view(flat: Region, directed: Collection[Value]) -> bool:
+    """Split each loop of ``flat``, a view that nobody else has yet, that carries some values that depend on ``directed``
+    beside others that do not.
+
+        h, t = while(h0, t0)       -->       h = while(h0);  _, t = while(h0, t0)
+
+    A scan over layers under ``jvp`` carries the layers' values and their tangents together. True if there was one.
+    """
+    reach, nodes = set(directed), list[Node]()
+    for node in flat.nodes:
+        if not reach.isdisjoint(reads(node)):
+            fixed = _carried_apart(node, reach) if node.op is ops.WHILE else []
+            if fixed:
+                nodes.append(_taken_out(node, fixed))
+            reach.update(value for i, value in enumerate(node.results) if i not in fixed)
+        nodes.append(node)
+    found = len(nodes) > len(flat.nodes)
+    flat.nodes = nodes
+    return found
+
+
+def _carried_apart(node: Node, directed: Collection[Value]) -> list[int]:
+    """Positions of the values carried by a loop that do not depend on ``directed``; none if these are no arithmetic, or
+    the trips are."""
+    condition, body = node.regions
+    changing = {i for i, value in enumerate(node.operands) if value in directed}
+    while True:
+        outside = [value for value in free_values(body) if value in directed]
+        after = reached(body, [*outside, *(body.arguments[i] for i in changing)])
+        found = changing | {i for i, value in enumerate(body.returns) if value in after}
+        if found == changing:
+            break
+        changing = found
+    outside = [value for value in free_values(condition) if value in directed]
+    tested = reached(condition, [*outside, *(condition.arguments[i] for i in changing)])
+    fixed = [i for i in range(len(node.results)) if i not in changing]
+    computes = any(node.results[i].dtype in FLOATS and body.returns[i] is not body.arguments[i] for i in fixed)
+    return fixed if computes and changing and tested.isdisjoint(condition.returns) else []
+
+
+def _taken_out(node: Node, positions: Sequence[int]) -> Node:
+    """A loop of the values carried at ``positions`` alone, which become its results; ``node`` gets others for them."""
+    alone = replace(node, operands=tuple(node.operands[i] for i in positions), regions=(), results=())
+    alone.results = tuple(node.results[i] for i in positions)
+    alone.regions = tuple(
+        region.part(positions, positions if region is node.regions[1] else range(1)) for region in node.regions
+    )
+    results = list(node.results)
+    for at, i in enumerate(positions):
+        results[i] = replace(node.results[i])
+        node.results[i].producer, node.results[i].index = alone, at
+    node.results = tuple(results)
+    return alone
 
 
 def only_makes_data(node: Node, constants: set[Value]) -> bool:

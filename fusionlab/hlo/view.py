@@ -8,8 +8,8 @@ twice has two Nodes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -165,6 +165,31 @@ class Region:
     def regions(self) -> list[Region]:
         """All regions nested in this one, and then itself."""
         return [*(region for node in self.walk() for region in node.regions), self]
+
+    def part(self, arguments: Iterable[int], returns: Iterable[int]) -> Region:
+        """A copy with some of the arguments and results, of new values and the nodes that these results need."""
+        return _copied(self, [self.arguments[i] for i in arguments], [self.returns[i] for i in returns], {})
+
+
+def _copied(
+    region: Region, arguments: Sequence[Value], returns: Sequence[Value], known: Mapping[Value, Value]
+) -> Region:
+    """A copy of ``region`` that reads ``known`` values from outside."""
+    instead = {**known, **{value: replace(value) for value in arguments}}
+    wanted, needed = set(returns), list[Node]()
+    for node in reversed(region.nodes):
+        if not wanted.isdisjoint(node.results) or not node.results:
+            needed.append(node)
+            wanted.update(reads(node))
+    nodes = []
+    for node in reversed(needed):
+        copy = replace(node, operands=tuple(instead.get(value, value) for value in node.operands))
+        copy.regions = tuple(_copied(inner, inner.arguments, inner.returns, instead) for inner in node.regions)
+        copy.results = tuple(replace(value, producer=copy) for value in node.results)
+        instead.update(zip(node.results, copy.results, strict=True))
+        nodes.append(copy)
+    inside = (instead.get(value, value) for value in returns)
+    return Region(tuple(instead[value] for value in arguments), nodes, tuple(inside))
 
 
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:

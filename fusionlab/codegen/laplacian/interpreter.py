@@ -158,9 +158,7 @@ def _while(state: State, node: Node) -> Sequence[Jet | None]:
         inner = state.inside({**jets, **{body.arguments[i]: Jet.of_stack(carried[i], True, None) for i in kept}})
         given = {**arrays, **dict(zip(body.arguments, values(carried), strict=True))}
         found = dict(zip(kept, _pushed(inner, body.nodes, given, [body.returns[i] for i in kept]), strict=True))
-        return [
-            stacked(i, found[i]) if i in kept else inner.environment[value] for i, value in enumerate(body.returns)
-        ]
+        return [stacked(i, found[i]) if i in kept else inner.environment[value] for i, value in enumerate(body.returns)]
 
     start = [
         stacked(i, _jet(state, value)) if i in kept else jnp.asarray(state.environment[value])

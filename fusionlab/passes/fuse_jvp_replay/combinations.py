@@ -52,7 +52,6 @@ class Combination:
         equal = (row == tuple(factor * weight for weight in weights) for factor, row in rows)
         return factors if all(equal) else None
 
-
     def parts(self) -> Iterator[tuple[int, Fraction, list[int]]]:
         """The coordinates of each channel that have the same weight in ``second``: (channel, weight, coordinates)."""
         for channel, weights in enumerate(self.second):

@@ -516,9 +516,7 @@ class Identification:
             gradients = [g for g, array in given if not (~np.isnan(array) & (array != rows[known])).any()]
         return tuple(gradients)
 
-    def _expected(
-        self, match: Laplacian, target: Value, results: _Results, at: int, arithmetic: PrimeField
-    ) -> Array:
+    def _expected(self, match: Laplacian, target: Value, results: _Results, at: int, arithmetic: PrimeField) -> Array:
         """What ``target`` is by ``match``, as ``results.sums`` has it."""
         laps, (scale, squared) = results.laps[at], match.every_sum[target]
         if not self.candidate.weighted:

@@ -144,12 +144,10 @@ def _common_factor(loop: Loop, at: int) -> Value | None:
 
 def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     """Sums over the rows of an identity of as many rows as some value has coordinates per walker."""
-    identities: dict[int, list[Value]] = {}
-    for node in flat.nodes:
-        for value in node.results:
-            if is_float(value) and (extent := identity_extent(value, {})) > 1:
-                identities.setdefault(extent, []).append(value)
-    for extent, values in list(identities.items())[:_MOST_SIZES]:
+    by_extent: dict[int, list[Value]] = {}
+    for value in identities(flat):
+        by_extent.setdefault(identity_extent(value, {}), []).append(value)
+    for extent, values in list(by_extent.items())[:_MOST_SIZES]:
         directed = reached(flat, values)
         before = tuple(node for node in flat.nodes if directed.isdisjoint(node.results))
         plain = [v for v in (*flat.arguments, *(v for node in before for v in node.results)) if is_float(v)]
@@ -171,7 +169,24 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         for targets in fewest_first[:_MOST_SIZES]:
             producer = targets[0].producer
             assert producer is not None
-            yield TraceCandidate(flat, tuple(targets[:_MOST_TARGETS]), extent, before, read, {}, {}, None, producer, targets[0].type.shape)
+            yield TraceCandidate(
+                flat,
+                tuple(targets[:_MOST_TARGETS]),
+                extent,
+                before,
+                read,
+                {},
+                {},
+                None,
+                producer,
+                targets[0].type.shape,
+            )
+
+
+def identities(flat: FunctionView) -> list[Value]:
+    """The identity matrices of ``flat``, of two rows or more."""
+    made = (value for node in flat.nodes for value in node.results)
+    return [value for value in made if is_float(value) and identity_extent(value, {}) > 1]
 
 
 def is_float(value: Value) -> bool:

@@ -18,7 +18,7 @@ from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
 from fusionlab.codegen.raising.splice import rebuild
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.loops import has_effect, hoist_in_view
+from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_in_view
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
@@ -114,10 +114,15 @@ class View:
 
 
 def _hoist(flat: FunctionView) -> None:
-    """Compute before each replay of ``flat`` what every trip of it recomputes."""
+    """Compute before each replay of ``flat`` what every trip of it recomputes, and apart from tangents in a loop the
+    values that do not depend on directions."""
     for replay in inventory(flat):
-        if not replay.blockers and replay.repeats_arithmetic and replay.loop.node in flat.nodes:
-            hoist_in_view(flat, replay.loop)
+        if not replay.blockers and replay.loop.node in flat.nodes:
+            body, fixed = replay.loop.body, replay.loop.indices(Invariant)
+            varying = [argument for i, argument in enumerate(body.arguments) if i not in fixed]
+            if separate_in_view(body, varying) or replay.repeats_arithmetic:
+                hoist_in_view(flat, replay.loop)
+    separate_in_view(flat, recognise.identities(flat))
 
 
 class Findings(dict[str, View]):
