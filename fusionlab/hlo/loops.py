@@ -258,7 +258,7 @@ def _stacked(node: Node, index: int, dependent: set[Value], counting: _Counting)
     if producer.op is ops.DYNAMIC_UPDATE_SLICE:
         target, update, *starts = producer.operands
         differing = [a for a, (n, m) in enumerate(zip(argument.type.shape, update.type.shape, strict=True)) if n != m]
-        axes = differing or [a for a, n in enumerate(argument.type.shape) if n == 1][:1]
+        axes = tuple(differing or [a for a, n in enumerate(argument.type.shape) if n == 1][:1])
         if len(axes) != 1 or update.type.shape[axes[0]] != 1:
             return None
     elif producer.op is ops.SCATTER and len(producer.operands) == 3:
@@ -346,8 +346,8 @@ def hoist_in_view(flat: Region, loop: Loop) -> None:
 
 
 def separate_in_view(flat: Region, directed: Collection[Value]) -> bool:
-    """Split each loop of ``flat``, a view that nobody else has yet, that carries some values that depend on ``directed``
-    beside others that do not.
+    """Split each loop of ``flat``, a view that nobody else has yet, that carries values that depend on ``directed`` and
+    others that do not.
 
         h, t = while(h0, t0)       -->       h = while(h0);  _, t = while(h0, t0)
 

@@ -66,8 +66,9 @@ class State:
 
     def inside(self, jets: Mapping[Value, Jet]) -> State:
         """The state of a run inside a region, from ``jets`` on."""
-        own = dict(environment={}, deferred={}, chains={}, materialised=set(), sources={}, composites={})
-        return replace(self, jets=dict(jets), **own)
+        return replace(
+            self, environment={}, jets=dict(jets), deferred={}, chains={}, materialised=set(), sources={}, composites={}
+        )
 
     def depends_on_x(self, value: Value) -> bool:
         """True if ``value`` has derivatives."""

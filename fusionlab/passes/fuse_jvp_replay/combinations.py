@@ -22,7 +22,7 @@ Weights = tuple[tuple[Fraction, ...], ...]
 PRIMES, SURPLUS = 3, 8
 """The number of primes, and in each the number of equations beyond that of the weights."""
 _MOST_NUMERATOR, _MOST_MANTISSA, _MOST_SHIFT = 2**20, 2**25, 48
-"""Limits of numerators and denominators, and of the integer m and of e where a weight is the binary fraction m 2**-e."""
+"""Limits of numerators and denominators, and of the integers m and e where a weight is the binary fraction m 2**-e."""
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class RewrittenEntry:
         terms: list[list[Any]] = [[] for _ in combination.second]
         for laplacian, (place, channel, weight, _) in zip(laplacians, self.parts, strict=True):
             if place is target:
-                terms[channel].append(laplacian * _array(weight, dtype))
+                terms[channel].append(laplacian * _array([weight], dtype).reshape(()))
         for own, weights in zip(terms, combination.squares, strict=True):
             if any(weights):
                 own.append(jnp.tensordot(_array(weights, dtype), jacobian * jacobian, 1))
@@ -182,15 +182,13 @@ class RewrittenEntry:
         return fixed
 
 
-def _array(weights: Fraction | Sequence[Fraction], dtype: Any) -> Any:
+def _array(weights: Sequence[Fraction], dtype: Any) -> Any:
     """Weights as an array, by a division where they are no binary fractions."""
-    numerators, denominators = (
-        np.array([getattr(weight, part) for weight in np.atleast_1d(weights)], dtype).reshape(np.shape(weights))
-        for part in ("numerator", "denominator")
-    )
-    found = numerators / denominators
-    dyadic = all(weight.denominator & (weight.denominator - 1) == 0 for weight in np.atleast_1d(weights))
-    return found if dyadic else jnp.asarray(numerators) / jnp.asarray(denominators)
+    numerators = np.array([weight.numerator for weight in weights], dtype)
+    denominators = np.array([weight.denominator for weight in weights], dtype)
+    if all(weight.denominator & (weight.denominator - 1) == 0 for weight in weights):
+        return numerators / denominators
+    return jnp.asarray(numerators) / jnp.asarray(denominators)
 
 
 def _times(array: Any, factor: float) -> Any:

@@ -198,11 +198,11 @@ class Identification:
         few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
         self.rounds = 1 if few <= 2 else 2
         self.raising = Raising(shapes=self._resized(few), fold=True)
-        self.draws = _DRAWS
-        if candidate.weighted:
+        self.draws: tuple[tuple[tuple[int, float], ...], ...] = _DRAWS
+        if candidate.weighted:  # as many samples modulo each prime as there are equations
             samples = math.prod(self.raising.shape(x)[:walkers])
-            wanted = -(-(2 * self.coordinates.count + combinations.SURPLUS) // samples)
-            more = tuple((len(_DRAWS[0]) + seed, 0.0) for seed in range(wanted))
+            draws = -(-(2 * self.coordinates.count + combinations.SURPLUS) // samples)
+            more = tuple((len(_DRAWS[0]) + seed, 0.0) for seed in range(draws))
             self.draws = tuple(own + more[len(own) :] for own in (*_DRAWS, _DRAWS[-1]))
         self.one = Raising(shapes=self._resized(1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
@@ -308,7 +308,7 @@ class Identification:
             gradients = [environment[value] for value in self.gradients]
 
             def jets(seeds: Any) -> tuple[list[Any], list[Any]]:
-                """(Laplacians [*walkers], rows [K, *walkers]) of the outputs, of each direction in ``seeds`` or of all."""
+                """(Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions ``seeds`` or in all."""
                 of = self.coordinates if seeds is None else Coordinates(1, 1)
                 state = State(self.x, of, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients)
                 state.seeds = seeds
@@ -365,14 +365,15 @@ class Identification:
         for at, output in enumerate(self.outputs):
             found: dict[Value, Combination] = {}
             for which, target in enumerate(self.targets):
-                flat = {
-                    p: tuple(
-                        np.concatenate([array.reshape(-1, array.shape[-1]) for array in arrays])
-                        for arrays in zip(*((r.sums[which], r.laps[at], r.rows[at]) for r in every), strict=True)
+                equations = {
+                    p: (
+                        _rows([results.sums[which] for results in every]),
+                        _rows([results.laps[at] for results in every]),
+                        _rows([results.rows[at] for results in every]),
                     )
                     for p, every in samples.items()
                 }
-                if (combination := combinations.solved(flat, self._channel_axis(target))) is not None:
+                if (combination := combinations.solved(equations, self._channel_axis(target))) is not None:
                     found[target] = combination
             if any(any(map(any, each.second)) for each in found.values()):
                 every = [results for of in samples.values() for results in of]
@@ -393,16 +394,16 @@ class Identification:
             subgradients=self.subgradients, sums={t: (1.0, 0.0) for t in found if t is not target}, combinations=found,
         )  # fmt: skip
         weights = tuple(map(abs, first.second[0]))
-        multiples = [(t, each.multiples_of(weights)) for t, each in found.items()]
-        exact = {t: (float(both[0]), float(both[1])) for t, both in multiples if both is not None}
-        if any(both is None or exact[t] != both for t, both in multiples):  # a fraction equals its float, or not
-            return match
+        equal = len(set(weights)) == 1
+        multiples = {
+            t: each.multiples_of((Fraction(1),) * len(weights) if equal else weights) for t, each in found.items()
+        }
+        exact = {t: (float(both[0]), float(both[1])) for t, both in multiples.items() if both is not None}
+        if any(both is None or tuple(map(Fraction, exact[t])) != both for t, both in multiples.items()):
+            return match  # a factor that is no float, or several channels
         scale, squares = exact.pop(target)
-        if len(set(weights)) == 1:
-            factor = float(weights[0])
-            sums = {t: (both[0] * factor, both[1] * factor) for t, both in exact.items()}
-            return replace(match, scale=scale * factor, squares=squares * factor, sums=sums, combinations={})
-        return replace(match, scale=scale, squares=squares, sums=exact, weights=weights)
+        match = replace(match, scale=scale, squares=squares, sums=exact)
+        return replace(match, combinations={}) if equal else replace(match, weights=weights)
 
     def _identical(self, lowered: FunctionView) -> list[Laplacian]:
         """All pairs of a target and an output that are equal in all draws, plain Laplacians first."""
@@ -580,6 +581,11 @@ def elements_at_once(function: FunctionView) -> int:
         most = max(most, alive)
         alive -= elements(dying.get(node, ()))
     return most
+
+
+def _rows(arrays: Sequence[Array]) -> Array:
+    """Arrays [..., n] one below the other: [S, n]."""
+    return np.concatenate([array.reshape(-1, array.shape[-1]) for array in arrays])
 
 
 def _factors(total: Array, lap: Array, squares: Array, p: int) -> tuple[int, int] | None:

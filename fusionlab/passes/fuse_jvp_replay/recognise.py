@@ -39,8 +39,8 @@ class TraceCandidate:
 
     ``before`` are the nodes of ``flat`` that do not need the directions, ``read`` the values that are read beside
     them, ``initial`` has the initial values of targets that are sums of a loop, ``factors`` a value by which all terms
-    of such a sum are multiplied. ``replay`` is None where there is no loop. ``walkers`` are the extents of the axes of a
-    target that count walkers. ``weighted``: a direction may have a weight of its own, and a target one axis more, along
+    of such a sum are multiplied. ``replay`` is None where there is no loop. ``walkers`` are the extents of a target's
+    axes that count walkers. ``weighted``: a direction may have a weight of its own, and a target one axis more, along
     which the weights differ.
     """
 
@@ -169,18 +169,8 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         for targets in fewest_first[:_MOST_SIZES]:
             producer = targets[0].producer
             assert producer is not None
-            yield TraceCandidate(
-                flat,
-                tuple(targets[:_MOST_TARGETS]),
-                extent,
-                before,
-                read,
-                {},
-                {},
-                None,
-                producer,
-                targets[0].type.shape,
-            )
+            some = tuple(targets[:_MOST_TARGETS])
+            yield TraceCandidate(flat, some, extent, before, read, {}, {}, None, producer, some[0].type.shape)
 
 
 def identities(flat: FunctionView) -> list[Value]:
