@@ -7,6 +7,7 @@ of brute force (``jax.hessian`` in float64), which nothing may be; ``not JAX``: 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -50,18 +51,28 @@ def lowered(form: str, network: str, axes: int) -> Program:
     return lower_jaxpr(jax.make_jaxpr(function)(positions(axes)), "cpu", form.replace("-", "_"))
 
 
-def brute_force(form: str, network: str, axes: int) -> list[np.ndarray]:
-    """The results by ``jax.hessian`` in float64."""
+@functools.cache
+def _derivatives(network: str, axes: int) -> tuple[np.ndarray, ...]:
+    """Positions [*walkers, n], gradient and diagonal of the Hessian, by ``jax.hessian`` in float64."""
 
     def of_one(x: Any) -> Any:
         f = NETWORKS[network]
-        return EXPECTED[form](x, jax.grad(f)(x), jnp.diagonal(jax.hessian(f)(x)))
+        return x, jax.grad(f)(x), jnp.diagonal(jax.hessian(f)(x))
 
     function = of_one
     for _ in range(axes):
         function = jax.vmap(function)
     with jax.enable_x64(True):
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(function(positions(axes).astype(np.float64)))]
+        return tuple(map(np.asarray, jax.jit(function)(positions(axes).astype(np.float64))))
+
+
+def brute_force(form: str, network: str, axes: int) -> list[np.ndarray]:
+    """The results by ``jax.hessian`` in float64."""
+    function = EXPECTED[form]
+    for _ in range(axes):
+        function = jax.vmap(function)
+    with jax.enable_x64(True):
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(function(*_derivatives(network, axes)))]
 
 
 def cell(form: str, network: str, axes: int) -> dict[str, str]:
