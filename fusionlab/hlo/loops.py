@@ -345,18 +345,19 @@ def hoist_in_view(flat: Region, loop: Loop) -> None:
     flat.nodes = [*flat.nodes[:at], *hoisted, *flat.nodes[at:]]
 
 
-def separate_in_view(flat: Region, directed: Collection[Value]) -> bool:
+def separate_in_view(flat: Region, directed: Collection[Value], whole: Collection[Node] = ()) -> bool:
     """Split each loop of ``flat``, a view that nobody else has yet, that carries values that depend on ``directed`` and
     others that do not.
 
         h, t = while(h0, t0)       -->       h = while(h0);  _, t = while(h0, t0)
 
-    A scan over layers under ``jvp`` carries the layers' values and their tangents together. True if there was one.
+    A scan over layers under ``jvp`` carries the layers' values and their tangents together. The loops ``whole`` stay as
+    they are. True if there was another.
     """
     reach, nodes = set(directed), list[Node]()
     for node in flat.nodes:
         if not reach.isdisjoint(reads(node)):
-            fixed = _carried_apart(node, reach) if node.op is ops.WHILE else []
+            fixed = _carried_apart(node, reach) if node.op is ops.WHILE and node not in whole else []
             if fixed:
                 nodes.append(_taken_out(node, fixed))
             reach.update(value for i, value in enumerate(node.results) if i not in fixed)

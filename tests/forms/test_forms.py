@@ -5,20 +5,20 @@ import pytest
 from tests.forms.forms import EXPECTED, FORMS
 from tests.forms.matrix import CELLS, cell
 
-FORWARD = [
-    "fori", "scan-unrolled", "while-loop", "mapped-in-batches", "chunks", "set-directions", "one-hot-directions",
-    "jvp-in-loop", "nested-jvp", "old-ferminet", "with-squares", "two-sums", "run-time-factor", "start-of-gradient",
-    "reverse-over-reverse", "jacrev-of-jacfwd",
-]  # fmt: skip
+FORWARD = {
+    "mlp-with-pairs": [
+        "fori", "scan-unrolled", "while-loop", "mapped-in-batches", "chunks", "set-directions", "one-hot-directions",
+        "jvp-in-loop", "nested-jvp", "old-ferminet", "with-squares", "two-sums", "run-time-factor",
+        "start-of-gradient", "reverse-over-reverse", "jacrev-of-jacfwd", "weighted", "per-particle",
+        "some-coordinates", "diagonal-kept", "diagonal-set", "per-electron",
+    ],
+    "ferminet-like": ["vmapped", "diagonal-of-hessian", "weighted"],
+    "complex-periodic": ["fori", "trace-of-hessian"],
+    "recurrent": ["vmapped", "jvp-in-loop", "per-electron"],
+}  # fmt: skip
 
 
-OF_DETERMINANTS = ["vmapped", "diagonal-of-hessian"]
-
-
-@pytest.mark.parametrize(
-    ("form", "network"),
-    [*((form, "mlp-with-pairs") for form in FORWARD), *((form, "ferminet-like") for form in OF_DETERMINANTS)],
-)
+@pytest.mark.parametrize(("form", "network"), [(form, network) for network in FORWARD for form in FORWARD[network]])
 def test_forms_that_have_a_forward_laplacian(form, network):
     found = cell(form, network, 1)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from fusionlab.codegen.raising import raise_program
 from fusionlab.hlo.loops import (
     Counter,
     Invariant,
@@ -17,11 +18,13 @@ from fusionlab.hlo.loops import (
     find_loops,
     invariant_nodes,
     loop_number,
+    separate_in_view,
     with_numbered_loops,
     without_numbers,
 )
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.replay import inventory
+from fusionlab.hlo.view import reached
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 
@@ -91,16 +94,39 @@ def in_slots(at):
     return function
 
 
+def scattered(at, how="set"):
+    """Three rows, each trip writing (or adding to) the one at ``at(k)``."""
+
+    def function(x, n):
+        return lax.fori_loop(0, 3, lambda k, rows: getattr(rows.at[at(k)], how)(x[0] * k), jnp.zeros_like(x))
+
+    return function
+
+
 @pytest.mark.parametrize(
     ("function", "slots"),
     [
+        (scattered(lambda k: 2 - k), [(2, 1, 0)]),
+        (scattered(lambda k: k, "add"), []),
+        (scattered(lambda k: k // 2), []),
+        (scattered(lambda k: 1 + k), []),
         (lambda x, n: lax.scan(lambda k, _: (k + 2, jnp.sin(x) * k), 1, length=4), [(0, 1, 2, 3)]),
         (in_slots(lambda k, n: 2 - k), [(2, 1, 0)]),
         (in_slots(lambda k, n: 0), []),
         (in_slots(lambda k, n: 5 + k), []),
         (in_slots(lambda k, n: n + k), []),
     ],
-    ids=["scan", "backwards", "same-slot", "clamped", "data-dependent"],
+    ids=[
+        "scattered",
+        "scattered-add",
+        "scattered-twice",
+        "scattered-outside",
+        "scan",
+        "backwards",
+        "same-slot",
+        "clamped",
+        "data-dependent",
+    ],
 )
 def test_slots_that_never_meet_are_a_stack(function, slots):
     stacks = roles(loop_of(function, X, np.int32(1)), Stacked)
@@ -207,6 +233,25 @@ def test_work_on_invariants_and_the_views_it_needs_are_computed_again():
     found = [node.op.mnemonic for node in invariant_nodes(loop_of(function, jnp.ones(8), jnp.ones((4, 5))))]
     assert {"reshape", "tanh", "reduce", "multiply"} <= set(found)
     assert "add" not in found
+
+
+def test_values_carried_beside_tangents_are_separated_from_them():
+    """A scan of layers under ``jvp``: a loop of the layers' values alone, which reads no direction, comes before."""
+
+    def layers(x, directions):
+        f = lambda y: lax.scan(lambda h, w: (jnp.tanh(h * w), h.sum()), y, jnp.arange(1.0, 4.0))  # noqa: E731  # short
+        return jax.jvp(f, (x,), (directions,))
+
+    flat = program_view(as_program(layers, X, X))
+    expected = raise_program(flat)(X, X + 1)
+    assert separate_in_view(flat, flat.arguments[1:])
+    values, both = (loop.node for loop in find_loops(flat))
+    assert reached(flat, flat.arguments[1:]).isdisjoint(values.results)
+    assert all(value.producer is values for value in flat.returns[:2])
+    assert all(value.producer is both for value in flat.returns[2:])
+    for ours, theirs in zip(raise_program(flat)(X, X + 1), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert not separate_in_view(flat, flat.arguments[1:], {both})
 
 
 def test_views_and_constants_alone_are_no_work():

@@ -18,6 +18,7 @@ from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     LimitReached,
+    NoMatch,
     NotALaplacian,
     TraceCandidate,
     UncoveredMatch,
@@ -58,7 +59,7 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
             raise uncovered
         where = "before the loop" if candidate.replay else "without directions"
         none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"
-        refused += reasons or [NotALaplacian(none)]
+        refused += reasons or [NoMatch(none)]
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 
 
@@ -91,13 +92,13 @@ def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
             dependent = reached(candidate.flat, [value])
             found.append((sum(read in dependent for read in candidate.read), value))
     if not found:
-        raise NotALaplacian(f"no value of the program has {candidate.directions} coordinates per walker")
+        raise NoMatch(f"no value of the program has {candidate.directions} coordinates per walker")
     most = max(count for count, _ in found)
     output = TensorType(walkers, dtype)
     best = [(value, _outputs(candidate.before, value, output)) for count, value in found if count == most]
     best = [(value, outputs) for value, outputs in best if outputs]
     if not best:
-        raise NotALaplacian("no value of one number per walker is computed from the positions before the loop")
+        raise NoMatch("no value of one number per walker is computed from the positions before the loop")
     positions = {value for _, value in found}
     chosen = [(value, outputs) for value, outputs in best if _stands_for(candidate, value, positions)] or best
     return [*chosen[:-3:-1], *chosen[:-2][:1]]

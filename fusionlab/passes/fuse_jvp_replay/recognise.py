@@ -25,6 +25,10 @@ class NotALaplacian(Exception):
     """A sum is not the Laplacian of a value of the program; the message says what was tried."""
 
 
+class NoMatch(NotALaplacian):
+    """The sum equals the Laplacian of no candidate in all draws, or there is no candidate."""
+
+
 class UncoveredMatch(NotALaplacian):
     """The sum equals a Laplacian in all draws, but has properties that draws do not cover."""
 
@@ -79,7 +83,7 @@ def candidate_of_loop(flat: FunctionView, replay: Replay) -> TraceCandidate:
     elif len(stacks) == 1 and not sums and (found := _first_reduction(flat, stacks[0])) is not None:
         targets = (found,)
     else:
-        raise NotALaplacian("the loop does not give one sum over directions")
+        raise NoMatch("the loop does not give one sum over directions")
     return _of_loop(flat, replay, targets, targets[0].type.shape)
 
 

@@ -27,7 +27,7 @@ from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
-    LimitReached,
+    NoMatch,
     NotALaplacian,
     TraceCandidate,
     UncoveredMatch,
@@ -90,9 +90,7 @@ class SumSite:
         try:
             candidate = recognise.candidate_of_loop(flat, found)
             return candidate, candidates.find_laplacian(candidate)
-        except (NotALaplacian, RaiseError) as reason:
-            if isinstance(reason, UncoveredMatch | LimitReached):
-                raise
+        except NoMatch:
             for candidate in recognise.weighted_candidates(flat, found):
                 with contextlib.suppress(NotALaplacian, RaiseError):
                     return candidate, candidates.find_laplacian(candidate)
@@ -116,13 +114,14 @@ class View:
 def _hoist(flat: FunctionView) -> None:
     """Compute before each replay of ``flat`` what every trip of it recomputes, and apart from tangents in a loop the
     values that do not depend on directions."""
-    for replay in inventory(flat):
-        if not replay.blockers and replay.loop.node in flat.nodes:
+    replays = [replay for replay in inventory(flat) if not replay.blockers]
+    for replay in replays:
+        if replay.loop.node in flat.nodes:
             body, fixed = replay.loop.body, replay.loop.indices(Invariant)
             varying = [argument for i, argument in enumerate(body.arguments) if i not in fixed]
             if separate_in_view(body, varying) or replay.repeats_arithmetic:
                 hoist_in_view(flat, replay.loop)
-    separate_in_view(flat, recognise.identities(flat))
+    separate_in_view(flat, recognise.identities(flat), {replay.loop.node for replay in replays})
 
 
 class Findings(dict[str, View]):

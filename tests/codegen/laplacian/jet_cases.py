@@ -189,6 +189,8 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("atan2", lambda x: jnp.arctan2(h(x), 1 + h(x)[:, ::-1] ** 2), ()),
     ("remainder", lambda x: (lax.rem(3 * h(x), 1.0), jnp.floor(h(x)) * h(x), jnp.round(h(x)) + h(x)), ()),
     ("signs", lambda x: jnp.sign(h(x)) * jnp.log(abs(h(x))) + (h(x) > 0) * h(x), ()),
+    ("dtypes-of-dense-jets", lambda x: (jnp.sin(h(x).sum(1).astype(np.float32)) ** 2).astype(np.float64) * 0
+     + h(x).sum(1), ()),
     ("shared-roots", lambda x: (lambda a, b: a * b + a / (2 + b) - jnp.where(a > b, a, b))(
         jnp.tanh(h(x)), jnp.exp(h(x))), ()),
     ("dtypes", lambda x: (jnp.sin(h(x).astype(np.float32)).astype(np.float64) + h(x).astype(np.int32)).sum(1) * 0
