@@ -170,7 +170,8 @@ OPS: dict[str, OpDef] = {
         _elementwise("broadcast_shift_right_logical", "zero", "chlo"),
         # Linear algebra and reductions.
         _rows("dot_general", "gemm", flops="dot_general", axes="dot_general", derivative="product"),
-        _rows("convolution dot dynamic_conv einsum unary_einsum", "gemm"),
+        _rows("convolution", "gemm", axes="convolution", derivative="product"),
+        _rows("dot dynamic_conv einsum unary_einsum", "gemm"),
         _rows("ragged_dot", "gemm", "chlo"),
         _rows("triangular_solve", "triangular-solve", flops="triangular_solve", axes="batched", derivative="smooth"),
         _rows("cholesky", "factorisation", flops="cholesky", axes="batched", derivative="smooth"),
@@ -196,7 +197,7 @@ OPS: dict[str, OpDef] = {
         _rows("dynamic_gather", "gather-scatter", dynamic=True),
         _rows("torch_index_select", "gather-scatter"),
         _rows("sort", "sort", flops="none", derivative="piecewise"),
-        _rows("top_k", "sort", "chlo", flops="none"),
+        _rows("top_k", "sort", "chlo", flops="none", axes="rows", derivative="piecewise"),
         # Sources, and random numbers.
         _rows("constant", "constant", flops="none", axes="none", derivative="zero", source=True, free=True),
         _rows("iota", "constant", flops="none", axes="none", derivative="zero", source=True),
@@ -205,7 +206,7 @@ OPS: dict[str, OpDef] = {
         _rows("constant constant_like", "constant", "chlo", flops="none"),
         _rows("rng_bit_generator", "rng", flops="none"),
         _rows("rng", "rng", effect=True),
-        _rows("fft", "fft"),
+        _rows("fft", "fft", axes="fft", derivative="linear"),
         # Control flow, calls, and collectives.
         _rows("while", "control", flops="while", axes="while", derivative="regions", control_flow=True),
         _rows("case if", "control", flops="branches", axes="branches", derivative="regions", control_flow=True),

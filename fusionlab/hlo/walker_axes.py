@@ -244,6 +244,25 @@ def _leading(node: Node) -> Pairs:
                 yield (first, axis), (value, axis)
 
 
+def _fft(node: Node) -> Pairs:
+    """All axes but those that are transformed."""
+    rank = len(node.operands[0].type.shape) - len(_integers(node, "fft_length"))
+    yield from (((node.operands[0], axis), (node.results[0], axis)) for axis in range(rank))
+
+
+def _rows(node: Node) -> Pairs:
+    """All axes but the last."""
+    for result in node.results:
+        yield from (((node.operands[0], axis), (result, axis)) for axis in range(len(result.type.shape) - 1))
+
+
+def _convolution(node: Node) -> Pairs:
+    """The batch axes; those of features and of space are mixed."""
+    numbers = stablehlo.ConvDimensionNumbers(node.attributes["dimension_numbers"])
+    if node.attributes["batch_group_count"].value == 1:
+        yield (node.operands[0], numbers.input_batch_dimension), (node.results[0], numbers.output_batch_dimension)
+
+
 def _identical(value: Value, *others: Value) -> Pairs:
     for other in others:
         if value.is_array and other.is_array:
@@ -264,11 +283,14 @@ _RULES: dict[str, Callable[[Node], Pairs]] = {
     "branches": _branches,
     "broadcast_in_dim": _broadcast,
     "concatenate": _concatenate,
+    "convolution": _convolution,
     "dot_general": _dot_general,
     "elementwise": _elementwise,
+    "fft": _fft,
     "gather": _gather,
     "none": _nothing,
     "reduce": _reduce,
+    "rows": _rows,
     "scatter": _scatter,
     "transpose": _transpose,
     "while": _while,

@@ -86,7 +86,15 @@ def varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
         carried = found
 
 
+def bilinear(state: State, node: Node) -> list[Jet | None]:
+    """An op that is linear in each of its two operands."""
+    return _derived(state, node, len(state.varying(node)) == 1)
+
+
 RULES: dict[str, Rule] = {
+    "chlo.top_k": linear,
+    "stablehlo.convolution": bilinear,
+    "stablehlo.fft": linear,
     "stablehlo.reduce_window": combined,
     "stablehlo.scatter": combined,
     "stablehlo.sort": linear,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
+from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, integers
 from fusionlab.hlo.view import Node, keyword
 
 
@@ -55,8 +57,88 @@ def _cholesky(op: RaisedOp) -> list[Any]:
     return [op.jax(lax.linalg.cholesky, op.operands[0], symmetrize_input=False)]
 
 
+def convolution_axes(node: Node) -> lax.ConvDimensionNumbers:
+    """The axes of input, kernel and result: (batch, feature, *spatial), (output, input, *spatial), (as the input)."""
+    numbers = stablehlo.ConvDimensionNumbers(node.attributes["dimension_numbers"])
+    return lax.ConvDimensionNumbers(
+        (numbers.input_batch_dimension, numbers.input_feature_dimension, *numbers.input_spatial_dimensions),
+        (
+            numbers.kernel_output_feature_dimension,
+            numbers.kernel_input_feature_dimension,
+            *numbers.kernel_spatial_dimensions,
+        ),
+        (numbers.output_batch_dimension, numbers.output_feature_dimension, *numbers.output_spatial_dimensions),
+    )
+
+
+@dataclass(frozen=True)
+class Window:
+    """The window of a convolution, per spatial axis, and its numbers of groups."""
+
+    strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    base_dilation: tuple[int, ...]
+    dilation: tuple[int, ...]
+    reversed_axes: tuple[int, ...]
+    feature_groups: int
+    batch_groups: int
+
+    @staticmethod
+    def of(node: Node) -> Window:
+        """That of a ``convolution``; ``reversed_axes`` are those of the kernel along which it is reversed."""
+        attributes, kernel = node.attributes, convolution_axes(node).rhs_spec[2:]
+        strides, base, dilation = (
+            integers(attributes[name]) if name in attributes else (1,) * len(kernel)
+            for name in ("window_strides", "lhs_dilation", "rhs_dilation")
+        )
+        padding = np.array(attributes["padding"]).reshape(-1, 2) if "padding" in attributes else [(0, 0)] * len(kernel)
+        flags = list(attributes["window_reversal"]) if "window_reversal" in attributes else [False] * len(kernel)
+        return Window(
+            strides,
+            tuple((int(low), int(high)) for low, high in padding),
+            base,
+            dilation,
+            tuple(axis for axis, flag in zip(kernel, flags, strict=True) if flag),
+            int(attributes["feature_group_count"].value),
+            int(attributes["batch_group_count"].value),
+        )
+
+
+def _convolution(op: RaisedOp) -> list[Any]:
+    window, (base, kernel) = Window.of(op.node), op.operands
+    if window.reversed_axes:
+        kernel = op.jax(lax.rev, kernel, window.reversed_axes)
+    return [
+        op.jax(
+            lax.conv_general_dilated,
+            base,
+            kernel,
+            window.strides,
+            window.padding,
+            window.base_dilation,
+            window.dilation,
+            dimension_numbers=convolution_axes(op.node),
+            feature_group_count=window.feature_groups,
+            batch_group_count=window.batch_groups,
+            precision=precision_of(op.node),
+            preferred_element_type=op.dtype,
+        )
+    ]
+
+
+def _fft(op: RaisedOp) -> list[Any]:
+    return [op.jax(lax.fft, op.operands[0], fft_kind(op.node), integers(op.node.attributes["fft_length"]))]
+
+
+def fft_kind(node: Node) -> str:
+    """FFT, IFFT, RFFT or IRFFT."""
+    return keyword(node.attributes["fft_type"])
+
+
 RULES: dict[str, Rule] = {
     "stablehlo.cholesky": _cholesky,
+    "stablehlo.convolution": _convolution,
     "stablehlo.dot_general": _dot_general,
+    "stablehlo.fft": _fft,
     "stablehlo.triangular_solve": _triangular_solve,
 }

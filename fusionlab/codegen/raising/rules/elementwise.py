@@ -7,17 +7,26 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import primitives
 
-from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, plain
+from fusionlab.codegen.raising.rules.rule import RaisedOp, Rule, plain
 from fusionlab.hlo.view import direction_of, keyword
 
 _COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": lax.gt, "GE": lax.ge}
+_IN_TOTAL_ORDER = {
+    "EQ": lambda x, y: primitives.eq_to_p.bind(x, y),
+    "NE": lambda x, y: ~primitives.eq_to_p.bind(x, y),
+    "LT": lambda x, y: primitives.lt_to_p.bind(x, y),
+    "LE": lambda x, y: primitives.le_to_p.bind(x, y),
+    "GT": lambda x, y: primitives.lt_to_p.bind(y, x),
+    "GE": lambda x, y: primitives.le_to_p.bind(y, x),
+}
+"""Comparisons in which -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as in ``jnp.searchsorted``."""
 
 
 def _compare(op: RaisedOp) -> list[Any]:
-    if "compare_type" in op.node.attributes and keyword(op.node.attributes["compare_type"]) == "TOTALORDER":
-        raise RaiseError("total-order comparison of floats outside a sort", op.node)
-    return [op.jax(_COMPARISONS[direction_of(op.node)], *op.operands)]
+    total = "compare_type" in op.node.attributes and keyword(op.node.attributes["compare_type"]) == "TOTALORDER"
+    return [op.jax((_IN_TOTAL_ORDER if total else _COMPARISONS)[direction_of(op.node)], *op.operands)]
 
 
 def _convert(op: RaisedOp) -> list[Any]:
@@ -117,6 +126,8 @@ RULES: dict[str, Rule] = {
     "chlo.erf_inv": plain(lax.erf_inv),
     "chlo.erfc": plain(lax.erfc),
     "chlo.lgamma": plain(lax.lgamma),
+    "chlo.polygamma": plain(lax.polygamma),
+    "chlo.zeta": plain(lax.zeta),
     "chlo.next_after": plain(lax.nextafter),
     "chlo.sinh": plain(lax.sinh),
     "chlo.square": plain(lax.square),

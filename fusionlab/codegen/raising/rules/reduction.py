@@ -72,6 +72,10 @@ def _sort(raised: RaisedOp) -> list[Any]:
     )
 
 
+def _top_k(raised: RaisedOp) -> list[Any]:
+    return list(raised.jax(lax.top_k, raised.operands[0], int(raised.node.attributes["k"].value)))
+
+
 _COMPARE_TYPES = {"f": ("FLOAT", None), "b": ("FLOAT", None), "i": ("SIGNED", None), "u": ("UNSIGNED", None)}
 _NOT_ASCENDING = "sort with a comparator that is not ascending order of its first operands"
 
@@ -144,4 +148,5 @@ RULES: dict[str, Rule] = {
     "stablehlo.reduce": _reduce,
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.sort": _sort,
+    "chlo.top_k": _top_k,
 }

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
+from fusionlab.codegen.raising.rules.contraction import Window, convolution_axes, fft_kind
+from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
+from fusionlab.equivalence.exact.rules.moves import padded
 from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, is_float, same_draws
 from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
 from fusionlab.hlo.view import Node, keyword
 
@@ -41,6 +44,85 @@ def _dot_general(node: Node) -> Formula:
         if len(right) == 1 and left.ndim == 3:  # the same weights in all draws: one GEMM
             left, right = left.reshape(math.prod(left.shape[:-1]), left.shape[-1]), right[0]
         return np.asarray(arithmetic.matmul(left, right).reshape(draws, *shape))
+
+    return formula
+
+
+def _convolution(node: Node) -> Formula:
+    axes, window = convolution_axes(node), Window.of(node)
+    (batch, feature, *spatial), (out, inner, *kernel_axes) = axes.lhs_spec, axes.rhs_spec
+    back = np.argsort([axes.out_spec[0], *axes.out_spec[2:], axes.out_spec[1]])
+    kernel_shape = [node.operands[1].type.shape[axis] for axis in kernel_axes]
+    extents = [(n - 1) * d + 1 for n, d in zip(kernel_shape, window.dilation, strict=True)]
+    every = (slice(None), slice(None), *(slice(None, None, n) for n in window.strides), slice(None),
+             *(slice(None, None, n) for n in window.dilation))  # fmt: skip
+    rank = len(spatial)
+
+    def of_group(arithmetic: Any, x: Array, kernel: Array) -> Array:
+        """[draws, batch, *result, out] from [draws, batch, *spatial, inner] and [draws, *kernel, inner, out]."""
+        low, high = zip(*((0, 0), *window.padding, (0, 0)), strict=True)
+        whole = padded(x, np.zeros(1), low, high, [0, *(n - 1 for n in window.base_dilation), 0])
+        windows = np.lib.stride_tricks.sliding_window_view(whole, extents, tuple(range(2, rank + 2)))[every]
+        windows = np.moveaxis(windows, rank + 2, -1)  # the features last
+        shape = windows.shape[: rank + 2]
+        rows = windows.reshape(len(windows), math.prod(shape[1:]), -1)
+        found = arithmetic.matmul(rows, kernel.reshape(len(kernel), -1, kernel.shape[-1]))
+        return np.asarray(found.reshape(len(found), *shape[1:], kernel.shape[-1]))
+
+    def formula(arithmetic: Any, x: Array, kernel: Array) -> Array:
+        kernel = np.flip(kernel, tuple(axis + 1 for axis in window.reversed_axes))
+        x = x.transpose(0, *(axis + 1 for axis in (batch, *spatial, feature)))
+        kernel = kernel.transpose(0, *(axis + 1 for axis in (*kernel_axes, inner, out)))
+        groups = max(window.feature_groups, window.batch_groups)
+        inputs = np.split(x, groups, -1 if window.feature_groups > 1 else 1)
+        parts = zip(inputs, np.split(kernel, groups, -1), strict=True)
+        found = same_draws([of_group(arithmetic, *part) for part in parts])
+        return np.concatenate(found, -1).transpose(0, *(int(axis) + 1 for axis in back))
+
+    return formula
+
+
+def _fft(node: Node) -> Formula:
+    """Sums with the constants cos(2 pi j / n) and sin(2 pi j / n), one table for all kinds and directions."""
+    kind, lengths = fft_kind(node), integers(node.attributes["fft_length"])
+    inverse = kind.startswith("I")
+
+    def along(arithmetic: Any, x: Array, axis: int, n: int) -> Array:
+        table = np.round(np.exp(2j * np.pi * np.arange(n // 2 + 1) / n), 15)
+        table = np.concatenate([table, table[1 : (n + 1) // 2][::-1].conj()])  # opposite angles are conjugate exactly
+        matrix = arithmetic.embedded(table)[0][np.outer(np.arange(n), np.arange(n)) % n]
+        matrix = matrix if inverse else matrix.conj()
+        found = np.moveaxis(arithmetic.matmul(np.moveaxis(x, axis, -1).astype(complex), matrix), -1, axis)
+        return np.asarray(arithmetic.divide(found, np.full(1, float(n))) if inverse else found)
+
+    def formula(arithmetic: Any, x: Array) -> Array:
+        axes = range(x.ndim - len(lengths), x.ndim)
+        if (
+            kind == "IRFFT"
+        ):  # the other half is conjugate
+            for axis, n in list(zip(axes, lengths, strict=True))[:-1]:
+                x = along(arithmetic, x, axis, n)
+            n = lengths[-1]
+            rest = x[..., 1 : (n + 1) // 2][..., ::-1].conj()
+            return along(arithmetic, np.concatenate([x, rest], -1), x.ndim - 1, n).real
+        for axis, n in reversed(list(zip(axes, lengths, strict=True))):
+            x = along(arithmetic, x, axis, n)
+            if kind == "RFFT" and axis == x.ndim - 1:
+                x = x[..., : n // 2 + 1]
+        return x
+
+    return formula
+
+
+def _top_k(node: Node) -> Formula:
+    k = int(node.attributes["k"].value)
+
+    def formula(arithmetic: Any, x: Array) -> list[Array]:
+        keys = arithmetic.key(x) if is_float(x.dtype) else x
+        places = np.argsort(-keys, -1, kind="stable")[..., :k]
+        return [np.take_along_axis(array, each, -1) for array, each in [same_draws([x, places])]] + [
+            places.astype(np.int32)
+        ]
 
     return formula
 
@@ -135,7 +217,10 @@ def _custom_call(node: Node, evaluator: Evaluator, operands: Sequence[Held], env
 
 
 RULES: dict[str, Rule] = {
+    "chlo.top_k": Computed(_top_k),
+    "stablehlo.convolution": Computed(_convolution, folds=False),
     "stablehlo.custom_call": _custom_call,
     "stablehlo.dot_general": Computed(_dot_general, folds=False),
+    "stablehlo.fft": Computed(_fft, folds=False),
     "stablehlo.triangular_solve": Computed(_triangular_solve, folds=False),
 }

@@ -20,7 +20,6 @@ from fusionlab.equivalence.exact.values import (
     Environment,
     Held,
     Known,
-    Uncovered,
     aligned,
     dtype_of,
     is_float,
@@ -85,7 +84,10 @@ def _power_of_floats(
 def _compare(node: Node) -> Formula:
     direction = direction_of(node)
     if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == "TOTALORDER":
-        raise Uncovered("a comparison in total order", node.scope)
+        # Another order, as it is one: of keys that are a random function of the operands.
+        return lambda arithmetic, x, y: arithmetic.compare(
+            direction, *aligned(arithmetic.function("total order", x), arithmetic.function("total order", y))
+        )
     return lambda arithmetic, x, y: arithmetic.compare(direction, *aligned(x, y))
 
 
