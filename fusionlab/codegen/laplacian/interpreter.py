@@ -98,7 +98,7 @@ def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> se
     for node in reversed(nodes):
         if wanted.isdisjoint(node.results):
             continue
-        found = slogdet.find_log_determinant(node, state.environment, state.one) or find_composite(node)
+        found = slogdet.find_determinant(node, state.environment, state.one) or find_composite(node)
         if found is not None and _is_whole(state, found, varying):
             state.composites[node] = found
         wanted.update(value for value in state.arguments(node) if value in varying)

@@ -3,7 +3,8 @@
     LU = getrf(A);  y = sum_i log|LU_ii|     -->     y_k   = tr(A^-1 A_k)
                                                      lap y = tr(A^-1 lap A) - sum_k tr(A^-1 A_k A^-1 A_k)
 
-(Jacobi's formula and its derivative; the real parts of the traces where A is complex.)
+(Jacobi's formula and its derivative.) Where A is complex, these are the real parts, and the imaginary parts belong to
+the phase exp(i t) of the determinant.
 """
 
 from __future__ import annotations
@@ -33,13 +34,24 @@ _FOLLOWED = 24
 """The largest matrix whose row exchanges are applied one by one: from 28 rows on each is a separate kernel."""
 
 
-def find_log_determinant(node: Node, environment: Mapping[Value, Any], one: Raising) -> Composite | None:
-    """The log|det| that ``node`` is, if it is a sum of log|.| over the diagonal of LU factors."""
-    if node.op is not ops.REDUCE or len(node.operands) != 2 or combiner(node.regions[0]) != "add":
+_LOGARITHM = op("log", op("abs", "diagonal"))
+_PATTERNS = (
+    ("add", "log_abs_det", _LOGARITHM),
+    ("add", "log_abs_det", op("convert", _LOGARITHM)),  # of a complex matrix
+    ("multiply", "phase_of_det", op("divide", "diagonal", op("convert", op("abs", "diagonal")))),
+)
+
+
+def find_determinant(node: Node, environment: Mapping[Value, Any], one: Raising) -> Composite | None:
+    """The log|det| that ``node`` is, if it is a sum of log|.| over the diagonal of LU factors; or the phase of a
+    complex determinant (but for the sign of row exchanges), if it is the product of z / |z| over it."""
+    if node.op is not ops.REDUCE or len(node.operands) != 2:
         return None
-    pattern = op("log", op("abs", "diagonal"))
-    logarithm = match(pattern, node.operands[0]) or match(op("convert", pattern), node.operands[0])  # if A is complex
-    diagonal = logarithm["diagonal"] if logarithm is not None else None
+    how, diagonal = combiner(node.regions[0]), None
+    for combined, kind, pattern in _PATTERNS:
+        if how == combined and (found := match(pattern, node.operands[0])) is not None:
+            diagonal, name = found["diagonal"], kind
+            break
     if not isinstance(diagonal, Value) or integers(node.attributes["dimensions"]) != (len(diagonal.type.shape) - 1,):
         return None
     path, factors = _path_to_factors(diagonal)
@@ -57,7 +69,7 @@ def find_log_determinant(node: Node, environment: Mapping[Value, Any], one: Rais
     same_axes = diagonal.type.shape[:-1] == factors.type.shape[:-2]
     if not (same_axes and places.shape == expected.shape and (places == expected).all()):
         return None
-    return Composite("log_abs_det", (factors.producer.operands[0],), (factors.producer,))
+    return Composite(name, (factors.producer.operands[0],), (factors.producer,))
 
 
 def _path_to_factors(value: Value) -> tuple[list[Node], Value | None]:
@@ -88,9 +100,26 @@ def log_abs_det(state: State, node: Node) -> list[Jet | None]:
     return [jet.map_parts(lambda part: part.astype(value.dtype), jet.owners)]
 
 
+def phase_of_det(state: State, node: Node) -> list[Jet | None]:
+    """s = exp(i t), where i t is the imaginary part of log det A: s_k = i t_k s, lap s = (i lap t - sum_k t_k^2) s."""
+    found = state.composites[node]
+    value, of = state.run(node), state.coordinates
+    factors, pivots, *_ = (state.environment[result] for result in found.steps[0].results)
+    lap, rows = _logarithm(densify(jet_of(state, found.arguments[0]), of), factors, pivots, of)
+    laplacian, angles = jnp.imag(lap), jnp.imag(rows)
+    squares = jnp.sum(of.weigh(angles * angles), 0)
+    rows = lax.complex(jnp.zeros_like(angles), angles) * value
+    return [Jet(value, lax.complex(-squares, laplacian) * value, rows, None)]
+
+
 def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates) -> Jet:
     """The jet of ``value`` = log|det A| [...] from the jet of A [..., n, n] and its LU factors (pivots 1-based)."""
-    matrix = densify(matrix, coordinates)
+    laplacian, rows = _logarithm(densify(matrix, coordinates), factors, pivots, coordinates)
+    return Jet(value, jnp.real(laplacian), jnp.real(rows), None)
+
+
+def _logarithm(matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates) -> tuple[Any, Any]:
+    """(Laplacian, rows [K, ...]) of log det A, complex where A is."""
     inverse = _inverse(factors, pivots)
     batch = tuple(range(inverse.ndim - 2))
     traces = jnp.sum(matrix.derivatives * jnp.swapaxes(inverse, -1, -2), axis=(-1, -2))
@@ -105,11 +134,7 @@ def log_determinant_jet(value: Any, matrix: Jet, factors: Any, pivots: Any, coor
     if coordinates.weights is not None:
         quadratic = quadratic * coordinates.weights[:, None]
     quadratic = jnp.sum(quadratic, axis=(-1, -2, -3))
-    if jnp.iscomplexobj(quadratic):
-        traces, quadratic = traces.real, quadratic.real
-    if matrix.laplacian is None:
-        return Jet(value, -quadratic, traces, None)
-    return Jet(value, traces[0] - quadratic, traces[1:], None)
+    return (-quadratic, traces) if matrix.laplacian is None else (traces[0] - quadratic, traces[1:])
 
 
 def _inverse(factors: Any, pivots: Any) -> Any:
@@ -134,4 +159,4 @@ def _permutation(pivots: Any, n: int) -> Any:
     return place[..., None, :] == rows[:, None]
 
 
-RULES: dict[str, Rule] = {"log_abs_det": log_abs_det}
+RULES: dict[str, Rule] = {"log_abs_det": log_abs_det, "phase_of_det": phase_of_det}

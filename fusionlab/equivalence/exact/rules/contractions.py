@@ -97,9 +97,7 @@ def _fft(node: Node) -> Formula:
 
     def formula(arithmetic: Any, x: Array) -> Array:
         axes = range(x.ndim - len(lengths), x.ndim)
-        if (
-            kind == "IRFFT"
-        ):  # the other half is conjugate
+        if kind == "IRFFT":  # the other half is conjugate
             for axis, n in list(zip(axes, lengths, strict=True))[:-1]:
                 x = along(arithmetic, x, axis, n)
             n = lengths[-1]
