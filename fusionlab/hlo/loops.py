@@ -368,8 +368,8 @@ def separate_in_view(flat: Region, directed: Collection[Value], whole: Collectio
 
 
 def _carried_apart(node: Node, directed: Collection[Value]) -> list[int]:
-    """Positions of the values carried by a loop that do not depend on ``directed``; none if these are no arithmetic, or
-    the trips are."""
+    """Positions of the values carried by a loop that do not depend on ``directed``; none if these are counters and
+    invariants alone, or the trips are."""
     condition, body = node.regions
     changing = {i for i, value in enumerate(node.operands) if value in directed}
     while True:
@@ -382,8 +382,10 @@ def _carried_apart(node: Node, directed: Collection[Value]) -> list[int]:
     outside = [value for value in free_values(condition) if value in directed]
     tested = reached(condition, [*outside, *(condition.arguments[i] for i in changing)])
     fixed = [i for i in range(len(node.results)) if i not in changing]
-    computes = any(node.results[i].dtype in FLOATS and body.returns[i] is not body.arguments[i] for i in fixed)
-    return fixed if computes and changing and tested.isdisjoint(condition.returns) else []
+    if not (fixed and changing and tested.isdisjoint(condition.returns)):
+        return []
+    roles = analyse(node).roles
+    return fixed if any(not isinstance(roles[i], Invariant | Counter) for i in fixed) else []
 
 
 def _taken_out(node: Node, positions: Sequence[int]) -> Node:

@@ -23,11 +23,13 @@ from fusionlab.optimizing.rewriting import lower_jaxpr
 from fusionlab.passes.interface import Applied, Declined, Setting, told_fallbacks
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline, why_nothing_applied
 from tests.forms.forms import EXPECTED, FORMS
+from tests.forms.layers import LAYERS, OPAQUE
 from tests.forms.networks import COORDINATES, NETWORKS
 
 AXES = (1, 2, 0)
 CELLS = [(form, network, axes) for axes, form, network in itertools.product(AXES, FORMS, NETWORKS)]
 FORWARD = ("sparsify-directions", "collapse-replay")
+FUNCTIONS = {**NETWORKS, **LAYERS, **OPAQUE}
 _WALKERS = (2, 3)
 _CLOSE = 1e-6
 """The programs' constants are folded in float32."""
@@ -43,7 +45,7 @@ def lowered(form: str, network: str, axes: int) -> Program:
     """The form of the network, vmapped over ``axes`` axes."""
 
     def of_one(x: Any) -> Any:
-        return FORMS[form](NETWORKS[network], x)
+        return FORMS[form](FUNCTIONS[network], x)
 
     function = of_one
     for _ in range(axes):
@@ -56,7 +58,7 @@ def _derivatives(network: str, axes: int) -> tuple[np.ndarray, ...]:
     """Positions [*walkers, n], gradient and diagonal of the Hessian, by ``jax.hessian`` in float64."""
 
     def of_one(x: Any) -> Any:
-        f = NETWORKS[network]
+        f = FUNCTIONS[network]
         return x, jax.grad(f)(x), jnp.diagonal(jax.hessian(f)(x))
 
     function = of_one

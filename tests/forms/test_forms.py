@@ -2,8 +2,11 @@
 
 import pytest
 
+from fusionlab.passes.interface import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.forms.forms import EXPECTED, FORMS
-from tests.forms.matrix import CELLS, cell
+from tests.forms.layers import LAYERS, OPAQUE
+from tests.forms.matrix import CELLS, cell, lowered
 
 FORWARD = {
     "mlp-with-pairs": [
@@ -22,6 +25,27 @@ FORWARD = {
 def test_forms_that_have_a_forward_laplacian(form, network):
     found = cell(form, network, 1)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
+@pytest.mark.parametrize("layer", ["fourier-transform", "convolution", "complex-determinants"])
+def test_a_layer_of_any_kind(layer):
+    found = cell("fori", layer, 1)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["fori", "jvp-in-loop"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_of_all_kinds(form, layer):
+    found = cell(form, layer, 1)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
+@pytest.mark.parametrize("layer", OPAQUE)
+def test_a_factorisation_without_a_rule_is_named(layer):
+    found = run_pipeline(lowered("fori", layer, 1), parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
+    assert not found.applied
+    assert any("custom call @lapack_" in event.reason for event in found.events), found.events
 
 
 TENTH = range(5, len(CELLS), 10)

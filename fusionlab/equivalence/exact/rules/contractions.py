@@ -14,7 +14,7 @@ from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
 from fusionlab.equivalence.exact.rules.moves import padded
 from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, is_float, same_draws
+from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, dtype_of, is_float, same_draws
 from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
 from fusionlab.hlo.view import Node, keyword
 
@@ -86,28 +86,28 @@ def _fft(node: Node) -> Formula:
     """Sums with the constants cos(2 pi j / n) and sin(2 pi j / n), one table for all kinds and directions."""
     kind, lengths = fft_kind(node), integers(node.attributes["fft_length"])
     inverse = kind.startswith("I")
+    # As a number of the program's precision, as which JAX's transpose of an inverse has it.
+    scale = np.asarray(1 / math.prod(lengths), dtype_of(node.results[0]).type(0).real.dtype)
 
     def along(arithmetic: Any, x: Array, axis: int, n: int) -> Array:
         table = np.round(np.exp(2j * np.pi * np.arange(n // 2 + 1) / n), 15)
         table = np.concatenate([table, table[1 : (n + 1) // 2][::-1].conj()])  # opposite angles are conjugate exactly
         matrix = arithmetic.embedded(table)[0][np.outer(np.arange(n), np.arange(n)) % n]
         matrix = matrix if inverse else matrix.conj()
-        found = np.moveaxis(arithmetic.matmul(np.moveaxis(x, axis, -1).astype(complex), matrix), -1, axis)
-        return np.asarray(arithmetic.divide(found, np.full(1, float(n))) if inverse else found)
+        return np.moveaxis(arithmetic.matmul(np.moveaxis(x, axis, -1).astype(complex), matrix), -1, axis)
 
     def formula(arithmetic: Any, x: Array) -> Array:
-        axes = range(x.ndim - len(lengths), x.ndim)
-        if kind == "IRFFT":  # the other half is conjugate
-            for axis, n in list(zip(axes, lengths, strict=True))[:-1]:
+        *others, last = axes = list(zip(range(x.ndim - len(lengths), x.ndim), lengths, strict=True))
+        if kind == "IRFFT":
+            for axis, n in others:
                 x = along(arithmetic, x, axis, n)
-            n = lengths[-1]
-            rest = x[..., 1 : (n + 1) // 2][..., ::-1].conj()
-            return along(arithmetic, np.concatenate([x, rest], -1), x.ndim - 1, n).real
-        for axis, n in reversed(list(zip(axes, lengths, strict=True))):
-            x = along(arithmetic, x, axis, n)
-            if kind == "RFFT" and axis == x.ndim - 1:
-                x = x[..., : n // 2 + 1]
-        return x
+            rest = x[..., 1 : (last[1] + 1) // 2][..., ::-1].conj()  # the other half is conjugate
+            x = along(arithmetic, np.concatenate([x, rest], -1), *last).real
+        else:
+            for axis, n in reversed(axes):
+                x = along(arithmetic, x, axis, n)
+                x = x[..., : n // 2 + 1] if kind == "RFFT" and (axis, n) == last else x
+        return np.asarray(arithmetic.multiply(x, arithmetic.embedded(scale)[0]) if inverse else x)
 
     return formula
 
