@@ -27,6 +27,11 @@ def test_forms_that_have_a_forward_laplacian(form, network):
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 
+def test_a_value_of_one_coordinate_of_one_walker():
+    found = cell("run-time-factor", "mlp-with-pairs", 0)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
 @pytest.mark.parametrize("layer", ["fourier-transform", "convolution", "complex-determinants"])
 def test_a_layer_of_any_kind(layer):
     found = cell("fori", layer, 1)

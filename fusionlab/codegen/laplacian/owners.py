@@ -35,7 +35,7 @@ def minimal(owner: Owner) -> Owner:
             most = owner.max(axis, keepdims=True)
             if ((owner == most) | (owner == NO_ELECTRON)).all():
                 owner = most
-    return np.ascontiguousarray(owner, dtype=np.int32)
+    return np.asarray(owner, np.int32, order="C")  # ``ascontiguousarray`` gives a scalar an axis
 
 
 def same_owner(first: Owner, second: Owner) -> bool:
