@@ -161,6 +161,8 @@ class ViewedDot:
     @staticmethod
     def of(node: Node, order: Sequence[int]) -> ViewedDot:
         """``order`` maps each axis of the value to an axis of the node's result."""
+        if "algorithm" in node.attributes:
+            raise Refusal("unsupported", "it asks for an explicit algorithm")
         axes = DotAxes.of(node)
         left, right = (StridedView.of(value) for value in node.operands)
         each: list[tuple[_Kind, tuple[int, int]]] = [

@@ -1,12 +1,21 @@
 """The matrix of forms and networks (``python -m tests.forms``): a tenth of it in CI, the whole in ``make full``."""
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax import lax
 
+from fusionlab.codegen.raising.rules.contraction import algorithm_of
+from fusionlab.hlo import ops
+from fusionlab.hlo.program import program_view
+from fusionlab.optimizing.rewriting import lower_jaxpr
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.forms.forms import EXPECTED, FORMS
 from tests.forms.layers import LAYERS, OPAQUE
-from tests.forms.matrix import CELLS, cell, lowered
+from tests.forms.matrix import CELLS, cell, lowered, positions
+from tests.forms.networks import COORDINATES
 
 FORWARD = {
     "mlp-with-pairs": [
@@ -72,6 +81,24 @@ def test_a_tenth_of_the_matrix_is_not_wrong(at):
 @pytest.mark.parametrize("at", [at for at in range(len(CELLS)) if at not in TENTH])
 def test_the_rest_of_the_matrix_is_not_wrong(at):
     _is_not_wrong(at)
+
+
+@pytest.mark.parametrize("algorithm", ["TF32_TF32_F32", "BF16_BF16_F32_X3"])
+def test_products_of_derivatives_have_the_algorithm_of_the_product(algorithm):
+    """For a GPU; the identification on the CPU, which has no TF32, computes in float32."""
+    weights = np.linspace(-1, 1, COORDINATES * 4, dtype=np.float32).reshape(COORDINATES, 4)
+
+    def network(x):
+        h = lax.dot(jnp.tanh(x), weights, precision=lax.DotAlgorithmPreset[algorithm])
+        return lax.dot(jnp.sin(h), h, precision=lax.DotAlgorithmPreset[algorithm])
+
+    traced = jax.make_jaxpr(jax.vmap(lambda x: FORMS["fori"](network, x)))(positions(1))
+    original = lower_jaxpr(traced, "cuda", "fori")
+    found = run_pipeline(original, parse_pipeline("sparsify-directions"), Setting(platform="cuda"))
+    assert found.applied, found.events
+    products = [node for node in program_view(found.program).walk() if node.op is ops.DOT_GENERAL]
+    assert products
+    assert {algorithm_of(node) for node in products} == {lax.DotAlgorithmPreset[algorithm]}
 
 
 def test_every_form_says_what_it_returns():

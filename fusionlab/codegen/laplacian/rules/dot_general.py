@@ -115,7 +115,11 @@ def _contraction(state: State, node: Node) -> Contraction:
         batch=(tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)),
         summed=(tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)),
         ranks=(len(node.operands[0].type.shape), len(node.operands[1].type.shape)),
-        apply=functools.partial(lax.dot_general, precision=precision_of(node), preferred_element_type=dtype),
+        apply=functools.partial(
+            lax.dot_general,
+            precision=precision_of(node, with_algorithm=state.raising.marks is not None),
+            preferred_element_type=dtype,
+        ),
         join_rows=state.options.for_cpu,
     )
 

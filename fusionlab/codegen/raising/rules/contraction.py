@@ -14,29 +14,64 @@ from fusionlab.hlo.view import Node, keyword
 
 
 def _dot_general(op: RaisedOp) -> list[Any]:
-    if "algorithm" in op.node.attributes:
-        raise RaiseError("dot_general with an explicit algorithm", op.node)
     numbers = stablehlo.DotDimensionNumbers(op.node.attributes["dot_dimension_numbers"])
     contracting = (tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions))
     batching = (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions))
-    types = {"precision": precision_of(op.node), "preferred_element_type": op.dtype}
+    keeps = op.raising.marks is not None
+    types = {"precision": precision_of(op.node, with_algorithm=keeps), "preferred_element_type": op.dtype}
     return [op.jax(lax.dot_general, *op.operands, (contracting, batching), **types)]
 
 
-def precision_of(node: Node) -> tuple[lax.Precision, ...] | None:
-    """The precision of a contraction per operand; None (no or an empty ``precision_config``): the library's choice."""
+def precision_of(
+    node: Node, *, with_algorithm: bool = False
+) -> tuple[lax.Precision, ...] | lax.DotAlgorithmPreset | None:
+    """The precision of a contraction per operand; None (no or an empty ``precision_config``): the library's choice.
+
+    ``with_algorithm``: its explicit algorithm, if it has one, as a program that is lowered again for its own platform
+    needs it. The CPU has few of them; what runs there computes in the declared types.
+    """
+    if with_algorithm and (algorithm := algorithm_of(node)) is not None:
+        return algorithm
     precision = node.attributes.get("precision_config") or ()
     return tuple(lax.Precision[keyword(entry)] for entry in precision) or None
 
 
+def algorithm_of(node: Node) -> lax.DotAlgorithmPreset | None:
+    """The explicit algorithm of a ``dot_general``, such as BF16_BF16_F32_X3; RaiseError for one JAX does not name."""
+    if "algorithm" not in node.attributes:
+        return None
+    found = stablehlo.DotAlgorithm(node.attributes["algorithm"])
+    types = (found.lhs_precision_type, found.rhs_precision_type, found.accumulation_type)
+    name = "_".join(str(type_).upper() for type_ in types)
+    name += f"_X{found.num_primitive_operations}" if found.num_primitive_operations > 1 else ""
+    named = getattr(lax.DotAlgorithmPreset, name, None)
+    if named is None or found.allow_imprecise_accumulation:
+        raise RaiseError(f"dot_general with the algorithm {name}, which JAX does not name", node)
+    return named
+
+
+_OF_ALGORITHMS = {"X3": lax.Precision.HIGH, "X6": lax.Precision.HIGHEST, "X9": lax.Precision.HIGHEST}
+"""The precision that an algorithm stands for by the end of its name; of another, that of the operands' types."""
+
+
+def _precisions(node: Node) -> tuple[lax.Precision, ...]:
+    algorithm = algorithm_of(node)
+    if algorithm is None:
+        known = precision_of(node)
+        return known if isinstance(known, tuple) else (lax.Precision.DEFAULT,)
+    exact = algorithm.name in ("F32_F32_F32", "F64_F64_F64")
+    end = lax.Precision.HIGHEST if exact else lax.Precision.DEFAULT
+    return (_OF_ALGORITHMS.get(algorithm.name.rpartition("_")[2], end),)
+
+
 def strictest_precision(node: Node) -> lax.Precision:
     """The precision in which XLA computes a ``dot_general``: the higher of its operands' two."""
-    return max(precision_of(node) or (lax.Precision.DEFAULT,), key=lambda precision: precision.value)
+    return max(_precisions(node), key=lambda precision: precision.value)
 
 
 def laxest_precision(node: Node) -> lax.Precision:
     """The lower of the precisions of a contraction's two operands; the library's own choice counts as DEFAULT."""
-    return min(precision_of(node) or (lax.Precision.DEFAULT,), key=lambda precision: precision.value)
+    return min(_precisions(node), key=lambda precision: precision.value)
 
 
 def solved(op: RaisedOp, transpose: str, *, left_side: bool, lower: bool, unit_diagonal: bool) -> list[Any]:
