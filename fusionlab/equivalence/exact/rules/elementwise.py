@@ -97,8 +97,12 @@ def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
     if isinstance(held, Known):
         with np.errstate(all="ignore"):
             return [evaluator.known(held.constant != 0 if dtype == np.bool_ else held.constant.astype(dtype))]
-    if source and target:  # rounding is ignored
-        return [held if dtype.kind == "c" or not np.iscomplexobj(x) else Drawn(x.real)]
+    if source and target and (dtype.kind == "c") == np.iscomplexobj(x):  # rounding is ignored
+        return [held]
+    if dtype.kind == "c":
+        return [Drawn((x if source else arithmetic.of_integers(x)).astype(np.complex128))]
+    if source and target:
+        return [Drawn(x.real)]
     if dtype == np.bool_:
         return [Drawn(x != 0)]
     if source:

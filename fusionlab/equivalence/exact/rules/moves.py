@@ -78,7 +78,7 @@ def padded(x: Array, filling: Array, low: Sequence[int], high: Sequence[int], in
         shape.append(first + spread + max(after, 0))
         inside.append(slice(first, first + spread, between + 1))
         kept.append(slice(max(-before, 0), shape[-1] - max(-after, 0)))
-    result = np.empty((max(len(x), len(filling)), *shape), x.dtype)
+    result = np.empty((max(len(x), len(filling)), *shape), np.result_type(x, filling))
     result[...] = filling.reshape(-1, *(1,) * len(shape))
     result[tuple(inside)] = x
     return result[tuple(kept)]
@@ -132,7 +132,7 @@ def _taken(x: Array, places: Array) -> Array:
 def _put(arithmetic: Any, x: Array, places: Array, inside: Array, updates: Array, how: str) -> Array:
     """x with ``updates`` at flat ``places`` where ``inside``, combined by ``how``, in order."""
     x, *others = same_draws([x, places, inside, updates])
-    result = np.array(x, order="C").reshape(len(x), -1)
+    result = np.array(x, np.result_type(x, updates), order="C").reshape(len(x), -1)
     places, inside, updates = (each.reshape(len(x), -1) for each in others)
     every = np.arange(len(x))
     flat, at = result.reshape(-1), (places + result.shape[1] * every[:, None])[inside]
