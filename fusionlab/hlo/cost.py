@@ -234,6 +234,14 @@ def _dot_general(node: Node) -> int:
     return 2 * _elements(node.results[0].type) * math.prod(axes.left[axis] for axis, _ in axes.contracted)
 
 
+def _convolution(node: Node) -> int:
+    """A multiplication and an addition for each element of the kernel that an element of the result reads."""
+    kernel = node.operands[1].type.shape
+    numbers = stablehlo.ConvDimensionNumbers(node.attributes["dimension_numbers"])
+    features = int(kernel[numbers.kernel_output_feature_dimension])
+    return 2 * _elements(node.results[0].type) * math.prod(kernel) // max(features, 1)
+
+
 def _reduce(node: Node) -> int:
     return _elements(node.operands[0].type) * _region_flops(node)
 
@@ -258,6 +266,7 @@ def _as_call(target: str) -> Callable[[Node], int]:
 
 _RULES: dict[str, Callable[[Node], int]] = {
     "cholesky": _as_call("potrf"),
+    "convolution": _convolution,
     "dot_general": _dot_general,
     "reduce": _reduce,
     "reduce_window": _reduce_window,

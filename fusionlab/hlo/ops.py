@@ -170,7 +170,7 @@ OPS: dict[str, OpDef] = {
         _elementwise("broadcast_shift_right_logical", "zero", "chlo"),
         # Linear algebra and reductions.
         _rows("dot_general", "gemm", flops="dot_general", axes="dot_general", derivative="product"),
-        _rows("convolution", "gemm", axes="convolution", derivative="product"),
+        _rows("convolution", "gemm", flops="convolution", axes="convolution", derivative="product"),
         _rows("dot dynamic_conv einsum unary_einsum", "gemm"),
         _rows("ragged_dot", "gemm", "chlo"),
         _rows("triangular_solve", "triangular-solve", flops="triangular_solve", axes="batched", derivative="smooth"),

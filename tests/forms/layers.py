@@ -144,13 +144,17 @@ def pfaffian(x: Any) -> Any:
     return jnp.linalg.slogdet(a - a.T + jnp.kron(jnp.eye(2), jnp.array([[0.0, 2], [-2, 0]])))[1] / 2
 
 
-def complex_determinants(x: Any) -> Any:
-    """log of a sum of two complex determinants."""
+def complex_log_psi(x: Any) -> Any:
+    """log of a sum of two complex determinants, complex."""
     h = _features(x)
     orbitals = lax.complex(h @ _SIX, h @ _PHASES).reshape(ELECTRONS, 2, ELECTRONS).transpose(1, 0, 2)
     phases, logs = jnp.linalg.slogdet(orbitals)
     top = lax.stop_gradient(logs.max())
-    return jnp.log(abs((phases * jnp.exp(logs - top)).sum())) + top
+    return jnp.log((phases * jnp.exp(logs - top)).sum()) + top
+
+
+def complex_determinants(x: Any) -> Any:
+    return complex_log_psi(x).real
 
 
 def cholesky(x: Any) -> Any:

@@ -8,12 +8,13 @@ from jax import lax
 
 from fusionlab.codegen.raising.rules.contraction import algorithm_of
 from fusionlab.hlo import ops
+from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import program_view
 from fusionlab.optimizing.rewriting import lower_jaxpr
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.forms.forms import EXPECTED, FORMS
-from tests.forms.layers import LAYERS, OPAQUE
+from tests.forms.layers import LAYERS, OPAQUE, complex_log_psi
 from tests.forms.matrix import CELLS, cell, lowered, positions
 from tests.forms.networks import COORDINATES
 
@@ -81,6 +82,22 @@ def test_a_tenth_of_the_matrix_is_not_wrong(at):
 @pytest.mark.parametrize("at", [at for at in range(len(CELLS)) if at not in TENTH])
 def test_the_rest_of_the_matrix_is_not_wrong(at):
     _is_not_wrong(at)
+
+
+def flops_with_parts(*parts):
+    """FLOPs of the rewritten Laplacians of these parts of a complex log psi, by ``fusionlab.laplacian``'s own loops."""
+
+    def of_one(x):
+        return [FORMS["fori"](lambda y, part=part: part(complex_log_psi(y)), x) for part in parts]
+
+    original = lower_jaxpr(jax.make_jaxpr(jax.vmap(of_one))(positions(1)), "cpu", "parts")
+    found = run_pipeline(original, parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
+    assert len(found.applied) == len(parts), found.events
+    return program_cost(found.program).flops
+
+
+def test_real_and_imaginary_part_share_their_jets():
+    assert flops_with_parts(jnp.real, jnp.imag) <= 0.6 * (flops_with_parts(jnp.real) + flops_with_parts(jnp.imag))
 
 
 @pytest.mark.parametrize("algorithm", ["TF32_TF32_F32", "BF16_BF16_F32_X3"])

@@ -23,9 +23,9 @@ NO_TRAITS = {
     *("stablehlo.batch_norm_grad", "stablehlo.batch_norm_inference", "stablehlo.batch_norm_training"),
 }
 DERIVATIVES = {"linear", "product", "piecewise", "smooth", "zero", "regions", "call"}
-WITHOUT_DERIVATIVE = {"chlo.next_after", "stablehlo.imag", "stablehlo.real"}
-"""Of float64, in JAX."""
-UNMODELLED = {"chlo.scan"}
+WITHOUT_DERIVATIVE = {"chlo.next_after", "chlo.polygamma", "chlo.zeta", "stablehlo.imag", "stablehlo.real"}
+"""Of float64 operands, all of them, in JAX."""
+UNMODELLED = {"chlo.scan", "stablehlo.fft"}
 """Ops that can be raised and have no rule of FLOPs."""
 
 NAMED_IN = ("hlo/ops.py", "codegen/raising/rules/", "codegen/laplacian/", "equivalence/exact/")

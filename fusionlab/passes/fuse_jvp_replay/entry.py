@@ -34,12 +34,12 @@ class RewrittenEntry:
         self, candidate: TraceCandidate, found: Laplacian, raising: Raising, options: Options, chunks: int
     ) -> None:
         self.flat, self.found, self.raising, self.options, self.chunks = candidate.flat, found, raising, options, chunks
-        self.producer, flat = candidate.producer, candidate.flat
+        self.producer, flat, self.has_loop = candidate.producer, candidate.flat, candidate.replay is not None
         starts = {t: candidate.initial[t] for t in found.every_sum if t in candidate.initial}
         self.offsets = {t: value for t, value in starts.items() if (start := fold(value)) is None or np.any(start)}
         self.factors = {t: candidate.factors[t] for t in found.every_sum if t in candidate.factors}
         rest = live_nodes(flat.nodes, [*flat.arguments, *found.every_sum, *found.gradients], flat.returns)
-        if candidate.replay is not None and self.producer in rest:
+        if self.has_loop and self.producer in rest:
             raise NotALaplacian("its terms are also used one by one")
         if chunks > 1 and found.x.type.shape[found.longest] % chunks:
             raise NotALaplacian(f"{found.x.type.shape[found.longest]} walkers cannot be taken in {chunks} parts")
@@ -48,7 +48,7 @@ class RewrittenEntry:
             raise NotALaplacian(f"the walkers cannot be taken in parts: {reason}")
         known = [*flat.arguments, found.x, found.output, *found.gradients]
         self.beside = live_nodes(flat.nodes, known, [*self.offsets.values(), *self.factors.values()])
-        if candidate.replay is not None and self.producer in self.beside:
+        if self.has_loop and self.producer in self.beside:
             raise NotALaplacian("what it starts from depends on it")
         self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # the cone's inputs are known then
         self.parts = [
@@ -66,13 +66,20 @@ class RewrittenEntry:
         else:
             state, laplacian, jacobian = self._jets(raising, environment)
             environment = state.environment  # values that are not needed yet are computed when they are read
+        self.add_sums(environment, laplacian, jacobian)
+        raising.run(_missing(self.rest, environment), environment)
+        return tuple(environment[value] for value in self.flat.returns)
+
+    def add_sums(self, environment: dict[Value, Any], laplacian: Any, jacobian: Any) -> None:
+        """Add the sums of the loop, and the gradients, to ``environment``."""
+        found, raising = self.found, self.raising
         with raising.scope(self.producer):
             for value in found.gradients:
                 environment[value] = jnp.moveaxis(jacobian, 0, -1).reshape(value.type.shape)
             raising.run(_missing(self.beside, environment), environment)  # it may depend on the gradient
             squares = None
             if any(d for _, d in found.every_sum.values()):
-                squares = jnp.sum(self._coordinates(jacobian.dtype).weigh(jacobian) * jacobian, 0)
+                squares = jnp.sum(self.coordinates(jacobian.dtype).weigh(jacobian) * jacobian, 0)
             for target, factors in found.every_sum.items():
                 if found.channels:
                     total = self._by_channel(target, laplacian, jacobian)
@@ -82,10 +89,8 @@ class RewrittenEntry:
                 if target in self.factors:
                     total = environment[self.factors[target]] * total
                 environment[target] = environment[self.offsets[target]] + total if target in self.offsets else total
-        raising.run(_missing(self.rest, environment), environment)
-        return tuple(environment[value] for value in self.flat.returns)
 
-    def _coordinates(self, dtype: Any) -> Coordinates:
+    def coordinates(self, dtype: Any) -> Coordinates:
         """The coordinates, with their weights."""
         weights = self.found.weights
         return replace(self.found.coordinates, weights=_array(weights, dtype) if weights else None)
@@ -119,7 +124,7 @@ class RewrittenEntry:
             [jet] = forward_laplacian(state, nodes, environment, [found.output])
             return state, densify(jet, of)
 
-        state, jet = run(self._coordinates(np.result_type(environment[found.x])), None)
+        state, jet = run(self.coordinates(np.result_type(environment[found.x])), None)
         if found.channels:
             if self.options.adjoint:
                 raise RaiseError("sums with weights of their own are not taken by the adjoint")
@@ -180,6 +185,59 @@ class RewrittenEntry:
             else:
                 varying.update(node.results)
         return fixed
+
+
+class JointEntry:
+    """The whole entry without several sums over directions, of which the jets are shared; NotALaplacian if they cannot.
+
+        sum_k d^2 F / d x_k^2,  sum_k d^2 G / d x_k^2       -->      one forward pass of F and G
+
+    Real and imaginary part of log psi, or states of shared layers, cost little more than one of them.
+    """
+
+    def __init__(self, entries: Sequence[RewrittenEntry]) -> None:
+        self.entries, first = entries, entries[0]
+        self.flat, self.raising, self.producer = first.flat, first.raising, first.producer
+        self.stopped = {value for entry in entries for value in entry.found.stop_gradient}
+        self.subgradients = {value: side for entry in entries for value, side in entry.found.subgradients.items()}
+        self.outputs = [entry.found.output for entry in entries]
+        flat, given = self.flat, [*self.flat.arguments, first.found.x]
+        self.cone = live_nodes(flat.nodes, given, self.outputs)
+        known = [value for entry in entries for value in (*entry.found.every_sum, *entry.found.gradients)]
+        self.rest = live_nodes(flat.nodes, [*flat.arguments, *known], flat.returns)
+        if not all(map(self._agrees, entries)):
+            raise NotALaplacian("their jets are not the same")
+        needed = {*self.cone, *self.rest, *(node for entry in entries for node in entry.beside)}
+        if any(entry.producer in needed for entry in entries if entry.has_loop):
+            raise NotALaplacian("one of them needs another")
+
+    def _agrees(self, entry: RewrittenEntry) -> bool:
+        """True if all jets of ``entry`` are those of the others, too."""
+        found, first = entry.found, self.entries[0].found
+        own = {value for node in entry.cone for value in node.results}
+        plain = entry.chunks == 1 and not found.channels and not entry.options.adjoint
+        same = (entry.flat, found.x, found.coordinates, found.weights) == (
+            self.flat, first.x, first.coordinates, first.weights,
+        )  # fmt: skip
+        sides = all(self.subgradients[value] == side for value, side in found.subgradients.items())
+        return plain and same and sides and self.stopped & own == {*found.stop_gradient}
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        first, raising = self.entries[0], self.raising
+        environment: dict[Value, Any] = dict(zip(self.flat.arguments, arrays, strict=True))
+        raising.run(first.first, environment)
+        found = first.found
+        of = first.coordinates(np.result_type(environment[found.x]))
+        state = State(
+            found.x, of, found.walker_axes, raising, found.one, first.options, self.stopped, self.subgradients
+        )
+        jets = forward_laplacian(state, _missing(self.cone, environment), environment, self.outputs)
+        environment = state.environment
+        for entry, jet in zip(self.entries, jets, strict=True):
+            dense = densify(jet, of)
+            entry.add_sums(environment, dense.laplacian, dense.jacobian)
+        raising.run(_missing(self.rest, environment), environment)
+        return tuple(environment[value] for value in self.flat.returns)
 
 
 def _array(weights: Sequence[Fraction], dtype: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from jaxlib.mlir import ir
@@ -24,7 +24,7 @@ from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
-from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
+from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     NoMatch,
@@ -147,7 +147,7 @@ def rewrite_replays(
     events: dict[Event, tuple[bool, bool, float]] = {}
     left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
     unlike: dict[Event, None] = {}
-    applied: tuple[Program, Applied] | Declined
+    applied: tuple[Program, dict[Event, tuple[bool, bool, float]]] | Declined
     while True:
         places = {event.location for event in events if isinstance(event, Applied)}
         view, passed = findings.of(program), Counter[Hashable]()
@@ -171,24 +171,27 @@ def rewrite_replays(
             done = [event for event in events if isinstance(event, Applied)]
             left = [event for event in events if isinstance(event, Declined)]
             return Result(program, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
-        program, event = applied
-        events[event] = site.likeness
+        program, done_at_once = applied
+        events |= done_at_once
 
 
 def _rewritten(
     program: Program, view: View, site: SumSite, by: Pass, options: Options, chunks: int, platform: str
-) -> tuple[Program, Applied] | Declined:
-    """The program without the sum, or the reason why not."""
+) -> tuple[Program, dict[Event, tuple[bool, bool, float]]] | Declined:
+    """The program without the sum and others whose jets are the same, with an event for each; or the reason why not."""
     try:
-        candidate, found = site.identified()
         raising = Raising(marks={}, fold=True)
-        entry = RewrittenEntry(candidate, found, raising, options, chunks)
+        own = RewrittenEntry(*site.identified(), raising, options, chunks)
+        sites, entry = _together(view, site, own)
         rebuilt = _rebuilt(program, view, entry, by.name, platform)
-        if candidate.replay is None:
+        if site.replay is None:
             part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
             if part > _MOST_FLOPS:
                 raise Refusal("unprofitable", f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
-        return rebuilt, Applied(by.name, _describe(candidate, found, chunks), site.scope, str(by))
+        told: dict[Event, tuple[bool, bool, float]] = {}
+        for each in sites:
+            told[Applied(by.name, _describe(*each.identified(), chunks), each.scope, str(by))] = each.likeness
+        return rebuilt, told
     except Refusal as refusal:
         return Declined(by.name, refusal.kind, refusal.reason, site.scope)
     except NotALaplacian as reason:
@@ -197,7 +200,20 @@ def _rewritten(
         return Declined(by.name, "unsupported", str(error), site.scope)
 
 
-def _rebuilt(program: Program, view: View, entry: RewrittenEntry, name: str, platform: str) -> Program:
+def _together(view: View, site: SumSite, own: RewrittenEntry) -> tuple[Sequence[SumSite], RewrittenEntry | JointEntry]:
+    """``site`` with those after it whose jets are the same, and the entry without all of them."""
+    sites, entries = [site], [own]
+    entry: RewrittenEntry | JointEntry = own
+    for other in view.sites[view.sites.index(site) + 1 :]:
+        if (other.replay is None) == (site.replay is None) and own.flat is view.flat:
+            with contextlib.suppress(NotALaplacian, RaiseError):
+                more = RewrittenEntry(*other.identified(), own.raising, own.options, own.chunks)
+                entry = JointEntry([*entries, more])
+                sites, entries = [*sites, other], [*entries, more]
+    return sites, entry
+
+
+def _rebuilt(program: Program, view: View, entry: RewrittenEntry | JointEntry, name: str, platform: str) -> Program:
     """``program`` with ``entry``; if that is a region of it, only the region is rebuilt."""
     flat, marks, function = view.flat, entry.raising.marks, entry.__call__
     assert marks is not None

@@ -216,6 +216,11 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
         jnp.einsum("bij,bjk->bik", z, z[:, ::-1].conj())).sum(2) + abs(z.sum(2) / (2 + z[:, 0])))(_orbitals(x)), (V,)),
     ("complex-determinants", lambda x: (lambda s: s[1] + s[0].imag)(jnp.linalg.slogdet(_orbitals(x))), ()),
     ("complex-solve", lambda x: jnp.linalg.solve(_orbitals(x), h(x) + 0j).real, ()),
+    # Convolutions and transforms.
+    ("fourier", lambda x: (abs(jnp.fft.fft(h(x))), jnp.fft.irfft(jnp.fft.rfft(h(x), axis=1) ** 2, axis=1)), ()),
+    ("convolution", lambda x, v: lax.conv_general_dilated(
+        h(x), jnp.stack([v, v.T, v * v]), (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")), (V,)),
+    ("top_k", lambda x: (lax.top_k(h(x), 3)[0] ** 2).sum(1), ()),
     # Control flow.
     ("fori_loop", _looped, (V,)),
     ("scan", _scanned, (V,)),

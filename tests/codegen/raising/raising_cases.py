@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import primitives
 
 _random = np.random.default_rng(7)
 REAL = _random.standard_normal((3, 4)).astype(np.float32)
@@ -21,6 +22,8 @@ NATURAL = _random.integers(0, 99, (3, 4)).astype(np.uint32)
 FLAG = _random.integers(0, 2, (3, 4)).astype(np.bool_)
 SQUARE = (_random.standard_normal((2, 4, 4)) + 3 * np.eye(4)).astype(np.float32)
 STACK = _random.standard_normal((2, 4, 3)).astype(np.float32)
+IMAGE = _random.standard_normal((2, 4, 5, 6)).astype(np.float32)
+KERNEL = _random.standard_normal((6, 4, 3, 2)).astype(np.float32)
 ODD = np.array([np.nan, -np.inf, -0.0, 0.0, 2.5, -2.5, 1.5, np.inf], np.float32)
 OUTSIDE = np.array([-7, -1, 0, 2, 3, 11], np.int32)
 
@@ -162,6 +165,34 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("slogdet", jnp.linalg.slogdet, (SQUARE,)),
     ("slogdet-singular", jnp.linalg.slogdet, (np.ones((2, 3, 3), np.float32),)),
     ("lu", lambda a: jax.scipy.linalg.lu(a), (SQUARE[0],)),
+    ("slogdet-complex", lambda a: jnp.linalg.slogdet(a + 1j * a[::-1]), (SQUARE,)),
+    ("solve-complex", lambda a: jnp.linalg.solve(a + 1j * a[::-1], a), (SQUARE,)),
+    # Convolutions and transforms, selections in order.
+    *[
+        (f"convolution-{name}", lambda x, k, how=how: lax.conv_general_dilated(x, k, **how), arrays)
+        for name, arrays, how in (
+            ("strided", (IMAGE, KERNEL), {"window_strides": (2, 1), "padding": ((1, 0), (0, 2))}),
+            ("dilated", (IMAGE, KERNEL),
+             {"window_strides": (1, 1), "padding": ((0, 1), (1, 0)), "lhs_dilation": (2, 3)}),
+            ("widened", (IMAGE, KERNEL), {"window_strides": (1, 2), "padding": "SAME", "rhs_dilation": (2, 1)}),
+            ("groups", (IMAGE, KERNEL[:, :2]),
+             {"window_strides": (1, 1), "padding": "SAME", "feature_group_count": 2}),
+            ("batch-groups", (IMAGE, KERNEL), {"window_strides": (1, 1), "padding": "SAME", "batch_group_count": 2}),
+            ("last", (STACK, STACK), {"window_strides": (1,), "padding": "SAME",
+                                      "dimension_numbers": ("NWC", "OWI", "NWC")}),
+        )
+    ],
+    ("convolution-transposed", jax.grad(lambda k: (lax.conv(IMAGE, k, (2, 1), "SAME") ** 2).sum()), (KERNEL,)),
+    ("convolution-reversed", jax.grad(lambda x: (lax.conv(x, KERNEL, (2, 1), "SAME") ** 2).sum()), (IMAGE,)),
+    ("fft", lambda x: (jnp.fft.fft(x), jnp.fft.ifft(x + 1j), jnp.fft.fft2(x), jnp.fft.ifft2(1j * x)), (REAL,)),
+    ("rfft", lambda x: [f(x) for f in (jnp.fft.rfft, jnp.fft.rfft2, jnp.fft.irfft, jnp.fft.irfft2)], (REAL,)),
+    ("rfft-odd", lambda x: [f(x.T, n=3) for f in (jnp.fft.rfft, jnp.fft.irfft)], (REAL,)),
+    ("rfft-transposed", jax.grad(lambda x: (jnp.fft.irfft(jnp.fft.rfft(x) ** 2) ** 2).sum()), (REAL,)),
+    ("top_k", lambda x: lax.top_k(x, 2), (REAL,)),
+    ("searchsorted", lambda x: jnp.searchsorted(np.linspace(-2, 2, 7, dtype=np.float32), x), (REAL,)),
+    ("total-order", lambda x, y: [p.bind(x, y) for p in (primitives.lt_to_p, primitives.le_to_p, primitives.eq_to_p)],
+     (REAL, OTHER)),
+    ("polygamma", lambda x: (lax.polygamma(jnp.ones_like(x), x), lax.zeta(1 + x, x)), (POSITIVE,)),
     ("inverse", jnp.linalg.inv, (SQUARE,)),
     # Control flow.
     ("while-captures", _captures, (REAL, np.int32(6))),
