@@ -33,7 +33,7 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
     recomputes the function in every trip may be written before the call of the function itself.
     """
     numbers = ValueNumbers(candidate.flat, through_reshapes=True)
-    deadline = time.monotonic() + identify.MOST_SECONDS
+    deadline = time.monotonic() + identify.seconds_for(candidate)
     refused: list[NotALaplacian | RaiseError] = []
     tried: set[Value] = set()
     for each in filter(None, (candidate, candidate.with_what_follows())):

@@ -65,8 +65,8 @@ FEW_ENOUGH = 64
 _FEWEST_WALKERS, _MOST_WALKERS = 2, 16
 _FLOPS = 1e8
 """The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
-MOST_SECONDS = 600.0
-"""The limit for the identification of one sum."""
+MOST_SECONDS, MOST_SECONDS_WITH_WEIGHTS = 600.0, 120.0
+"""The limits for the identification of one sum, and of one as a sum with weights, which needs many more samples."""
 AT_ONCE, MOST_ELEMENTS = 2**27, 2**28
 """The most residues of draws that are evaluated together, if several, and of one draw."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
@@ -467,7 +467,9 @@ class Identification:
     def _outputs(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
         def watch(node: Node, results: object) -> None:
             if time.monotonic() > self.deadline:
-                raise LimitReached(f"{self.candidate.subject} was not identified within {MOST_SECONDS:g} s")
+                raise LimitReached(
+                    f"{self.candidate.subject} was not identified within {seconds_for(self.candidate):g} s"
+                )
 
         evaluator.watch = watch
         try:
@@ -560,6 +562,11 @@ class Identification:
             if (reason := less_precise(cone, own)) is not None:
                 raise NotALaplacian(f"{self.candidate.subject} is not taken from its value: {reason}")
         return [gradient for gradient in match.gradients if complaint(gradient)[1] is None]
+
+
+def seconds_for(candidate: TraceCandidate) -> float:
+    """The limit for the identification of ``candidate``."""
+    return MOST_SECONDS_WITH_WEIGHTS if candidate.weighted else MOST_SECONDS
 
 
 def only_result(function: FunctionView, at: int) -> FunctionView:

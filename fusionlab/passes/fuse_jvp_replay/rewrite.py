@@ -27,6 +27,7 @@ from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
+    LimitReached,
     NoMatch,
     NotALaplacian,
     TraceCandidate,
@@ -92,8 +93,14 @@ class SumSite:
             return candidate, candidates.find_laplacian(candidate)
         except NoMatch:
             for candidate in recognise.weighted_candidates(flat, found):
-                with contextlib.suppress(NotALaplacian, RaiseError):
+                try:
                     return candidate, candidates.find_laplacian(candidate)
+                except UncoveredMatch:
+                    raise
+                except LimitReached:
+                    break
+                except (NotALaplacian, RaiseError):
+                    continue
             raise
 
 

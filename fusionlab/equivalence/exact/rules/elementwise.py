@@ -146,7 +146,9 @@ def _divide(node: Node, evaluator: Evaluator, operands: Sequence[Held], environm
     if is_float(dtype_of(node.operands[0])) and all(isinstance(operand, Known) for operand in operands):
         x, y = (operand.constant for operand in operands if isinstance(operand, Known))
         if x.dtype.kind == "f" and np.isfinite(x).all() and y.all() and not np.fmod(x, y).any():
-            return [evaluator.known(x / y)]
+            quotient = x / y
+            if (np.abs(quotient) < 2 ** np.finfo(x.dtype).nmant).all():  # an integer that is not rounded
+                return [evaluator.known(quotient)]
     return step_of(_QUOTIENT, node, evaluator)(operands, environment)
 
 
