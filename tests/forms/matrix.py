@@ -54,7 +54,7 @@ def lowered(form: str, network: str, axes: int) -> Program:
 
 
 @functools.cache
-def _derivatives(network: str, axes: int) -> tuple[np.ndarray, ...]:
+def derivatives(network: str, axes: int) -> tuple[np.ndarray, ...]:
     """Positions [*walkers, n], gradient and diagonal of the Hessian, by ``jax.hessian`` in float64."""
 
     def of_one(x: Any) -> Any:
@@ -74,7 +74,7 @@ def brute_force(form: str, network: str, axes: int) -> list[np.ndarray]:
     for _ in range(axes):
         function = jax.vmap(function)
     with jax.enable_x64(True):
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(function(*_derivatives(network, axes)))]
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(function(*derivatives(network, axes)))]
 
 
 def cell(form: str, network: str, axes: int) -> dict[str, str]:

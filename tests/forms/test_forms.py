@@ -7,6 +7,8 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.raising.rules.contraction import algorithm_of
+from fusionlab.equivalence.exact.identity import compare_exactly
+from fusionlab.equivalence.oracle import program_runner
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import program_view
@@ -15,8 +17,8 @@ from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.forms.forms import EXPECTED, FORMS
 from tests.forms.layers import LAYERS, OPAQUE, complex_log_psi
-from tests.forms.matrix import CELLS, cell, lowered, positions
-from tests.forms.networks import COORDINATES
+from tests.forms.matrix import CELLS, cell, derivatives, lowered, positions
+from tests.forms.networks import COORDINATES, NETWORKS
 
 FORWARD = {
     "mlp-with-pairs": [
@@ -82,6 +84,31 @@ def test_a_tenth_of_the_matrix_is_not_wrong(at):
 @pytest.mark.parametrize("at", [at for at in range(len(CELLS)) if at not in TENTH])
 def test_the_rest_of_the_matrix_is_not_wrong(at):
     _is_not_wrong(at)
+
+
+@pytest.mark.parametrize("squares", [False, True], ids=["second", "and-squares"])
+def test_masses_are_arguments(squares):
+    """The weights of the coordinates are known at run time alone."""
+    network = NETWORKS["mlp-with-pairs"]
+
+    def energy(masses, x):
+        gradient, h = jax.linearize(jax.grad(network), x)
+        e = jnp.eye(x.size)
+
+        def add(k, total):
+            return total - 0.5 * ((h(e[k])[k] + squares * gradient[k] ** 2) / masses[k // 3])
+
+        return network(x), lax.fori_loop(0, x.size, add, 0.0)
+
+    masses = np.array([1.0, 1836.15, 3671.5], np.float32)
+    original = lower_jaxpr(jax.make_jaxpr(jax.vmap(energy, (None, 0)))(masses, positions(1)), "cpu", "energy")
+    found = run_pipeline(original, parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
+    assert "with weights of the coordinates" in found.applied[0].what, found.events
+    assert compare_exactly(original, found.program).result == "identical"
+    ours = program_runner(found.program, widen=True)([masses, positions(1)])[1]
+    _, gradient, diagonal = (np.asarray(array) for array in derivatives("mlp-with-pairs", 1))
+    expected = -0.5 * ((diagonal + squares * gradient**2) / np.repeat(masses.astype(np.float64), 3)).sum(-1)
+    np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
 def flops_with_parts(*parts):

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising import JaxRefusal, Raising, raise_nodes
+from fusionlab.codegen.raising import JaxRefusal, Raising, live_nodes, raise_nodes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum, wrapped
-from fusionlab.hlo.view import Value, free_values
+from fusionlab.hlo.view import Value, free_values, reads
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,29 @@ def at_once(loop: Loop, raising: Raising, environment: Mapping[Value, Any]) -> S
         return batched_loop(raise_trips(loop, captured, raising), loop.trips)(*given)
     except (NotImplementedError, JaxRefusal):
         return None
+
+
+def per_trip(loop: Loop, value: Value, raising: Raising, environment: Mapping[Value, Any]) -> Any:
+    """[trips, ...]: ``value`` of the body in every trip, from the counters and ``read_by_trips`` alone."""
+    known = read_by_trips(loop, value)
+    counters = {loop.body.arguments[i]: loop.roles[i] for i in loop.indices(Counter)}
+    body = raise_nodes(loop.body.nodes, [*counters, *known], [value], raising)
+    arrays = [environment[outer] for outer in known.values()]
+
+    def one(trip: Any) -> Any:
+        return body(*(_count(role, trip) for role in counters.values() if isinstance(role, Counter)), *arrays)[0]
+
+    assert loop.trips is not None
+    return jax.vmap(one)(np.arange(loop.trips, dtype=np.int32))
+
+
+def read_by_trips(loop: Loop, value: Value) -> dict[Value, Value]:
+    """The invariants of the body that ``value`` is computed from, by their names inside, and their values outside."""
+    carried = {loop.body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+    outside = {each: each for each in free_values(loop.body)}
+    nodes = live_nodes(loop.body.nodes, [*loop.body.arguments, *outside], [value])
+    read = {each for node in nodes for each in reads(node)}
+    return {inner: outer for inner, outer in {**carried, **outside}.items() if inner in read}
 
 
 def _count(counter: Counter, trip: Any) -> Any:

@@ -50,7 +50,8 @@ class RewrittenEntry:
         self.beside = live_nodes(flat.nodes, known, [*self.offsets.values(), *self.factors.values()])
         if self.has_loop and self.producer in self.beside:
             raise NotALaplacian("what it starts from depends on it")
-        self.first = live_nodes(flat.nodes, flat.arguments, [found.x])  # the cone's inputs are known then
+        weights = found.trip_weights.reads if found.trip_weights is not None else []
+        self.first = live_nodes(flat.nodes, flat.arguments, [found.x, *weights])  # the cone's inputs are known then
         self.parts = [
             (target, *part) for target, each in found.combinations.items() for part in each.parts() if found.channels
         ]
@@ -79,7 +80,7 @@ class RewrittenEntry:
             raising.run(_missing(self.beside, environment), environment)  # it may depend on the gradient
             squares = None
             if any(d for _, d in found.every_sum.values()):
-                squares = jnp.sum(self.coordinates(jacobian.dtype).weigh(jacobian) * jacobian, 0)
+                squares = jnp.sum(self.coordinates(environment).weigh(jacobian) * jacobian, 0)
             for target, factors in found.every_sum.items():
                 if found.channels:
                     total = self._by_channel(target, laplacian, jacobian)
@@ -90,10 +91,14 @@ class RewrittenEntry:
                     total = environment[self.factors[target]] * total
                 environment[target] = environment[self.offsets[target]] + total if target in self.offsets else total
 
-    def coordinates(self, dtype: Any) -> Coordinates:
+    def coordinates(self, environment: Mapping[Value, Any]) -> Coordinates:
         """The coordinates, with their weights."""
-        weights = self.found.weights
-        return replace(self.found.coordinates, weights=_array(weights, dtype) if weights else None)
+        found, weights = self.found, None
+        if found.trip_weights is not None:
+            weights = found.trip_weights.array(self.raising, environment)
+        elif found.weights:
+            weights = _array(found.weights, np.result_type(environment[found.x]))
+        return replace(found.coordinates, weights=weights)
 
     def _by_channel(self, target: Value, laplacians: Any, jacobian: Any) -> Any:
         """``target`` from the Laplacians [parts, *walkers] with respect to ``self.parts`` and from squares."""
@@ -124,7 +129,7 @@ class RewrittenEntry:
             [jet] = forward_laplacian(state, nodes, environment, [found.output])
             return state, densify(jet, of)
 
-        state, jet = run(self.coordinates(np.result_type(environment[found.x])), None)
+        state, jet = run(self.coordinates(environment), None)
         if found.channels:
             if self.options.adjoint:
                 raise RaiseError("sums with weights of their own are not taken by the adjoint")
@@ -216,8 +221,8 @@ class JointEntry:
         found, first = entry.found, self.entries[0].found
         own = {value for node in entry.cone for value in node.results}
         plain = entry.chunks == 1 and not found.channels and not entry.options.adjoint
-        same = (entry.flat, found.x, found.coordinates, found.weights) == (
-            self.flat, first.x, first.coordinates, first.weights,
+        same = (entry.flat, found.x, found.coordinates, found.weights, found.trip_weights) == (
+            self.flat, first.x, first.coordinates, first.weights, first.trip_weights,
         )  # fmt: skip
         sides = all(self.subgradients[value] == side for value, side in found.subgradients.items())
         return plain and same and sides and self.stopped & own == {*found.stop_gradient}
@@ -227,7 +232,7 @@ class JointEntry:
         environment: dict[Value, Any] = dict(zip(self.flat.arguments, arrays, strict=True))
         raising.run(first.first, environment)
         found = first.found
-        of = first.coordinates(np.result_type(environment[found.x]))
+        of = first.coordinates(environment)
         state = State(
             found.x, of, found.walker_axes, raising, found.one, first.options, self.stopped, self.subgradients
         )

@@ -56,6 +56,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     LimitReached,
     NotALaplacian,
     TraceCandidate,
+    TripWeights,
     UncoveredMatch,
     is_float,
 )
@@ -89,8 +90,9 @@ class Laplacian:
     program with one walker. Derivatives through
     ``stop_gradient`` cancel. ``subgradients`` are those of its maxima and minima where operands are equal.
 
-    ``weights`` of the coordinates, if there are any, multiply both. ``combinations`` are the exact weights of sums that
-    have them; where no ``weights`` serve all of these, ``channels`` is true, and each is computed with its own.
+    ``trip_weights`` or ``weights`` of the coordinates, if there are any, multiply both. ``combinations`` are the exact
+    weights of sums that have them; where no ``weights`` serve all of these, ``channels`` is true, and each is computed
+    with its own.
     """
 
     x: Value
@@ -107,6 +109,7 @@ class Laplacian:
     sums: Mapping[Value, tuple[float, float]] = field(default_factory=dict)
     weights: tuple[Fraction, ...] = ()
     combinations: Mapping[Value, Combination] = field(default_factory=dict)
+    trip_weights: TripWeights | None = None
 
     @property
     def channels(self) -> bool:
@@ -149,17 +152,22 @@ def _united(marks: Mapping[int, Marks]) -> Marks:
 class _Results(NamedTuple):
     """Arrays [*walkers] of each target and of each output's Laplacian; [*walkers, ...] of each possible gradient, and
     [*walkers, coordinates] of each output's derivatives. As residues with an axis of draws first. Of a weighted
-    candidate, targets are [*walkers, channels], and ``laps`` the second derivatives [*walkers, coordinates]."""
+    candidate, targets are [*walkers, channels], and ``laps`` the second derivatives [*walkers, coordinates].
+    ``weights`` [coordinates], if there are any, are those of the trips, which ``laps`` have."""
 
     sums: list[Any]
     laps: list[Any]
     gradients: list[Any]
+    weights: list[Any]
     rows: list[Any]
 
     def squares(self, at: int, field: PrimeField) -> Array:
-        """The squared gradient of an output."""
+        """The squared gradient of an output, with the weights."""
         rows = self.rows[at]
-        return field.sum(field.multiply(rows, rows), (rows.ndim - 1,))
+        squares = field.multiply(rows, rows)
+        for weights in self.weights:
+            squares = field.multiply(squares, weights.reshape(len(weights), *(1,) * (rows.ndim - 2), -1))
+        return field.sum(squares, (rows.ndim - 1,))
 
 
 class Identification:
@@ -185,6 +193,7 @@ class Identification:
         self.initial = {t: candidate.initial[t] for t in self.targets if t in candidate.initial}
         self.factors = {t: candidate.factors[t] for t in self.targets if t in candidate.factors}
         wanted = [*self.targets, *self.gradients, *self.initial.values(), *self.factors.values()]
+        wanted += candidate.weights.reads if candidate.weights is not None else []
         live = live_nodes(self.flat.nodes, [*self.flat.arguments, x], [*wanted, *self.outputs])
         read = {value for node in live for value in reads(node)}
         self.inputs = [x, *(a for a in self.flat.arguments if a in read and a is not x)]
@@ -306,10 +315,13 @@ class Identification:
                 added = environment[target] - (environment[initial[target]] if target in initial else 0)
                 sums.append(added / environment[self.factors[target]] if target in self.factors else added)
             gradients = [environment[value] for value in self.gradients]
+            source = self.candidate.weights
+            weights = [] if source is None else [source.array(self.raising, environment)]
 
             def jets(seeds: Any) -> tuple[list[Any], list[Any]]:
                 """(Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions ``seeds`` or in all."""
                 of = self.coordinates if seeds is None else Coordinates(1, 1)
+                of = replace(of, weights=weights[0]) if weights else of
                 state = State(self.x, of, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients)
                 state.seeds = seeds
                 found = forward_laplacian(state, self.cone, given, self.outputs)
@@ -319,12 +331,12 @@ class Identification:
 
             if not self.candidate.weighted:
                 laps, rows = jets(None)
-                return _Results(sums, laps, gradients, [jnp.moveaxis(row, 0, -1) for row in rows])
+                return _Results(sums, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
             one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
             seconds, rows = jax.vmap(jets)(one_by_one)
             last = [[jnp.moveaxis(array, 0, -1) for array in each] for each in (seconds, [row[:, 0] for row in rows])]
-            return _Results(sums, last[0], gradients, last[1])
+            return _Results(sums, last[0], gradients, weights, last[1])
 
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
         with jax.enable_x64(True):
@@ -440,7 +452,8 @@ class Identification:
             match = (self.outputs[at], self.targets[which], scale, gradients, self.marks, self.one)
             sums = {self.targets[i]: both for (i, of), both in known.items() if of == at and i != which}
             sums = {} if self.candidate.replay is None else sums
-            found.append(Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared, sums))
+            laplacian = Laplacian(self.x, self.coordinates, *match, (), self.subgradients, squared, sums)
+            found.append(replace(laplacian, trip_weights=self.candidate.weights))
         return sorted(found, key=lambda match: (match.squares != 0, match.scale != 1))
 
     def _batches(
@@ -461,7 +474,8 @@ class Identification:
 
     def _results(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> _Results:
         parts = iter(self._outputs(lowered, evaluator, arguments))
-        counts = (len(self.targets), len(self.outputs), len(self.gradients), len(self.outputs))
+        weights = 0 if self.candidate.weights is None else 1
+        counts = (len(self.targets), len(self.outputs), len(self.gradients), weights, len(self.outputs))
         return _Results(*([next(parts) for _ in range(count)] for count in counts))
 
     def _outputs(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:

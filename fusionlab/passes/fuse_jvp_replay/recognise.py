@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.trips import per_trip, read_by_trips
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.loops import Invariant, Loop, Stacked, Sum
+from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
 from fusionlab.hlo.view import FunctionView, Node, TensorType, Value, reached, reads
@@ -37,6 +40,25 @@ class LimitReached(NotALaplacian):
     """The sum cannot be evaluated within the limits of time and memory."""
 
 
+@dataclass(frozen=True)
+class TripWeights:
+    """The scalar ``value`` of each trip (or its inverse) by which the term of a sum is multiplied, as 1 / mass."""
+
+    loop: Loop
+    value: Value
+    inverse: bool
+
+    def array(self, raising: Raising, environment: Mapping[Value, Any]) -> Any:
+        """The weights [trips]."""
+        array = per_trip(self.loop, self.value, raising, environment)
+        return 1 / array if self.inverse else array
+
+    @property
+    def reads(self) -> list[Value]:
+        """The values before the loop that they are computed from."""
+        return list(dict.fromkeys(read_by_trips(self.loop, self.value).values()))
+
+
 @dataclass(frozen=True, eq=False)
 class TraceCandidate:
     """One of ``targets``, the likeliest first, may be a sum over ``directions`` unit vectors.
@@ -59,6 +81,7 @@ class TraceCandidate:
     producer: Node
     walkers: tuple[int, ...]
     weighted: bool = False
+    weights: TripWeights | None = None
 
     @property
     def subject(self) -> str:
@@ -129,7 +152,38 @@ def _of_loop(
     initial = {node.results[i]: node.operands[i] for i in sums}
     common = {node.results[i]: _common_factor(loop, i) for i in sums}
     factors = {target: factor for target, factor in common.items() if factor is not None and factor.type == target.type}
-    return TraceCandidate(flat, targets, directions, before, read, initial, factors, replay, node, walkers, weighted)
+    weights = {_trip_weights(replay, i) for i in sums} if not weighted and replay.trips == directions else set()
+    return TraceCandidate(
+        flat, targets, directions, before, read, initial, factors, replay, node, walkers, weighted,
+        weights.pop() if len(weights) == 1 else None,
+    )  # fmt: skip
+
+
+def _trip_weights(replay: Replay, at: int) -> TripWeights | None:
+    """The weights of a sum: a scalar factor or divisor of its term that depends on the counter, not on a direction."""
+    loop, role = replay.loop, replay.loop.roles[at]
+    term = role.terms[0][1].producer if isinstance(role, Sum) and len(role.terms) == 1 else None
+    directed = reached(loop.body, replay.seed.node.results) if replay.seed is not None else set()
+    others = {
+        loop.body.arguments[i] for i in range(len(loop.roles)) if not isinstance(loop.roles[i], Invariant | Counter)
+    }
+    excluded = directed | reached(loop.body, others)
+    while term is not None:
+        if term.op not in (ops.MULTIPLY, ops.DIVIDE, ops.NEGATE):
+            return None
+        for position, operand in enumerate(term.operands):
+            scalar = operand
+            while scalar.producer is not None and scalar.producer.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE):
+                scalar = scalar.producer.operands[0]
+                if not scalar.type.shape:
+                    break
+            divides = term.op is ops.DIVIDE and position == 1
+            is_factor = term.op is ops.MULTIPLY or divides
+            if is_factor and not scalar.type.shape and scalar in replay.varying and scalar not in excluded:
+                return TripWeights(loop, scalar, divides)
+        rest = [operand for operand in term.operands if operand in directed]
+        term = rest[0].producer if len(rest) == 1 else None
+    return None
 
 
 def _common_factor(loop: Loop, at: int) -> Value | None:

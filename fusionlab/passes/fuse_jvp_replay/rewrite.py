@@ -241,6 +241,8 @@ def _rebuilt(program: Program, view: View, entry: RewrittenEntry | JointEntry, n
 def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:
     factor = "" if found.scale == 1 else f"{found.scale:g} times "
     squares = "" if not found.squares else f" and {found.squares:g} times its squared gradient"
+    if found.trip_weights is not None:
+        squares += ", with weights of the coordinates"
     if found.combinations:
         channels = sum(len(each.second) for each in found.combinations.values())
         squares += f", {channels} sums with weights" if found.channels else ", with weights of the coordinates"
