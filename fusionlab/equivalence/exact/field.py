@@ -338,6 +338,10 @@ class PrimeField:
         keys = self.function("sort key", x)
         return np.where(np.abs(x) == self.infinity, np.sign(x) * self.p, keys)
 
+    def total_key(self, x: Array) -> Array:
+        """The keys of comparisons in total order, which is another order than ``compare``'s: random ones."""
+        return self.function("total order", x)
+
     def pivot_size(self, x: Array) -> Array:
         """The keys by which an LU factorisation chooses pivots: random, equal for x and -x, least for 0."""
         size = (

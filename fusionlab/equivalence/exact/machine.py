@@ -61,6 +61,11 @@ class Machine:
         """The keys of a sort."""
         return x
 
+    def total_key(self, x: Array) -> Array:
+        """Integers in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+        bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}")
+        return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
     def function(self, name: str, x: Array) -> Array:
         """The value at x of the op ``name``, without its dialect."""
         if name == "popcnt":

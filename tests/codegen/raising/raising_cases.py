@@ -189,6 +189,7 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("rfft-odd", lambda x: [f(x.T, n=3) for f in (jnp.fft.rfft, jnp.fft.irfft)], (REAL,)),
     ("rfft-transposed", jax.grad(lambda x: (jnp.fft.irfft(jnp.fft.rfft(x) ** 2) ** 2).sum()), (REAL,)),
     ("top_k", lambda x: lax.top_k(x, 2), (REAL,)),
+    ("top_k-ties", lambda n: lax.top_k(n // 30, 3), (NATURAL,)),
     ("searchsorted", lambda x: jnp.searchsorted(np.linspace(-2, 2, 7, dtype=np.float32), x), (REAL,)),
     ("total-order", lambda x, y: [p.bind(x, y) for p in (primitives.lt_to_p, primitives.le_to_p, primitives.eq_to_p)],
      (REAL, OTHER)),

@@ -32,6 +32,8 @@ class Reals(Machine):
         return np.asarray(_FUNCTIONS[name](x) if name in _FUNCTIONS else getattr(np, name)(x))
 
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
+        if name in ("polygamma", "zeta"):
+            return np.asarray(getattr(special, name)(x, y))
         renamed = {"next_after": "nextafter", "remainder": "fmod"}
         return np.asarray(getattr(np, renamed.get(name, name))(x, y))
 

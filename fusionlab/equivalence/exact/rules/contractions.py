@@ -117,7 +117,9 @@ def _top_k(node: Node) -> Formula:
 
     def formula(arithmetic: Any, x: Array) -> list[Array]:
         keys = arithmetic.key(x) if is_float(x.dtype) else x
-        places = np.argsort(-keys, -1, kind="stable")[..., :k]
+        n = x.shape[-1]
+        ascending = np.argsort(keys[..., ::-1], -1, kind="stable")  # of equal ones the first is taken
+        places = (n - 1 - ascending)[..., ::-1][..., :k]
         return [np.take_along_axis(array, each, -1) for array, each in [same_draws([x, places])]] + [
             places.astype(np.int32)
         ]

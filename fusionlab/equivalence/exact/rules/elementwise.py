@@ -84,9 +84,8 @@ def _power_of_floats(
 def _compare(node: Node) -> Formula:
     direction = direction_of(node)
     if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == "TOTALORDER":
-        # Another order, as it is one: of keys that are a random function of the operands.
         return lambda arithmetic, x, y: arithmetic.compare(
-            direction, *aligned(arithmetic.function("total order", x), arithmetic.function("total order", y))
+            direction, *aligned(arithmetic.total_key(x), arithmetic.total_key(y))
         )
     return lambda arithmetic, x, y: arithmetic.compare(direction, *aligned(x, y))
 
