@@ -20,20 +20,31 @@ from tests.forms.layers import LAYERS, OPAQUE, complex_log_psi
 from tests.forms.matrix import CELLS, cell, derivatives, lowered, positions
 from tests.forms.networks import COORDINATES, NETWORKS
 
-FORWARD = {
+FAST = {
     "mlp-with-pairs": [
-        "fori", "scan-unrolled", "while-loop", "mapped-in-batches", "chunks", "set-directions", "one-hot-directions",
-        "jvp-in-loop", "nested-jvp", "old-ferminet", "with-squares", "two-sums", "run-time-factor",
-        "start-of-gradient", "reverse-over-reverse", "jacrev-of-jacfwd", "weighted", "per-particle",
-        "some-coordinates", "diagonal-kept", "diagonal-set", "per-electron",
+        "fori", "while-loop", "chunks", "set-directions", "jvp-in-loop", "old-ferminet", "two-sums", "run-time-factor",
+        "reverse-over-reverse", "weighted", "some-coordinates", "diagonal-set",
     ],
-    "ferminet-like": ["vmapped", "diagonal-of-hessian", "weighted"],
-    "complex-periodic": ["fori", "trace-of-hessian"],
-    "recurrent": ["vmapped", "jvp-in-loop", "per-electron"],
+    "ferminet-like": ["vmapped"],
+    "complex-periodic": ["trace-of-hessian"],
+    "recurrent": ["jvp-in-loop"],
 }  # fmt: skip
+SLOW = {
+    "mlp-with-pairs": [
+        "scan-unrolled", "mapped-in-batches", "one-hot-directions", "nested-jvp", "with-squares", "start-of-gradient",
+        "jacrev-of-jacfwd", "per-particle", "diagonal-kept", "per-electron",
+    ],
+    "ferminet-like": ["diagonal-of-hessian", "weighted"],
+    "complex-periodic": ["fori"],
+    "recurrent": ["vmapped", "per-electron"],
+}  # fmt: skip
+FORWARD = [
+    *((form, network) for network in FAST for form in FAST[network]),
+    *(pytest.param(form, network, marks=pytest.mark.slow) for network in SLOW for form in SLOW[network]),
+]
 
 
-@pytest.mark.parametrize(("form", "network"), [(form, network) for network in FORWARD for form in FORWARD[network]])
+@pytest.mark.parametrize(("form", "network"), FORWARD)
 def test_forms_that_have_a_forward_laplacian(form, network):
     found = cell(form, network, 1)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
@@ -44,7 +55,7 @@ def test_a_value_of_one_coordinate_of_one_walker():
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 
-@pytest.mark.parametrize("layer", ["fourier-transform", "convolution", "complex-determinants"])
+@pytest.mark.parametrize("layer", ["fourier-transform", "complex-determinants"])
 def test_a_layer_of_any_kind(layer):
     found = cell("fori", layer, 1)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found

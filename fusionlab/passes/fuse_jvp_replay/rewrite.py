@@ -250,8 +250,9 @@ def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:
         squares += f"; {len(found.sums)} more sum{'s' * (len(found.sums) > 1)} of the loop made of these"
     gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""
     parts = f"; the walkers in {chunks} parts" if chunks > 1 else ""
+    over = f"{candidate.replay.trips} trips" if candidate.replay else f"{candidate.directions} directions at once"
     return (
-        f"{candidate.directions} {'trips' if candidate.replay else 'directions at once'} are {factor}the Laplacian of "
+        f"{over} are {factor}the Laplacian of "
         f"%{found.output.id} ({found.output.type}) with respect to %{found.x.id} ({found.x.type})"
         f"{squares}{gradient}{parts}"
     )

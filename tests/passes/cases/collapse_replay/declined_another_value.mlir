@@ -7,9 +7,7 @@ func.func public @main(%x: tensor<2x3xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %f = stablehlo.reduce(%xxx init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
   %six = stablehlo.constant dense<6.0> : tensor<2x3xf32>
   %most = stablehlo.multiply %six, %x : tensor<2x3xf32>
-  %kept = stablehlo.constant dense<[[1.0, 1.0, 0.0]]> : tensor<1x3xf32>
-  %mask = stablehlo.broadcast_in_dim %kept, dims = [0, 1] : (tensor<1x3xf32>) -> tensor<2x3xf32>
-  %hessian = stablehlo.multiply %most, %mask : tensor<2x3xf32>
+  %hessian = stablehlo.multiply %most, %xx : tensor<2x3xf32>
   %init = stablehlo.constant dense<0.0> : tensor<2xf32>
   %0:3 = stablehlo.while(%k = %start, %w = %hessian, %s = %init) : tensor<i32>, tensor<2x3xf32>, tensor<2xf32> cond {
     %trips = stablehlo.constant dense<3> : tensor<i32>
