@@ -70,8 +70,16 @@ def number_of(value: Value, dtypes: Collection[str] = WIDE_FLOATS) -> float | No
     array = _constant_behind(value, (ops.BROADCAST_IN_DIM, ops.RESHAPE))
     if array is None or value.type.dtype not in dtypes:
         return None
-    same = array.size and bool(np.all(array == array.flat[0]))
-    return float(array.flat[0]) if same else None
+    number = splat_number(array)
+    return None if number is None else float(number.real)
+
+
+def splat_number(array: np.ndarray) -> complex | None:
+    """The number that all elements of ``array`` equal, int, float, bool or complex; None if they differ."""
+    if not array.size or (array != array.flat[0]).any():
+        return None
+    number: complex = array.flat[0].item()
+    return number
 
 
 def _constant_behind(value: Value, moves: tuple[ops.OpDef, ...]) -> np.ndarray | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.constants import splat_number
 from fusionlab.hlo.cost import node_cost, size_bytes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops, invariant_nodes
 from fusionlab.hlo.ops import FLOATS
@@ -269,13 +270,12 @@ def _iota_axis(value: Value, origins: Mapping[Value, Value]) -> int | None:
     return None
 
 
-def _splat(value: Value, origins: Mapping[Value, Value]) -> float | None:
+def _splat(value: Value, origins: Mapping[Value, Value]) -> complex | None:
     """The number that all elements of ``value`` equal, if it is known; else None."""
     value = _peeled(value, origins, (ops.CONVERT, ops.RESHAPE, ops.BROADCAST_IN_DIM))
     if value.producer is None or value.producer.op is not ops.CONSTANT:
         return None
-    array = constant_array(value.producer)
-    return float(array.flat[0]) if array.size and (array == array.flat[0]).all() else None
+    return splat_number(constant_array(value.producer))
 
 
 def _peeled(value: Value, origins: Mapping[Value, Value], through: tuple[ops.OpDef, ...]) -> Value:

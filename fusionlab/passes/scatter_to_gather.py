@@ -28,7 +28,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.constants import fold
+from fusionlab.hlo.constants import fold, splat_number
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
 from fusionlab.passes.interface import Pass, Result, Setting
@@ -180,7 +180,7 @@ class _Carried:
                         integers[region.arguments[at]] = known
         return _Carried(origin, integers)
 
-    def splat(self, value: Value) -> float | None:
+    def splat(self, value: Value) -> complex | None:
         """The number that all elements of ``value`` equal, if it is known."""
         while True:
             node = value.producer
@@ -189,8 +189,6 @@ class _Carried:
             elif node is not None and node.op.strided:
                 value = node.operands[0]
             elif node is not None and node.op is ops.CONSTANT:
-                array = constant_array(node)
-                first = array.flat[0] if array.size else None
-                return float(first) if first is not None and bool(np.all(array == first)) else None
+                return splat_number(constant_array(node))
             else:
                 return None

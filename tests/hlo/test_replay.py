@@ -113,3 +113,15 @@ def test_what_is_no_replay_says_why(case):
     (loop,) = loops_of(program)
     assert loop.blockers[0] == blocker
     assert find_replays(program_view(program)) == []
+
+
+def test_a_complex_constant_is_no_real_number():
+    """A one written among imaginary units is no seed; among complex zeros it is."""
+
+    def of(start):
+        def written(x):
+            return jax.lax.fori_loop(0, 6, lambda k, s: s + jnp.abs(jnp.full(6, start).at[k].set(1.0) @ x), 0.0)
+
+        return as_program(written, jnp.ones(6, jnp.complex64))
+
+    assert [replay.seed is not None for start in (1j, 0j) for replay in loops_of(of(start))] == [False, True]

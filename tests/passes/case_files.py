@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from fusionlab.equivalence.exact.identity import compare_exactly
+from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
@@ -69,6 +70,7 @@ def test_case(case, golden, run_raised):
     if case.stem not in OF_JAX_0_10 or (0, 10) <= jax.__version_info__ < (0, 11):
         golden(case.with_suffix(".after.mlir"), readable(result.program))
     assert compare_exactly(program, result.program).result == "identical"
-    arrays = [np.linspace(-1, 1, max(1, int(np.prod(t.shape)))).astype("f4").reshape(t.shape) for t in program.inputs]
+    numbers = [np.linspace(-1, 1, int(np.prod(t.shape))).reshape(t.shape) for t in program.inputs]
+    arrays = [array.astype(NUMPY[t.dtype]) for array, t in zip(numbers, program.inputs, strict=True)]
     for value, wanted in zip(run_raised(result.program, arrays), run_raised(program, arrays), strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-6, atol=1e-6)
