@@ -345,19 +345,27 @@ def hoist_in_view(flat: Region, loop: Loop) -> None:
     flat.nodes = [*flat.nodes[:at], *hoisted, *flat.nodes[at:]]
 
 
-def separate_in_view(flat: Region, directed: Collection[Value], whole: Collection[Node] = ()) -> bool:
+def separate_in_view(
+    flat: Region, directed: Collection[Value], whole: Collection[Node] = (), extents: Collection[int] | None = None
+) -> bool:
     """Split each loop of ``flat``, a view that nobody else has yet, that carries values that depend on ``directed`` and
     others that do not.
 
         h, t = while(h0, t0)       -->       h = while(h0);  _, t = while(h0, t0)
 
     A scan over layers under ``jvp`` carries the layers' values and their tangents together. The loops ``whole`` stay as
-    they are. True if there was another.
+    they are, and with ``extents`` those that carry no tangents, which have an axis of such an extent: a loop that moves
+    walkers and sums over directions in each trip carries the sum. True if there was another.
     """
     reach, nodes = set(directed), list[Node]()
     for node in flat.nodes:
         if not reach.isdisjoint(reads(node)):
             fixed = _carried_apart(node, reach) if node.op is ops.WHILE and node not in whole else []
+            if fixed and extents is not None:
+                body = node.regions[1]
+                given = [body.arguments[i] for i in range(len(node.results)) if i not in fixed]
+                tangents = [value.type.shape for value in given if value not in body.returns]  # changed in a trip
+                fixed = fixed if any(extent in shape for shape in tangents for extent in extents) else []
             if fixed:
                 nodes.append(_taken_out(node, fixed))
             reach.update(value for i, value in enumerate(node.results) if i not in fixed)

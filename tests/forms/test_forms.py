@@ -122,11 +122,11 @@ def test_masses_are_arguments(squares):
     np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
-def flops_with_parts(*parts):
-    """FLOPs of the rewritten Laplacians of these parts of a complex log psi, by ``fusionlab.laplacian``'s own loops."""
+def flops_with_parts(form, *parts):
+    """FLOPs of the rewritten Laplacians of these parts of a complex log psi."""
 
     def of_one(x):
-        return [FORMS["fori"](lambda y, part=part: part(complex_log_psi(y)), x) for part in parts]
+        return [FORMS[form](lambda y, part=part: part(complex_log_psi(y)), x) for part in parts]
 
     original = lower_jaxpr(jax.make_jaxpr(jax.vmap(of_one))(positions(1)), "cpu", "parts")
     found = run_pipeline(original, parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
@@ -134,8 +134,44 @@ def flops_with_parts(*parts):
     return program_cost(found.program).flops
 
 
-def test_real_and_imaginary_part_share_their_jets():
-    assert flops_with_parts(jnp.real, jnp.imag) <= 0.6 * (flops_with_parts(jnp.real) + flops_with_parts(jnp.imag))
+@pytest.mark.parametrize("form", ["fori", "trace-of-hessian"])
+def test_real_and_imaginary_part_share_their_jets(form):
+    one_by_one = flops_with_parts(form, jnp.real) + flops_with_parts(form, jnp.imag)
+    assert flops_with_parts(form, jnp.real, jnp.imag) <= 0.6 * one_by_one
+
+
+def traced_outside(network, x, identity):
+    return jnp.trace(jax.vmap(jax.linearize(jax.grad(network), x)[1])(identity))
+
+
+@pytest.mark.parametrize("form", ["jvp-in-loop", "trace-of-hessian", "an identity from outside"])
+def test_in_a_loop_that_moves_walkers(form):
+    """Its body is rewritten, and what it does beside is not computed twice."""
+    network = NETWORKS["recurrent"]
+
+    def steps(x):
+        identity = jnp.eye(COORDINATES)
+
+        def measured(y):
+            value = network(y)
+            return value, FORMS[form](network, y) if form in FORMS else traced_outside(network, y, identity)
+
+        def step(x, _):
+            x = x + 0.1 * jnp.sin(x)
+            return x, jax.vmap(measured)(x)
+
+        return lax.scan(step, x, length=2)
+
+    def count(program, op):
+        return sum(node.op is op for node in program_view(program).walk())
+
+    original = lower_jaxpr(jax.make_jaxpr(steps)(positions(1)), "cpu", "steps")
+    found = run_pipeline(original, parse_pipeline("fuse-jvp-replay"), Setting(platform="cpu"))
+    assert [event.pass_name for event in found.applied] == ["sparsify-directions"], found.events
+    assert compare_exactly(original, found.program).result == "identical"
+    assert count(found.program, ops.WHILE) == 2, "of the steps, of the layers"
+    assert count(found.program, ops.SINE) == count(original, ops.SINE)
+    assert program_cost(found.program).flops < 0.6 * program_cost(original).flops
 
 
 @pytest.mark.parametrize("algorithm", ["TF32_TF32_F32", "BF16_BF16_F32_X3"])

@@ -18,7 +18,7 @@ from fusionlab.hlo.constants import fold
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
-from fusionlab.hlo.view import FunctionView, Node, TensorType, Value, reached, reads
+from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reached, reads
 
 _MOST_TARGETS = 6
 _MOST_SIZES = 3
@@ -67,7 +67,7 @@ class TraceCandidate:
     them, ``initial`` has the initial values of targets that are sums of a loop, ``factors`` a value by which all terms
     of such a sum are multiplied. ``replay`` is None where there is no loop. ``walkers`` are the extents of a target's
     axes that count walkers. ``weighted``: a direction may have a weight of its own, and a target one axis more, along
-    which the weights differ.
+    which the weights differ. ``later`` are values that may be targets where ``targets`` are not.
     """
 
     flat: FunctionView
@@ -82,6 +82,15 @@ class TraceCandidate:
     walkers: tuple[int, ...]
     weighted: bool = False
     weights: TripWeights | None = None
+    later: tuple[Value, ...] = ()
+
+    def besides(self, target: Value) -> TraceCandidate | None:
+        """The same for values that neither are ``target`` nor depend on it; None if there are none."""
+        after = reached(self.flat, [target])
+        left = [value for value in (*self.targets, *self.later) if value not in after]
+        if not left:
+            return None
+        return replace(self, targets=tuple(left[:_MOST_TARGETS]), later=tuple(left[_MOST_TARGETS:]))
 
     @property
     def subject(self) -> str:
@@ -227,13 +236,14 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         for targets in fewest_first[:_MOST_SIZES]:
             producer = targets[0].producer
             assert producer is not None
-            some = tuple(targets[:_MOST_TARGETS])
-            yield TraceCandidate(flat, some, extent, before, read, {}, {}, None, producer, some[0].type.shape)
+            some, later = tuple(targets[:_MOST_TARGETS]), tuple(targets[_MOST_TARGETS:])
+            walkers = some[0].type.shape
+            yield TraceCandidate(flat, some, extent, before, read, {}, {}, None, producer, walkers, later=later)
 
 
-def identities(flat: FunctionView) -> list[Value]:
-    """The identity matrices of ``flat``, of two rows or more."""
-    made = (value for node in flat.nodes for value in node.results)
+def identities(region: Region) -> list[Value]:
+    """The identity matrices that nodes of ``region`` itself make, of two rows or more."""
+    made = (value for node in region.nodes for value in node.results)
     return [value for value in made if is_float(value) and identity_extent(value, {}) > 1]
 
 

@@ -5,7 +5,7 @@ while (...) { ... replay ... }     -->     while (...) { rewritten(arguments, ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -26,6 +26,18 @@ def enclosing_regions(function: Region, node: Node) -> list[Region]:
             if any(inner is node for inner in region.walk()):
                 return [region, *enclosing_regions(region, node)]
     raise ValueError(f"{node} is not in the function")
+
+
+def regions_around(function: Region, whole: Collection[Node]) -> Iterator[list[Region]]:
+    """The bodies of loops and branches of ``function``, each after those around it; without those of ``whole``.
+
+    A sum over directions may be in any of them: walkers are moved and measured in one loop.
+    """
+    for node in function.nodes:
+        if node not in whole and node.op in (ops.WHILE, ops.CASE, ops.IF):
+            for region in node.regions[1:] if node.op is ops.WHILE else node.regions:
+                yield [region]
+                yield from ([region, *inner] for inner in regions_around(region, whole))
 
 
 def view_of_region(flat: FunctionView, regions: Sequence[Region]) -> FunctionView:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxlib.mlir import ir
@@ -37,6 +37,7 @@ from fusionlab.passes.fuse_jvp_replay.region_views import (
     RaisingWithRegion,
     enclosing_regions,
     read_constants_directly,
+    regions_around,
     view_of_region,
 )
 from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, verify
@@ -51,10 +52,11 @@ _WITHOUT_LOOP = (True, True, math.inf)
 
 
 class SumSite:
-    """A loop, or a sum over directions without one, in the view ``flat`` of a program; it is identified once."""
+    """A loop, or a sum over directions without one, in the view ``flat`` of a program or of a region of it; it is
+    identified once."""
 
-    def __init__(self, flat: FunctionView, found: Replay | TraceCandidate) -> None:
-        self.flat, self._found = flat, found
+    def __init__(self, flat: FunctionView, found: Replay | TraceCandidate, effect: str | None) -> None:
+        self.flat, self._found, self._effect = flat, found, effect
         self.replay = found if isinstance(found, Replay) else None
         self.scope = (found.loop.node if isinstance(found, Replay) else found.producer).scope
         self.likeness = _WITHOUT_LOOP if self.replay is None else self.replay.likeness
@@ -77,17 +79,23 @@ class SumSite:
         """True of a loop, and of a sum without one that equals a Laplacian in all draws. Once identified."""
         return self.replay is not None or isinstance(self._known, tuple | UncoveredMatch)
 
+    def besides(self) -> Iterator[SumSite]:
+        """The further sums without a loop of the same candidate, one after another, once this is identified."""
+        candidate, found = self.identified()
+        if (rest := candidate.besides(found.target)) is not None:
+            site = SumSite(self.flat, rest, self._effect)
+            yield site
+            with contextlib.suppress(NotALaplacian, RaiseError):
+                yield from site.besides()
+
     def _identified(self) -> tuple[TraceCandidate, Laplacian]:
         found, flat = self._found, self.flat
         if isinstance(found, Replay) and found.blockers:
             raise NotALaplacian(found.blockers[0])
-        effect = next((node for node in flat.walk() if not node.regions and has_effect(node)), None)
-        if effect is not None:
-            raise NotALaplacian(f"{effect.label} has an effect, which a rebuilt entry would not have")
+        if self._effect is not None:
+            raise NotALaplacian(f"{self._effect} has an effect, which a rebuilt entry would not have")
         if isinstance(found, TraceCandidate):
             return found, candidates.find_laplacian(found)
-        regions = enclosing_regions(flat, found.loop.node)
-        flat = view_of_region(flat, regions) if regions else flat
         try:
             candidate = recognise.candidate_of_loop(flat, found)
             return candidate, candidates.find_laplacian(candidate)
@@ -111,24 +119,31 @@ class View:
         self.module = program.parse()
         self.flat = simplified_view(self.module, _hoist)
         replays = inventory(self.flat)
-        for replay in replays:
-            if not replay.blockers and (regions := enclosing_regions(self.flat, replay.loop.node)):
-                read_constants_directly(self.flat, regions)
-        loops = [SumSite(self.flat, replay) for replay in replays]
-        self.sites = [*loops, *(SumSite(self.flat, each) for each in recognise.candidates_without_loop(self.flat))]
+        around = list(regions_around(self.flat, {each.loop.node for each in replays if not each.blockers}))
+        for regions in around:
+            read_constants_directly(self.flat, regions)
+        effect = next((node.label for node in self.flat.walk() if not node.regions and has_effect(node)), None)
+        functions = [self.flat, *(view_of_region(self.flat, regions) for regions in around)]
+        holding = {node: function for function in reversed(functions) for node in function.nodes}
+        self.sites = [SumSite(holding.get(each.loop.node, self.flat), each, effect) for each in replays]
+        for function in functions:
+            self.sites += [SumSite(function, each, effect) for each in recognise.candidates_without_loop(function)]
 
 
 def _hoist(flat: FunctionView) -> None:
-    """Compute before each replay of ``flat`` what every trip of it recomputes, and apart from tangents in a loop the
-    values that do not depend on directions."""
+    """Compute before each replay of ``flat``, where it is, what every trip of it recomputes, and apart from tangents in
+    a loop the values that do not depend on directions."""
     replays = [replay for replay in inventory(flat) if not replay.blockers]
-    for replay in replays:
-        if replay.loop.node in flat.nodes:
-            body, fixed = replay.loop.body, replay.loop.indices(Invariant)
-            varying = [argument for i, argument in enumerate(body.arguments) if i not in fixed]
-            if separate_in_view(body, varying) or replay.repeats_arithmetic:
-                hoist_in_view(flat, replay.loop)
-    separate_in_view(flat, recognise.identities(flat), {replay.loop.node for replay in replays})
+    whole = {replay.loop.node for replay in replays}
+    for region in (flat, *[regions[-1] for regions in regions_around(flat, whole)]):
+        for replay in replays:
+            if replay.loop.node in region.nodes:
+                body, fixed = replay.loop.body, replay.loop.indices(Invariant)
+                varying = [argument for i, argument in enumerate(body.arguments) if i not in fixed]
+                if separate_in_view(body, varying) or replay.repeats_arithmetic:
+                    hoist_in_view(region, replay.loop)
+        directed = recognise.identities(region)
+        separate_in_view(region, directed, whole, {value.type.shape[0] for value in directed})
 
 
 class Findings(dict[str, View]):
@@ -211,12 +226,13 @@ def _together(view: View, site: SumSite, own: RewrittenEntry) -> tuple[Sequence[
     """``site`` with those after it whose jets are the same, and the entry without all of them."""
     sites, entries = [site], [own]
     entry: RewrittenEntry | JointEntry = own
-    for other in view.sites[view.sites.index(site) + 1 :]:
-        if (other.replay is None) == (site.replay is None) and own.flat is view.flat:
-            with contextlib.suppress(NotALaplacian, RaiseError):
-                more = RewrittenEntry(*other.identified(), own.raising, own.options, own.chunks)
-                entry = JointEntry([*entries, more])
-                sites, entries = [*sites, other], [*entries, more]
+    later = view.sites[view.sites.index(site) + 1 :]
+    loops = (other for other in later if other.replay is not None and other.flat is site.flat)
+    for other in site.besides() if site.replay is None else loops:
+        with contextlib.suppress(NotALaplacian, RaiseError):
+            more = RewrittenEntry(*other.identified(), own.raising, own.options, own.chunks)
+            entry = JointEntry([*entries, more])
+            sites, entries = [*sites, other], [*entries, more]
     return sites, entry
 
 
