@@ -1,8 +1,10 @@
-"""The whole matrix of forms and networks, or what a record lacks of it.
+"""The whole matrix of forms and networks, or what a record lacks of it; random compositions of their parts.
 
     python -m tests.forms [--out studies/forms.json] [--markdown studies/forms.md] [--limit-s 3600]
+    python -m tests.forms --compositions 2000 [--first 0] [--out studies/compositions.json] [--limit-s 3600]
 
-Ends with exit code 1 if a cell is wrong.
+The record of compositions has the seeds that were judged, their number by result, and in full those that are not
+forward, or forward and not shown identical. Ends with exit code 1 if a cell or a composition is wrong.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from fusionlab import jax_setup
 
@@ -21,6 +24,7 @@ jax_setup.load_jax()
 
 import jax  # noqa: E402  # after load_jax
 
+from tests.forms.compositions import drawn  # noqa: E402
 from tests.forms.forms import FORMS  # noqa: E402
 from tests.forms.matrix import AXES, CELLS, cell  # noqa: E402
 from tests.forms.networks import NETWORKS  # noqa: E402
@@ -31,11 +35,17 @@ MARKS = {"forward": "yes", "fallback": "fallback", "refused": "no", "wrong": "WR
 def main() -> int:
     """Fill the record, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("studies/forms.json"))
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path, default=Path("studies/forms.md"))
     parser.add_argument("--limit-s", type=float, default=3600.0, help="Seconds after which no further cell is begun.")
     parser.add_argument("--again", action="store_true", help="Cells that are there, too.")
+    parser.add_argument("--compositions", type=int, metavar="N", help="So many random programs instead of the matrix.")
+    parser.add_argument("--first", type=int, default=0, help="The first program's seed.")
     given = parser.parse_args()
+    if given.compositions is not None:
+        seeds = range(given.first, given.first + given.compositions)
+        return compose(seeds, given.out or Path("studies/compositions.json"), given.limit_s)
+    given.out = given.out or Path("studies/forms.json")
     rows: dict[str, dict[str, str]] = {}
     if given.out.exists() and not given.again:
         rows = json.loads(given.out.read_text())["cells"]
@@ -50,6 +60,31 @@ def main() -> int:
     given.markdown.write_text(page(rows))
     print(counts(rows))
     return any(row["result"] == "wrong" for row in rows.values())
+
+
+def compose(seeds: range, out: Path, limit_s: float) -> int:
+    """Judge the compositions of ``seeds`` that the record ``out`` lacks, in order; 1 if one is wrong, else 0."""
+    record: dict[str, Any] = {"jax": jax.__version__, "first": seeds.start, "judged": 0, "results": {}, "rows": {}}
+    if out.exists():
+        record = json.loads(out.read_text())
+    if record["first"] != seeds.start:
+        raise SystemExit(f"{out} begins with seed {record['first']}: say --first {record['first']}, or another --out")
+    started = time.monotonic()
+    for seed in seeds[record["judged"] :]:
+        if time.monotonic() - started > limit_s:
+            break
+        composition = drawn(seed)
+        row = composition.judged()
+        jax.clear_caches()
+        kind = f"{row['result']}, {row['exact'].split(':')[0]}" if "exact" in row else row["result"]
+        record["judged"] += 1
+        record["results"][kind] = record["results"].get(kind, 0) + 1
+        if kind != "forward, identical":
+            record["rows"][str(seed)] = {"program": composition.name, **row}
+        out.write_text(json.dumps(record, indent=1) + "\n")
+    found = sorted(record["results"].items(), key=lambda item: -item[1])
+    print(f"{record['judged']} compositions: " + "; ".join(f"{n} {kind}" for kind, n in found))
+    return int(any(row["result"] == "wrong" for row in record["rows"].values()))
 
 
 def counts(rows: dict[str, dict[str, str]]) -> str:

@@ -21,48 +21,44 @@ def _out(h: Any) -> Any:
     return (jnp.tanh(h) @ _OUT).sum()
 
 
-def _heads(x: Any) -> tuple[Any, Any, Any]:
-    """(features, scores [heads, N, N], values [heads, N, c]) of attention; kernels [WIDTH, heads, c]."""
-    h = _features(x)
+def _heads(h: Any) -> tuple[Any, Any]:
+    """(scores [heads, N, N], values [heads, N, c]) of attention; kernels [WIDTH, heads, c]."""
     q, k, v = (jnp.einsum("nd,dhe->hne", h, w) for w in (_Q, _K, _V))
-    return h, jnp.einsum("hne,hme->hnm", q, k) / 2, v
+    return jnp.einsum("hne,hme->hnm", q, k) / 2, v
 
 
 def _mixed(weights: Any, values: Any) -> Any:
     return jnp.einsum("hnm,hme->nhe", weights, values).reshape(ELECTRONS, WIDTH)
 
 
-def rms_norm(x: Any) -> Any:
-    h = _features(x)
-    return _out(h * lax.rsqrt((h**2).mean(-1, keepdims=True) + 1e-6))
+def rms_norm(h: Any) -> Any:
+    return h * lax.rsqrt((h**2).mean(-1, keepdims=True) + 1e-6)
 
 
-def gated_recurrent_unit(x: Any) -> Any:
-    h = _features(x)
+def gated_recurrent_unit(h: Any) -> Any:
     m = h.mean(0)
     z, r = jax.nn.sigmoid(h @ _W + m), jax.nn.sigmoid(h @ _U - m)
-    return _out((1 - z) * jnp.tanh(h @ _X + r * m) + z * h)
+    return (1 - z) * jnp.tanh(h @ _X + r * m) + z * h
 
 
-def softmax_without_shift(x: Any) -> Any:
-    h, scores, values = _heads(x)
+def softmax_without_shift(h: Any) -> Any:
+    scores, values = _heads(h)
     e = jnp.exp(scores)
-    return _out(h + _mixed(e / e.sum(-1, keepdims=True), values))
+    return h + _mixed(e / e.sum(-1, keepdims=True), values)
 
 
-def gated_attention(x: Any) -> Any:
-    h, scores, values = _heads(x)
-    return _out(h + _mixed(jax.nn.softmax(scores, -1), values) * jax.nn.sigmoid(h @ _W))
+def gated_attention(h: Any) -> Any:
+    scores, values = _heads(h)
+    return h + _mixed(jax.nn.softmax(scores, -1), values) * jax.nn.sigmoid(h @ _W)
 
 
 def several_contracted_axes(x: Any) -> Any:
     return jnp.tanh(jnp.einsum("if,ijf,fg->g", _features(x), _pairs(x), _W)).sum()
 
 
-def convolution(x: Any) -> Any:
-    h = _features(x)
+def convolution(h: Any) -> Any:
     kernel, numbers = jnp.asarray(_KERNEL, h.dtype), ("NWC", "WIO", "NWC")
-    return _out(lax.conv_general_dilated(h[None], kernel, (1,), "SAME", dimension_numbers=numbers))
+    return lax.conv_general_dilated(h[None], kernel, (1,), "SAME", dimension_numbers=numbers)[0]
 
 
 def fourier_transform(x: Any) -> Any:
@@ -70,16 +66,16 @@ def fourier_transform(x: Any) -> Any:
     return abs(jnp.fft.fft(h, axis=-1) + 2).sum() + jnp.fft.irfft(jnp.fft.rfft(h)[:, :4] ** 2).sum() ** 2
 
 
-def segment_sum(x: Any) -> Any:
-    return _out(jax.ops.segment_sum(_features(x), np.array([0, 1, 0]), 2))
+def segment_sum(h: Any) -> Any:
+    return h - jax.ops.segment_sum(h, np.array([0, 1, 0]), 2)[np.array([1, 0, 1])]
 
 
-def segment_max(x: Any) -> Any:
-    return _out(jax.ops.segment_max(_features(x), np.array([0, 1, 0]), 2))
+def segment_max(h: Any) -> Any:
+    return h - jax.ops.segment_max(h, np.array([0, 1, 0]), 2)[np.array([1, 0, 1])]
 
 
-def sort(x: Any) -> Any:
-    return _out(jnp.sort(_features(x), 0) * jnp.arange(1.0, 4.0)[:, None])
+def sort(h: Any) -> Any:
+    return jnp.sort(h, 0) * jnp.arange(1.0, 4.0, dtype=h.dtype)[:, None]
 
 
 def top_k(x: Any) -> Any:
@@ -95,8 +91,8 @@ def log_gamma(x: Any) -> Any:
     return jax.scipy.special.gammaln(2 + _features(x) ** 2).sum()
 
 
-def branches(x: Any) -> Any:
-    return _out(lax.cond(x[0] > 0, jnp.sin, jnp.cos, _features(x)))
+def branches(h: Any) -> Any:
+    return lax.cond(h[0, 0] > 0, jnp.sin, jnp.cos, h)
 
 
 def hypot(x: Any) -> Any:
@@ -122,8 +118,8 @@ def backflow(x: Any) -> Any:
     return _out(_features(r.at[_FIRST].add(d * jnp.exp(-(d**2).sum(-1, keepdims=True))).reshape(-1)))
 
 
-def cumulative_sum(x: Any) -> Any:
-    return _out(jnp.cumsum(_features(x), 0))
+def cumulative_sum(h: Any) -> Any:
+    return jnp.cumsum(h, 0)
 
 
 def log_add_exp(x: Any) -> Any:
@@ -172,13 +168,25 @@ def eigenvalues(x: Any) -> Any:
     return jnp.log(jnp.linalg.eigh(h @ h.T + jnp.diag(jnp.array([2.0, 4, 6])))[0]).sum()
 
 
+def _network(layer: Any) -> Any:
+    return lambda x: _out(layer(_features(x)))
+
+
+def _named(*functions: Any) -> dict[str, Any]:
+    return {f.__name__.replace("_", "-"): f for f in functions}
+
+
+BETWEEN = _named(
+    rms_norm, gated_recurrent_unit, softmax_without_shift, gated_attention, convolution, segment_sum, segment_max, sort,
+    branches, cumulative_sum,
+)  # fmt: skip
+"""Functions of ``h`` [electrons, WIDTH] to the same shape."""
 LAYERS = {
-    f.__name__.replace("_", "-"): f
-    for f in (
-        rms_norm, gated_recurrent_unit, softmax_without_shift, gated_attention, several_contracted_axes, convolution,
-        fourier_transform, segment_sum, segment_max, sort, top_k, interpolation, log_gamma, branches, hypot,
-        spherical, masked_norms, backflow, cumulative_sum, log_add_exp, inverse, pfaffian, complex_determinants,
-    )
+    **{name: _network(layer) for name, layer in BETWEEN.items()},
+    **_named(
+        several_contracted_axes, fourier_transform, top_k, interpolation, log_gamma, hypot, spherical, masked_norms,
+        backflow, log_add_exp, inverse, pfaffian, complex_determinants,
+    ),
 }  # fmt: skip
 OPAQUE = {"cholesky": cholesky, "qr": qr, "eigenvalues": eigenvalues}
 """By custom calls without a rule: in a prime field half of the numbers have no square root."""

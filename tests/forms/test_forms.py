@@ -15,6 +15,7 @@ from fusionlab.hlo.program import program_view
 from fusionlab.optimizing.rewriting import lower_jaxpr
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from tests.forms.compositions import drawn
 from tests.forms.forms import EXPECTED, FORMS
 from tests.forms.layers import LAYERS, OPAQUE, complex_log_psi
 from tests.forms.matrix import CELLS, cell, derivatives, lowered, positions
@@ -95,6 +96,13 @@ def test_a_tenth_of_the_matrix_is_not_wrong(at):
 @pytest.mark.parametrize("at", [at for at in range(len(CELLS)) if at not in TENTH])
 def test_the_rest_of_the_matrix_is_not_wrong(at):
     _is_not_wrong(at)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3000, 3012))
+def test_random_compositions_are_forward(seed):
+    found = drawn(seed).judged()
+    assert found["result"] in ("forward", "not JAX") or "taylor" in drawn(seed).name, (drawn(seed).name, found)
 
 
 @pytest.mark.parametrize("squares", [False, True], ids=["second", "and-squares"])
