@@ -19,7 +19,15 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import RIGHT_ON_CPU
 from fusionlab.equivalence.few_walkers import CHECKED_WALKERS
 from fusionlab.errors import InputError, one_line, unknown
-from fusionlab.optimizing.primitive import apply_owned, outside_of_traces, owned, replaced, trace, why_left_alone
+from fusionlab.optimizing.collectives import evaluate, has_collectives, outside_of_meshes
+from fusionlab.optimizing.primitive import (
+    apply_owned,
+    outside_of_traces,
+    owned,
+    replaced,
+    trace,
+    why_left_alone,
+)
 from fusionlab.optimizing.report import OptimizeReport
 from fusionlab.optimizing.rewriting import EXACT_S, Call, Check, OnDifference, Policy, Rewriter
 from fusionlab.passes.pipeline import parse_pipeline
@@ -142,11 +150,26 @@ class Optimized:
             as_it_is = function(*args, **kwargs)
             self._rewriter.refuse(why, surprising)
             return as_it_is
+        if has_collectives(traced.jaxpr.jaxpr):
+            return jax.tree.unflatten(trees[0], self._between(traced.jaxpr, traced.operands))
         if alone and traced.plain is not None:
             known = traced.arguments
             self._dynamic[traced.plain] = None if known is None else tuple(dynamic[argument] for argument in known)
         flat = apply_owned(self._rewriter, traced.jaxpr, traced.plain, traced.operands)
         return jax.tree.unflatten(trees[0], flat)
+
+    def _between(self, jaxpr: Any, operands: Sequence[Any]) -> list[Any]:
+        """The results of ``jaxpr`` with a primitive for each function between its collectives."""
+        parts = []
+
+        def bound(part: Any, arrays: Sequence[Any]) -> list[Any]:
+            parts.append(part)
+            return apply_owned(self._rewriter, part, outside_of_meshes(part), arrays)
+
+        results = evaluate(jaxpr, operands, bound)
+        if not parts:
+            self._rewriter.refuse("between its collectives there is nothing to rewrite", surprising=False)
+        return results
 
     def clear_cache(self) -> None:
         """Clear JAX's compilations and traces of this function; decisions are kept."""

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 from jax._src import checkify as checking
+from jax._src import source_info_util as sources
 from jax._src.core import trace_state_clean
 from jax._src.interpreters.batching import batch_jaxpr2
 from jax._src.interpreters.mlir import lower_with_sharding_in_types
@@ -35,8 +36,9 @@ from fusionlab.optimizing.same_function import same_function
 outside_of_traces: Callable[[], bool] = trace_state_clean
 """True if no JAX transformation is being traced."""
 
+_SHARDINGS = ("sharding", "out_sharding")
 _OF_A_MESH = (
-    "it uses the axes of a mesh or of a map, or closes over arrays that are traced there: "
+    "it reads or changes how arrays lie on a mesh, or closes over arrays that are traced there: "
     "optimise the function around that"
 )
 
@@ -92,7 +94,7 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> Traced:
     used = [position for position, one in enumerate(is_used) if one]
     jaxpr, operands = _with_only(jaxpr, used), [operands[position] for position in used]
     plain, types = jaxpr, (*jaxpr.in_avals, *jaxpr.out_avals)
-    in_parts = any(map(_varies, types))
+    in_parts = any(map(varies, types))
     if in_parts or any(map(_explicit, types)):
         with without_mesh():
             plain = _plain(function, arguments, used, jaxpr) if not captured else None
@@ -139,6 +141,19 @@ def _without_sharding(type_: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(type_.shape, type_.dtype, weak_type=getattr(type_, "weak_type", False))
 
 
+def bound(equation: Any, operands: Sequence[Any], *, of_a_mesh: bool = True) -> list[Any]:
+    """The results of ``equation`` on ``operands``, with its names; on its mesh, or ``of_a_mesh=False`` on none."""
+    taken = equation.primitive.get_bind_params(equation.params)
+    functions, parameters = taken if isinstance(taken, tuple) else ((), taken)  # before JAX 0.10, functions apart
+    if not of_a_mesh:
+        parameters = {name: None if name in _SHARDINGS else value for name, value in parameters.items()}
+    names = sources.current_name_stack() + equation.source_info.name_stack
+    manager = equation.ctx.manager if of_a_mesh else contextlib.nullcontext()
+    with sources.user_context(equation.source_info.traceback, name_stack=names), manager:
+        results = equation.primitive.bind(*functions, *operands, **parameters)
+    return list(results) if equation.primitive.multiple_results else [results]
+
+
 def owned(jaxpr: Any) -> Any:
     """The plain jaxpr of the primitive in ``jaxpr``, of a function that consists of one; else None."""
     return next((equation.params["plain"] for equation in jaxpr.eqns if equation.primitive is _optimized), None)
@@ -149,10 +164,9 @@ def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
 
     ``jaxpr`` is None where it cannot be traced without a mesh.
     """
-    effects = [] if jaxpr is None else sorted({type(effect).__name__ for effect in jaxpr.effects})
-    if jaxpr is None or effects == ["NamedAxisEffect"]:
+    if jaxpr is None:
         return _OF_A_MESH, False
-    if effects:
+    if effects := sorted({type(effect).__name__ for effect in jaxpr.effects} - {"NamedAxisEffect"}):
         return f"it has effects ({', '.join(effects)})", True
     if callbacks := sorted(set(_callbacks(jaxpr.jaxpr))):
         return f"it calls back into Python ({', '.join(callbacks)}), and a rewritten module cannot", True
@@ -189,7 +203,8 @@ def _opened(jaxpr: Any, operands: Sequence[Any], count: int) -> Any:
     return jax.make_jaxpr(function)(*operands)
 
 
-def _varies(type_: Any) -> bool:
+def varies(type_: Any) -> bool:
+    """True of the type of an array that may differ between the devices of ``shard_map``."""
     return bool(hasattr(type_, "manual_axis_type") and type_.manual_axis_type.varying)
 
 

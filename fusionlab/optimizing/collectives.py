@@ -1,0 +1,221 @@
+"""A function with collectives is optimised between them.
+
+    psum(f(x)), g(y, psum(f(x)))        -->        e = optimized(f)(x);  s = psum(e);  optimized(g)(y, s)
+
+The *level* of a value is the largest number of collectives one after another on which it depends. The equations of one
+level are a function without collectives, which is bound by itself; the collectives between two levels are evaluated as
+they are. What has collectives inside (``jit``, ``scan``, ``while_loop``, ``cond``, ``checkpoint``, ``shard_map``) is
+rebuilt from its parts in the same way; a function with collectives and a derivative rule of its own stays as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend import core as extended
+
+from fusionlab.optimizing.primitive import bound, varies, without_mesh
+
+Bind = Callable[[Any, Sequence[Any]], list[Any]]
+"""(closed jaxpr, operands) to results."""
+
+Part = Callable[[Any], Callable[..., list[Any]]]
+"""An open or closed jaxpr to a function of arrays."""
+
+_CASTS = ("pcast", "pvary")
+_WORTH = frozenset(("scan", "while", "dot_general", "conv_general_dilated", "cond"))
+"""A function without any of these is elementwise arithmetic, which XLA fuses by itself."""
+
+
+def has_collectives(jaxpr: Any) -> bool:
+    """True if ``jaxpr`` reads the axes of a mesh or of a map, or has a part that runs on every device."""
+    return any(map(_crosses, jaxpr.eqns))
+
+
+def evaluate(closed: Any, operands: Sequence[Any], bind: Bind) -> list[Any]:
+    """The results of a closed jaxpr, with its functions between collectives evaluated by ``bind``."""
+    jaxpr = closed.jaxpr
+    values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*closed.consts, *operands), strict=True))
+    constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    levels = _levels(jaxpr)
+    for at, (between, crossing) in enumerate(levels):
+        later = [equation for both in levels[at + 1 :] for equations in both for equation in equations]
+        wanted = {*_variables(jaxpr.outvars), *(v for equation in (*crossing, *later) for v in _read_by(equation))}
+        made = [variable for equation in between for variable in equation.outvars if variable in wanted]
+        if made:
+            own = {variable for equation in between for variable in equation.outvars} | constants.keys()
+            given = list(dict.fromkeys(v for equation in between for v in _read_by(equation) if v not in own))
+            function = functools.partial(_run, between, constants, given, made, bound)
+            arrays = [values[variable] for variable in given]
+            worth = not _WORTH.isdisjoint(name for equation in between for name in _primitives(equation))
+            results = bind(jax.make_jaxpr(function)(*arrays), arrays) if worth else function(*arrays)
+            values.update(zip(made, results, strict=True))
+        for equation in crossing:
+            found = _across(equation, [_value(atom, values) for atom in equation.invars], bind)
+            values.update(zip(equation.outvars, found, strict=True))
+    return [_value(atom, values) for atom in jaxpr.outvars]
+
+
+def _run(
+    equations: Sequence[Any],
+    constants: dict[Any, Any],
+    given: Sequence[Any],
+    made: Sequence[Any],
+    one: Callable[[Any, list[Any]], list[Any]],
+    *arrays: Any,
+) -> list[Any]:
+    """The values of ``made`` by ``equations``, each evaluated by ``one``, of ``arrays`` for ``given``."""
+    values = {**constants, **dict(zip(given, arrays, strict=True))}
+    for equation in equations:
+        operands = [_value(atom, values) for atom in equation.invars]
+        values.update(zip(equation.outvars, one(equation, operands), strict=True))
+    return [_value(atom, values) for atom in made]
+
+
+def _value(atom: Any, values: dict[Any, Any]) -> Any:
+    return atom.val if isinstance(atom, extended.Literal) else values[atom]
+
+
+def _levels(jaxpr: Any) -> list[tuple[list[Any], list[Any]]]:
+    """The equations of each level without collectives, and those with collectives that read its values."""
+    level: dict[Any, int] = {}
+    between: defaultdict[int, list[Any]] = defaultdict(list)
+    crossing: defaultdict[int, list[Any]] = defaultdict(list)
+    for equation in jaxpr.eqns:
+        at = max((level.get(variable, 0) for variable in _read_by(equation)), default=0)
+        crosses = _crosses(equation)
+        (crossing if crosses else between)[at].append(equation)
+        level.update(dict.fromkeys(equation.outvars, at + crosses))
+    return [(between[at], crossing[at]) for at in range(max([*between, *crossing], default=-1) + 1)]
+
+
+def _crosses(equation: Any) -> bool:
+    return (
+        bool(equation.effects) or equation.primitive.name == "shard_map" or any(map(has_collectives, _inner(equation)))
+    )
+
+
+def _inner(equation: Any) -> Iterator[Any]:
+    """The open jaxprs in the parameters of ``equation``."""
+    for parameter in equation.params.values():
+        for part in parameter if isinstance(parameter, tuple | list) else (parameter,):
+            if isinstance(part, extended.Jaxpr | extended.ClosedJaxpr):
+                yield getattr(part, "jaxpr", part)
+
+
+def _primitives(equation: Any) -> Iterator[str]:
+    yield equation.primitive.name
+    for inner in _inner(equation):
+        for each in inner.eqns:
+            yield from _primitives(each)
+
+
+def _variables(atoms: Sequence[Any]) -> list[Any]:
+    return [atom for atom in atoms if not isinstance(atom, extended.Literal)]
+
+
+def _read_by(equation: Any) -> list[Any]:
+    return _variables(equation.invars)
+
+
+def _across(equation: Any, operands: list[Any], bind: Bind) -> list[Any]:
+    """The results of an equation with collectives: one itself, or rebuilt of the parts inside."""
+
+    def part(inner: Any) -> Callable[..., list[Any]]:
+        return lambda *arrays: evaluate(_closed(inner), arrays, bind)
+
+    rule = _RULES.get(equation.primitive.name)
+    return bound(equation, operands) if rule is None else list(rule(equation.params, operands, part))
+
+
+def outside_of_meshes(closed: Any) -> Any:
+    """A closed jaxpr without collectives, traced in a mesh, as the same function outside of it.
+
+    Arrays that vary over the mesh's axes are cast nowhere. Functions with derivative rules of their own are opened:
+    what is lowered is not differentiated any more.
+    """
+    casts = any(name in _CASTS for equation in closed.jaxpr.eqns for name in _primitives(equation))
+    if not casts and not any(map(varies, (*closed.in_avals, *closed.out_avals))):
+        return closed
+
+    def part(inner: Any) -> Callable[..., list[Any]]:
+        whole = _closed(inner)
+        jaxpr, constants = whole.jaxpr, dict(zip(whole.jaxpr.constvars, whole.consts, strict=True))
+        return functools.partial(_run, jaxpr.eqns, constants, jaxpr.invars, jaxpr.outvars, one)
+
+    def one(equation: Any, operands: list[Any]) -> list[Any]:
+        if equation.primitive.name in _CASTS:
+            return operands
+        rule = _OPENED.get(equation.primitive.name)
+        if rule is None:
+            return bound(equation, operands, of_a_mesh=False)
+        return list(rule(equation.params, operands, part))
+
+    types = [jax.ShapeDtypeStruct(type_.shape, type_.dtype) for type_ in closed.in_avals]
+    with without_mesh():
+        return jax.make_jaxpr(part(closed))(*types)
+
+
+def _closed(jaxpr: Any) -> Any:
+    return jaxpr if isinstance(jaxpr, extended.ClosedJaxpr) else extended.ClosedJaxpr(jaxpr, ())
+
+
+def _call(parameters: Any, operands: list[Any], part: Part) -> Any:
+    [jaxpr] = (parameters[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in parameters)
+    return part(jaxpr)(*operands)
+
+
+def _checkpoint(parameters: Any, operands: list[Any], part: Part) -> Any:
+    options = {name: parameters[name] for name in ("prevent_cse", "policy")}
+    return jax.checkpoint(part(parameters["jaxpr"]), **options)(*operands)
+
+
+def _scan(parameters: Any, operands: list[Any], part: Part) -> Any:
+    body, consts, carried = part(parameters["jaxpr"]), parameters["num_consts"], parameters["num_carry"]
+    first, held = operands[consts : consts + carried], operands[:consts]
+
+    def step(carry: Any, row: Any) -> Any:
+        results = body(*held, *carry, *row)
+        return results[:carried], results[carried:]
+
+    options = {name: parameters[name] for name in ("length", "reverse", "unroll")}
+    last, stacked = lax.scan(step, first, operands[consts + carried :], **options)
+    return [*last, *stacked]
+
+
+def _while(parameters: Any, operands: list[Any], part: Part) -> Any:
+    tests, moves = parameters["cond_nconsts"], parameters["body_nconsts"]
+    for_test, for_body, first = operands[:tests], operands[tests : tests + moves], operands[tests + moves :]
+    condition, body = part(parameters["cond_jaxpr"]), part(parameters["body_jaxpr"])
+    return lax.while_loop(lambda carry: condition(*for_test, *carry)[0], lambda carry: body(*for_body, *carry), first)
+
+
+def _cond(parameters: Any, operands: list[Any], part: Part) -> Any:
+    return lax.switch(operands[0], [part(branch) for branch in parameters["branches"]], *operands[1:])
+
+
+def _shard_map(parameters: Any, operands: list[Any], part: Part) -> Any:
+    mapped = jax.shard_map(
+        part(parameters["jaxpr"]),
+        mesh=parameters["mesh"],
+        in_specs=tuple(parameters["in_specs"]),
+        out_specs=list(parameters["out_specs"]),
+        axis_names=set(parameters.get("newly_manual_axes") or parameters["manual_axes"]),
+        check_vma=parameters["check_vma"],
+    )
+    return mapped(*operands)
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "jit": _call, "pjit": _call, "closed_call": _call, "checkpoint": _checkpoint, "scan": _scan, "while": _while,
+    "cond": _cond, "shard_map": _shard_map,
+}  # fmt: skip
+_OPENED = {
+    **_RULES,
+    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "fusionlab_optimized"), _call),
+}
