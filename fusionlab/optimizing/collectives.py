@@ -19,7 +19,8 @@ import jax
 from jax import lax
 from jax.extend import core as extended
 
-from fusionlab.optimizing.primitive import bound, varies, without_mesh
+from fusionlab.optimizing.primitive import bound, replaced, varies, without_mesh
+from fusionlab.optimizing.same_function import scan_counts
 
 Bind = Callable[[Any, Sequence[Any]], list[Any]]
 """(closed jaxpr, operands) to results."""
@@ -41,7 +42,7 @@ def evaluate(closed: Any, operands: Sequence[Any], bind: Bind) -> list[Any]:
     """The results of a closed jaxpr, with its functions between collectives evaluated by ``bind``."""
     jaxpr = closed.jaxpr
     values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*closed.consts, *operands), strict=True))
-    constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    constants = {variable: value for variable, value in values.items() if not isinstance(value, jax.core.Tracer)}
     levels = _levels(jaxpr)
     for at, (between, crossing) in enumerate(levels):
         later = [equation for both in levels[at + 1 :] for equations in both for equation in equations]
@@ -176,14 +177,14 @@ def _checkpoint(parameters: Any, operands: list[Any], part: Part) -> Any:
 
 
 def _scan(parameters: Any, operands: list[Any], part: Part) -> Any:
-    body, consts, carried = part(parameters["jaxpr"]), parameters["num_consts"], parameters["num_carry"]
+    body, (consts, carried) = part(parameters["jaxpr"]), scan_counts(parameters)
     first, held = operands[consts : consts + carried], operands[:consts]
 
     def step(carry: Any, row: Any) -> Any:
         results = body(*held, *carry, *row)
         return results[:carried], results[carried:]
 
-    options = {name: parameters[name] for name in ("length", "reverse", "unroll")}
+    options = {name: parameters[name] for name in ("length", "reverse", "unroll") if name in parameters}
     last, stacked = lax.scan(step, first, operands[consts + carried :], **options)
     return [*last, *stacked]
 
@@ -200,20 +201,27 @@ def _cond(parameters: Any, operands: list[Any], part: Part) -> Any:
 
 
 def _shard_map(parameters: Any, operands: list[Any], part: Part) -> Any:
+    """Constants, which JAX hoists out of it, stay constants inside."""
+    body, specs = part(parameters["jaxpr"]), tuple(parameters["in_specs"])
+    everywhere = [
+        not any(spec) and not isinstance(one, jax.core.Tracer) for one, spec in zip(operands, specs, strict=True)
+    ]
+    given = [i for i, held in enumerate(everywhere) if not held]
     mapped = jax.shard_map(
-        part(parameters["jaxpr"]),
+        lambda *arrays: body(*replaced(operands, given, arrays)),
         mesh=parameters["mesh"],
-        in_specs=tuple(parameters["in_specs"]),
+        in_specs=tuple(specs[i] for i in given),
         out_specs=list(parameters["out_specs"]),
         axis_names=set(parameters.get("newly_manual_axes") or parameters["manual_axes"]),
         check_vma=parameters["check_vma"],
     )
-    return mapped(*operands)
+    return mapped(*(operands[i] for i in given))
 
 
 _RULES: dict[str, Callable[..., Any]] = {
-    "jit": _call, "pjit": _call, "closed_call": _call, "checkpoint": _checkpoint, "scan": _scan, "while": _while,
-    "cond": _cond, "shard_map": _shard_map,
+    **dict.fromkeys(("jit", "pjit", "closed_call"), _call),
+    **dict.fromkeys(("checkpoint", "remat2"), _checkpoint),
+    "scan": _scan, "while": _while, "cond": _cond, "shard_map": _shard_map,
 }  # fmt: skip
 _OPENED = {
     **_RULES,

@@ -60,11 +60,19 @@ def _of_jaxpr(jaxpr: Any, constants: list[Any], given: Sequence[Any] = ()) -> An
 
 def _of_scan(read: Sequence[Any], parameters: dict[str, Any]) -> Any:
     """A scan whose body reads its invariants where they are defined."""
-    body, count = parameters["jaxpr"], parameters["num_consts"]
+    body, (count, _) = parameters["jaxpr"], scan_counts(parameters)
     invariants = [one if one[0] in ("literal", "constant") else ("outside", one) for one in read[:count]]
-    others = {name: one for name, one in parameters.items() if name not in ("jaxpr", "num_consts", "linear")}
+    others = {name: one for name, one in parameters.items() if name not in ("jaxpr", "num_consts", "linear", "ft_in")}
     constants = [("constant", *_array(value)) for value in body.consts]
     return "scan", read[count:], _of_jaxpr(body.jaxpr, constants, invariants), tuple(_parameters(others))
+
+
+def scan_counts(parameters: dict[str, Any]) -> tuple[int, int]:
+    """The numbers of invariants and of carried values of a scan, from its parameters."""
+    if "ft_in" in parameters:  # since JAX 0.11
+        invariants, carried, _ = parameters["ft_in"].unpack()
+        return len(invariants), len(carried)
+    return parameters["num_consts"], parameters["num_carry"]
 
 
 def _parameters(parameters: dict[str, Any]) -> Iterator[tuple[str, Any]]:
