@@ -82,6 +82,7 @@ test-middle: .venv-middle/.installed
 
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
+	.venv-newest/bin/python -m pytest -p no:cacheprovider tests/optimizing/test_optimize.py -k several_devices
 
 # What these codes take decides the versions: DeepQMC pins JAX below 0.9, NetKet takes the newest that we do.
 test-codes: .venv-deepqmc/.installed .venv-netket/.installed

@@ -61,12 +61,14 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
     """The sum alone compares integers that vary, or floats that are integral, or makes integers of floats.
 
     Few draws of integers are like any other: ``floor(x) == 1`` or a count of 7 may never occur in them. Indices below
-    zero, parities, the exchanges of rows of a factorisation and the counters of loops are compared all the same.
+    zero, parities, predicates as integers (the branch of a batched ``cond``), the exchanges of rows of a factorisation
+    and the counters of loops are compared all the same.
     """
     fixed: set[Value] = set()
     integers = set(filter(_is_integer, arguments))
     integral: set[Value] = set()
     exchanges: set[Value] = set()
+    bits: set[Value] = set()
     for node in summed:
         varying = [value for value in reads(node) if value not in fixed]
         if not varying:
@@ -76,6 +78,11 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
             exchanges.update(filter(_is_integer, node.results))
         elif exchanges.issuperset(varying):
             exchanges.update(node.results)
+            continue
+        made_of_bit = node.op is ops.CONVERT and node.operands[0].type.dtype == "i1"
+        keeps_bits = bits.issuperset(varying) and (node.op.strided or node.op in (ops.CONVERT, ops.CLAMP))
+        if (made_of_bit or keeps_bits) and all(map(_is_integer, node.results)):
+            bits.update(node.results)
             continue
         of_integers = not integers.isdisjoint(varying)
         converts = node.op is ops.CONVERT and not _is_integer(node.operands[0])
@@ -87,7 +94,7 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
                 return f"compares integers as its value does not (at {node.scope})"
             if _is_equality_of_floats(node) and integral.issuperset(varying):
                 return f"compares integral values as its value does not (at {node.scope})"
-        made = converts or of_integers or node.op in (ops.SORT, ops.BITCAST_CONVERT)
+        made = converts or of_integers or not bits.isdisjoint(varying) or node.op in (ops.SORT, ops.BITCAST_CONVERT)
         parity = node.op is ops.REMAINDER and number_of(node.operands[1], INTEGERS) == 2
         if made and not parity:  # both parities occur in few draws
             integers.update(value for value in node.results if _is_integer(value) and value not in exchanges)

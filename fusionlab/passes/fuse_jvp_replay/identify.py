@@ -207,12 +207,12 @@ class Identification:
         few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
         self.rounds = 1 if few <= 2 else 2
         self.raising = Raising(shapes=self._resized(few), fold=True)
-        self.draws: tuple[tuple[tuple[int, float], ...], ...] = _DRAWS
-        if candidate.weighted:  # as many samples modulo each prime as there are equations
-            samples = math.prod(self.raising.shape(x)[:walkers])
-            draws = -(-(2 * self.coordinates.count + combinations.SURPLUS) // samples)
-            more = tuple((len(_DRAWS[0]) + seed, 0.0) for seed in range(draws))
-            self.draws = tuple(own + more[len(own) :] for own in (*_DRAWS, _DRAWS[-1]))
+        # As many samples modulo each prime as there are equations, and one more for the two factors of one walker.
+        samples = math.prod(self.raising.shape(x)[:walkers])
+        equations = 2 * self.coordinates.count + combinations.SURPLUS if candidate.weighted else 3 * (samples == 1)
+        more = tuple((len(_DRAWS[0]) + seed, 0.0) for seed in range(-(-equations // samples)))
+        own_draws = (*_DRAWS, _DRAWS[-1]) if candidate.weighted else _DRAWS
+        self.draws = tuple(own + more[len(own) :] for own in own_draws)
         self.one = Raising(shapes=self._resized(1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.formulas: dict[Node, Formula] = {}
@@ -424,7 +424,7 @@ class Identification:
         every = [(which, at) for which in range(len(self.targets)) for at in range(len(self.outputs))]
         factors: dict[tuple[int, int], dict[int, tuple[int, int]]] = {pair: {} for pair in every}
         unlike: set[tuple[int, int]] = set()
-        for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
+        for p, draws in zip(primes(len(self.draws)), self.draws, strict=True):
             share = dict(draws)
             for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
