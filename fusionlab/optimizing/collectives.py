@@ -43,9 +43,12 @@ def evaluate(closed: Any, operands: Sequence[Any], bind: Bind) -> list[Any]:
     jaxpr = closed.jaxpr
     values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*closed.consts, *operands), strict=True))
     constants = {variable: value for variable, value in values.items() if not isinstance(value, jax.core.Tracer)}
-    levels = _levels(jaxpr)
-    for at, (between, crossing) in enumerate(levels):
-        later = [equation for both in levels[at + 1 :] for equations in both for equation in equations]
+    parts: list[tuple[list[Any], list[Any]]] = []
+    for between, crossing in _levels(jaxpr):
+        first, rest = _divided(between)
+        parts += [(first, []), (rest, crossing)]
+    for at, (between, crossing) in enumerate(parts):
+        later = [equation for both in parts[at + 1 :] for equations in both for equation in equations]
         wanted = {*_variables(jaxpr.outvars), *(v for equation in (*crossing, *later) for v in _read_by(equation))}
         made = [variable for equation in between for variable in equation.outvars if variable in wanted]
         if made:
@@ -53,7 +56,7 @@ def evaluate(closed: Any, operands: Sequence[Any], bind: Bind) -> list[Any]:
             given = list(dict.fromkeys(v for equation in between for v in _read_by(equation) if v not in own))
             function = functools.partial(_run, between, constants, given, made, bound)
             arrays = [values[variable] for variable in given]
-            worth = not _WORTH.isdisjoint(name for equation in between for name in _primitives(equation))
+            worth = any(map(_is_worth, between))
             results = bind(jax.make_jaxpr(function)(*arrays), arrays) if worth else function(*arrays)
             values.update(zip(made, results, strict=True))
         for equation in crossing:
@@ -93,6 +96,42 @@ def _levels(jaxpr: Any) -> list[tuple[list[Any], list[Any]]]:
         (crossing if crosses else between)[at].append(equation)
         level.update(dict.fromkeys(equation.outvars, at + crosses))
     return [(between[at], crossing[at]) for at in range(max([*between, *crossing], default=-1) + 1)]
+
+
+def _divided(equations: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The function in ``equations`` that is worth rewriting, with what it reads, and the others, which come after it.
+
+    These are what has nothing to do with it, and reductions along a first axis on which it does not depend, with what
+    follows from them: a program that treats its walkers alike is checked at a few of them, one with their mean is not.
+    """
+    needed: set[Any] = set()
+    for equation in reversed(equations):
+        if _is_worth(equation) or not needed.isdisjoint(equation.outvars):
+            needed.update(_read_by(equation))
+    own, over_walkers = set[Any](), set[Any]()
+    for equation in equations:
+        is_needed = _is_worth(equation) or not needed.isdisjoint(equation.outvars)
+        if not is_needed and (_reduces_first_axis(equation) or not over_walkers.isdisjoint(_read_by(equation))):
+            over_walkers.update(equation.outvars)
+        elif _is_worth(equation) or not own.isdisjoint(_read_by(equation)):
+            own.update(equation.outvars)
+    first, last = list[Any](), list[Any]()
+    for equation in reversed(equations):
+        if own.isdisjoint(equation.outvars):
+            last.append(equation)
+        else:
+            own.update(_read_by(equation))
+            first.append(equation)
+    return first[::-1], last[::-1]
+
+
+def _reduces_first_axis(equation: Any) -> bool:
+    own = equation.primitive.name.startswith("reduce_") and 0 in equation.params.get("axes", ())
+    return own or any(_reduces_first_axis(each) for inner in _inner(equation) for each in inner.eqns)
+
+
+def _is_worth(equation: Any) -> bool:
+    return not _WORTH.isdisjoint(_primitives(equation))
 
 
 def _crosses(equation: Any) -> bool:
