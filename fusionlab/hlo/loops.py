@@ -348,10 +348,11 @@ def hoist_in_view(flat: Region, loop: Loop) -> None:
 def separate_in_view(
     flat: Region, directed: Collection[Value], whole: Collection[Node] = (), extents: Collection[int] | None = None
 ) -> bool:
-    """Split each loop of ``flat``, a view that nobody else has yet, that carries values that depend on ``directed`` and
-    others that do not.
+    """Split each loop and branch of ``flat``, a view that nobody else has yet, with results that depend on ``directed``
+    and others that do not.
 
         h, t = while(h0, t0)       -->       h = while(h0);  _, t = while(h0, t0)
+        h, t = case(i, ...)        -->       h = case(i, ...);  _, t = case(i, ...)
 
     A scan over layers under ``jvp`` carries the layers' values and their tangents together. The loops ``whole`` stay as
     they are, and with ``extents`` those that carry no tangents, which have an axis of such an extent: a loop that moves
@@ -360,12 +361,10 @@ def separate_in_view(
     reach, nodes = set(directed), list[Node]()
     for node in flat.nodes:
         if not reach.isdisjoint(reads(node)):
-            fixed = _carried_apart(node, reach) if node.op is ops.WHILE and node not in whole else []
+            fixed = [] if node in whole else _apart(node, reach)
             if fixed and extents is not None:
-                body = node.regions[1]
-                given = [body.arguments[i] for i in range(len(node.results)) if i not in fixed]
-                tangents = [value.type.shape for value in given if value not in body.returns]  # changed in a trip
-                fixed = fixed if any(extent in shape for shape in tangents for extent in extents) else []
+                shapes = [value.type.shape for value in _changing(node, fixed)]
+                fixed = fixed if any(extent in shape for shape in shapes for extent in extents) else []
             if fixed:
                 nodes.append(_taken_out(node, fixed))
             reach.update(value for i, value in enumerate(node.results) if i not in fixed)
@@ -373,6 +372,21 @@ def separate_in_view(
     found = len(nodes) > len(flat.nodes)
     flat.nodes = nodes
     return found
+
+
+def _apart(node: Node, directed: Collection[Value]) -> list[int]:
+    if node.op in (ops.CASE, ops.IF):
+        return _returned_apart(node, directed)
+    return _carried_apart(node, directed) if node.op is ops.WHILE else []
+
+
+def _changing(node: Node, fixed: Collection[int]) -> list[Value]:
+    """The results of ``node`` besides those at ``fixed``; of a loop, those that a trip changes."""
+    if node.op is not ops.WHILE:
+        return [value for i, value in enumerate(node.results) if i not in fixed]
+    body = node.regions[1]
+    carried = [body.arguments[i] for i in range(len(node.results)) if i not in fixed]
+    return [value for value in carried if value not in body.returns]
 
 
 def _carried_apart(node: Node, directed: Collection[Value]) -> list[int]:
@@ -396,13 +410,27 @@ def _carried_apart(node: Node, directed: Collection[Value]) -> list[int]:
     return fixed if any(not isinstance(roles[i], Invariant | Counter) for i in fixed) else []
 
 
+def _returned_apart(node: Node, directed: Collection[Value]) -> list[int]:
+    """Positions of the results of a branch that do not depend on ``directed``; none if all are, or the choice does."""
+    if not set(directed).isdisjoint(node.operands):
+        return []
+    changing = set[int]()
+    for region in node.regions:
+        after = reached(region, [value for value in free_values(region) if value in directed]) | set(directed)
+        changing |= {i for i, value in enumerate(region.returns) if value in after}
+    return [i for i in range(len(node.results)) if i not in changing] if changing else []
+
+
 def _taken_out(node: Node, positions: Sequence[int]) -> Node:
-    """A loop of the values carried at ``positions`` alone, which become its results; ``node`` gets others for them."""
-    alone = replace(node, operands=tuple(node.operands[i] for i in positions), regions=(), results=())
+    """A loop or branch of the results at ``positions`` alone; ``node`` gets others for them."""
+    alone = replace(node, regions=(), results=())
     alone.results = tuple(node.results[i] for i in positions)
-    alone.regions = tuple(
-        region.part(positions, positions if region is node.regions[1] else range(1)) for region in node.regions
-    )
+    if node.op is ops.WHILE:
+        condition, body = node.regions
+        alone.operands = tuple(node.operands[i] for i in positions)
+        alone.regions = (condition.part(positions, range(1)), body.part(positions, positions))
+    else:
+        alone.regions = tuple(region.part((), positions) for region in node.regions)
     results = list(node.results)
     for at, i in enumerate(positions):
         results[i] = replace(node.results[i])

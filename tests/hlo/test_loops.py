@@ -254,6 +254,21 @@ def test_values_carried_beside_tangents_are_separated_from_them():
     assert not separate_in_view(flat, flat.arguments[1:], {both})
 
 
+def test_values_returned_by_a_branch_beside_tangents_are_separated_from_them():
+    def both(x, directions):
+        return lax.cond(x[0, 0] > 0, lambda: (jnp.sin(x), jnp.cos(x) * directions), lambda: (x, directions))
+
+    directions = np.ones((5, *X.shape), np.float32)
+    flat = program_view(as_program(both, X, directions))
+    expected = raise_program(flat)(X, directions)
+    assert separate_in_view(flat, flat.arguments[1:], (), {5})
+    assert not reached(flat, flat.arguments[1:]) & {flat.returns[0]}
+    for ours, theirs in zip(raise_program(flat)(X, directions), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    flat = program_view(as_program(both, X, directions))
+    assert not separate_in_view(flat, flat.arguments[1:], (), {7}), "no axis of directions is returned"
+
+
 def test_views_and_constants_alone_are_no_work():
     def function(x):
         return lax.fori_loop(0, 3, lambda k, s: s + x.T * k * jnp.sin(jnp.arange(4.0)), jnp.zeros((5, 4)))

@@ -125,7 +125,10 @@ class View:
         effect = next((node.label for node in self.flat.walk() if not node.regions and has_effect(node)), None)
         functions = [self.flat, *(view_of_region(self.flat, regions) for regions in around)]
         holding = {node: function for function in reversed(functions) for node in function.nodes}
-        self.sites = [SumSite(holding.get(each.loop.node, self.flat), each, effect) for each in replays]
+        for node in (each.loop.node for each in replays):
+            if node not in holding:  # in the body of another replay
+                holding[node] = view_of_region(self.flat, enclosing_regions(self.flat, node))
+        self.sites = [SumSite(holding[each.loop.node], each, effect) for each in replays]
         for function in functions:
             self.sites += [SumSite(function, each, effect) for each in recognise.candidates_without_loop(function)]
 
