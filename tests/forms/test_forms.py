@@ -99,10 +99,10 @@ def test_the_rest_of_the_matrix_is_not_wrong(at):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [65, 268, 395, *range(3000, 3009)])
+@pytest.mark.parametrize("seed", [65, 268, 395, *range(3000, 3007)])
 def test_random_compositions_are_forward(seed):
     found = drawn(seed).judged()
-    assert found["result"] in ("forward", "not JAX") or "taylor" in drawn(seed).name, (drawn(seed).name, found)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), (drawn(seed).name, found)
 
 
 @pytest.mark.parametrize("squares", [False, True], ids=["second", "and-squares"])
