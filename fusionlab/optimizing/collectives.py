@@ -29,7 +29,8 @@ Part = Callable[[Any], Callable[..., list[Any]]]
 """An open or closed jaxpr to a function of arrays."""
 
 _CASTS = ("pcast", "pvary")
-_WORTH = frozenset(("scan", "while", "dot_general", "conv_general_dilated", "cond"))
+_LOOPS = frozenset(("scan", "while"))
+_WORTH = _LOOPS | {"dot_general", "conv_general_dilated", "cond"}
 """A function without any of these is elementwise arithmetic, which XLA fuses by itself."""
 
 
@@ -101,17 +102,22 @@ def _levels(jaxpr: Any) -> list[tuple[list[Any], list[Any]]]:
 def _divided(equations: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The function in ``equations`` that is worth rewriting, with what it reads, and the others, which come after it.
 
-    These are what has nothing to do with it, and reductions along a first axis on which it does not depend, with what
+    These are what has nothing to do with it, and sums of a loop's results along their first axis alone, with what
     follows from them: a program that treats its walkers alike is checked at a few of them, one with their mean is not.
+    The function that is differentiated, which may be a sum along a first axis, does not depend on the replay's loop.
     """
     needed: set[Any] = set()
     for equation in reversed(equations):
         if _is_worth(equation) or not needed.isdisjoint(equation.outvars):
             needed.update(_read_by(equation))
-    own, over_walkers = set[Any](), set[Any]()
+    own, of_loops, over_walkers = set[Any](), set[Any](), set[Any]()
     for equation in equations:
         is_needed = _is_worth(equation) or not needed.isdisjoint(equation.outvars)
-        if not is_needed and (_reduces_first_axis(equation) or not over_walkers.isdisjoint(_read_by(equation))):
+        follows = not of_loops.isdisjoint(_read_by(equation))
+        if follows or not _LOOPS.isdisjoint(_primitives(equation)):
+            of_loops.update(equation.outvars)
+        sums = (follows and _reduces_first_axis(equation)) or not over_walkers.isdisjoint(_read_by(equation))
+        if sums and not is_needed:
             over_walkers.update(equation.outvars)
         elif _is_worth(equation) or not own.isdisjoint(_read_by(equation)):
             own.update(equation.outvars)
@@ -126,7 +132,7 @@ def _divided(equations: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _reduces_first_axis(equation: Any) -> bool:
-    own = equation.primitive.name.startswith("reduce_") and 0 in equation.params.get("axes", ())
+    own = equation.primitive.name.startswith("reduce_") and tuple(equation.params.get("axes", ())) == (0,)
     return own or any(_reduces_first_axis(each) for inner in _inner(equation) for each in inner.eqns)
 
 

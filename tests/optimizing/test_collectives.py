@@ -14,7 +14,7 @@ X = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 2, 3)
 
 
 def energies(x):
-    return jnp.sin(x @ W).sum(-1)
+    return lax.fori_loop(0, 2, lambda k, total: total + jnp.sin(k * x @ W).sum(-1), jnp.zeros(len(x)))
 
 
 def mean(x):
@@ -33,7 +33,7 @@ FUNCTIONS = {
     "while": lambda x: lax.while_loop(
         lambda carry: carry[0] < 3, lambda carry: (carry[0] + 1, carry[1] + clipped(carry[1])[1]), (0, x)
     ),
-    "cond": lambda x: lax.cond(mean(x) > 0.4, lambda y: clipped(y)[1], lambda y: mean(jnp.cos(y @ W)), x),
+    "cond": lambda x: lax.cond(mean(x) > 0.4, lambda y: clipped(y)[1], lambda y: mean(energies(y) ** 2), x),
     "checkpoint": lambda x: jax.checkpoint(clipped)(x),
 }
 
@@ -71,6 +71,24 @@ def test_a_sum_over_walkers_that_a_contraction_needs_is_part_of_the_function():
 
     np.testing.assert_array_equal(jax.vmap(divided, axis_name="w")(X), jax.vmap(centred, axis_name="w")(X))
     assert len(parts) == 1
+
+
+def test_the_function_that_is_differentiated_stays_beside_its_replay():
+    """Of one walker, it is a sum along a first axis, which the replay does not read."""
+
+    def centred(x):
+        value, push = jax.linearize(lambda y: jnp.sin(y @ W).sum(-1).sum(), x)
+        total = lax.fori_loop(0, 2, lambda k, total: total + push(x * k), 0.0)
+        return total - lax.pmean(total, "w"), value
+
+    parts = []
+
+    def divided(x):
+        closed = jax.make_jaxpr(centred)(x)
+        return evaluate(closed, [x], lambda part, given: parts.append(part) or jaxpr_as_fun(part)(*given))
+
+    jax.vmap(divided, axis_name="w")(X)
+    assert [len(part.out_avals) for part in parts] == [2]
 
 
 def test_a_rule_of_its_own_keeps_a_function_with_collectives_whole():
