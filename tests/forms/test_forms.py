@@ -23,8 +23,7 @@ from tests.forms.networks import COORDINATES, NETWORKS
 
 FAST = {
     "mlp-with-pairs": [
-        "fori", "while-loop", "chunks", "set-directions", "jvp-in-loop", "old-ferminet", "two-sums", "run-time-factor",
-        "reverse-over-reverse", "weighted", "some-coordinates", "diagonal-set",
+        "fori", "chunks", "set-directions", "jvp-in-loop", "two-sums", "weighted", "some-coordinates",
     ],
     "ferminet-like": ["vmapped"],
     "complex-periodic": ["trace-of-hessian"],
@@ -33,7 +32,8 @@ FAST = {
 SLOW = {
     "mlp-with-pairs": [
         "scan-unrolled", "mapped-in-batches", "one-hot-directions", "nested-jvp", "with-squares", "start-of-gradient",
-        "jacrev-of-jacfwd", "per-particle", "diagonal-kept", "per-electron",
+        "jacrev-of-jacfwd", "per-particle", "diagonal-kept", "per-electron", "while-loop", "old-ferminet",
+        "run-time-factor", "reverse-over-reverse", "diagonal-set",
     ],
     "ferminet-like": ["diagonal-of-hessian", "weighted"],
     "complex-periodic": ["fori"],
@@ -56,7 +56,7 @@ def test_a_value_of_one_coordinate_of_one_walker():
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 
-@pytest.mark.parametrize("layer", ["fourier-transform", "complex-determinants"])
+@pytest.mark.parametrize("layer", ["complex-determinants"])
 def test_a_layer_of_any_kind(layer):
     found = cell("fori", layer, 1)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
@@ -142,7 +142,7 @@ def flops_with_parts(form, *parts):
     return program_cost(found.program).flops
 
 
-@pytest.mark.parametrize("form", ["fori", "trace-of-hessian"])
+@pytest.mark.parametrize("form", [pytest.param("fori", marks=pytest.mark.slow), "trace-of-hessian"])
 def test_real_and_imaginary_part_share_their_jets(form):
     one_by_one = flops_with_parts(form, jnp.real) + flops_with_parts(form, jnp.imag)
     assert flops_with_parts(form, jnp.real, jnp.imag) <= 0.6 * one_by_one
@@ -152,7 +152,10 @@ def traced_outside(network, x, identity):
     return jnp.trace(jax.vmap(jax.linearize(jax.grad(network), x)[1])(identity))
 
 
-@pytest.mark.parametrize("form", ["jvp-in-loop", "trace-of-hessian", "an identity from outside"])
+@pytest.mark.parametrize(
+    "form",
+    ["jvp-in-loop", *(pytest.param(name, marks=pytest.mark.slow) for name in ("trace-of-hessian", "from outside"))],
+)
 def test_in_a_loop_that_moves_walkers(form):
     """Its body is rewritten, and what it does beside is not computed twice."""
     network = NETWORKS["recurrent"]
