@@ -19,7 +19,7 @@ import jax
 from jax import lax
 from jax.extend import core as extended
 
-from fusionlab.optimizing.primitive import bound, replaced, varies, without_mesh
+from fusionlab.optimizing.primitive import bound, inner_jaxprs, primitives, replaced, varies, without_mesh
 from fusionlab.optimizing.same_function import scan_counts
 
 Bind = Callable[[Any, Sequence[Any]], list[Any]]
@@ -28,7 +28,7 @@ Bind = Callable[[Any, Sequence[Any]], list[Any]]
 Part = Callable[[Any], Callable[..., list[Any]]]
 """An open or closed jaxpr to a function of arrays."""
 
-_CASTS = ("pcast", "pvary")
+_CASTS = frozenset(("pcast", "pvary"))
 _LOOPS = frozenset(("scan", "while"))
 _WORTH = _LOOPS | {"dot_general", "conv_general_dilated", "cond"}
 """A function without any of these is elementwise arithmetic, which XLA fuses by itself."""
@@ -44,12 +44,12 @@ def evaluate(closed: Any, operands: Sequence[Any], bind: Bind) -> list[Any]:
     jaxpr = closed.jaxpr
     values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*closed.consts, *operands), strict=True))
     constants = {variable: value for variable, value in values.items() if not isinstance(value, jax.core.Tracer)}
-    parts: list[tuple[list[Any], list[Any]]] = []
+    parts: list[tuple[list[Any], bool, list[Any]]] = []
     for between, crossing in _levels(jaxpr):
         first, rest = _divided(between)
-        parts += [(first, []), (rest, crossing)]
-    for at, (between, crossing) in enumerate(parts):
-        later = [equation for both in parts[at + 1 :] for equations in both for equation in equations]
+        parts += [(first, True, []), (rest, False, crossing)]
+    for at, (between, worth, crossing) in enumerate(parts):
+        later = [equation for one, _, other in parts[at + 1 :] for equation in (*one, *other)]
         wanted = {*_variables(jaxpr.outvars), *(v for equation in (*crossing, *later) for v in _read_by(equation))}
         made = [variable for equation in between for variable in equation.outvars if variable in wanted]
         if made:
@@ -57,7 +57,6 @@ def evaluate(closed: Any, operands: Sequence[Any], bind: Bind) -> list[Any]:
             given = list(dict.fromkeys(v for equation in between for v in _read_by(equation) if v not in own))
             function = functools.partial(_run, between, constants, given, made, bound)
             arrays = [values[variable] for variable in given]
-            worth = any(map(_is_worth, between))
             results = bind(jax.make_jaxpr(function)(*arrays), arrays) if worth else function(*arrays)
             values.update(zip(made, results, strict=True))
         for equation in crossing:
@@ -106,20 +105,21 @@ def _divided(equations: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     follows from them: a program that treats its walkers alike is checked at a few of them, one with their mean is not.
     The function that is differentiated, which may be a sum along a first axis, does not depend on the replay's loop.
     """
+    names = [set(_names(equation)) for equation in equations]
     needed: set[Any] = set()
-    for equation in reversed(equations):
-        if _is_worth(equation) or not needed.isdisjoint(equation.outvars):
+    for equation, within in zip(reversed(equations), reversed(names), strict=True):
+        if within & _WORTH or not needed.isdisjoint(equation.outvars):
+            needed.update(equation.outvars)
             needed.update(_read_by(equation))
     own, of_loops, over_walkers = set[Any](), set[Any](), set[Any]()
-    for equation in equations:
-        is_needed = _is_worth(equation) or not needed.isdisjoint(equation.outvars)
+    for equation, within in zip(equations, names, strict=True):
         follows = not of_loops.isdisjoint(_read_by(equation))
-        if follows or not _LOOPS.isdisjoint(_primitives(equation)):
+        if follows or within & _LOOPS:
             of_loops.update(equation.outvars)
         sums = (follows and _reduces_first_axis(equation)) or not over_walkers.isdisjoint(_read_by(equation))
-        if sums and not is_needed:
+        if sums and needed.isdisjoint(equation.outvars):
             over_walkers.update(equation.outvars)
-        elif _is_worth(equation) or not own.isdisjoint(_read_by(equation)):
+        elif within & _WORTH or not own.isdisjoint(_read_by(equation)):
             own.update(equation.outvars)
     first, last = list[Any](), list[Any]()
     for equation in reversed(equations):
@@ -133,32 +133,22 @@ def _divided(equations: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 def _reduces_first_axis(equation: Any) -> bool:
     own = equation.primitive.name.startswith("reduce_") and tuple(equation.params.get("axes", ())) == (0,)
-    return own or any(_reduces_first_axis(each) for inner in _inner(equation) for each in inner.eqns)
+    return own or any(_reduces_first_axis(each) for inner in inner_jaxprs(equation) for each in inner.eqns)
 
 
-def _is_worth(equation: Any) -> bool:
-    return not _WORTH.isdisjoint(_primitives(equation))
+def _names(equation: Any) -> Iterator[str]:
+    """The names of the primitives of ``equation`` and of those in it."""
+    yield equation.primitive.name
+    for inner in inner_jaxprs(equation):
+        yield from primitives(inner)
 
 
 def _crosses(equation: Any) -> bool:
     return (
-        bool(equation.effects) or equation.primitive.name == "shard_map" or any(map(has_collectives, _inner(equation)))
+        bool(equation.effects)
+        or equation.primitive.name == "shard_map"
+        or any(map(has_collectives, inner_jaxprs(equation)))
     )
-
-
-def _inner(equation: Any) -> Iterator[Any]:
-    """The open jaxprs in the parameters of ``equation``."""
-    for parameter in equation.params.values():
-        for part in parameter if isinstance(parameter, tuple | list) else (parameter,):
-            if isinstance(part, extended.Jaxpr | extended.ClosedJaxpr):
-                yield getattr(part, "jaxpr", part)
-
-
-def _primitives(equation: Any) -> Iterator[str]:
-    yield equation.primitive.name
-    for inner in _inner(equation):
-        for each in inner.eqns:
-            yield from _primitives(each)
 
 
 def _variables(atoms: Sequence[Any]) -> list[Any]:
@@ -185,8 +175,7 @@ def outside_of_meshes(closed: Any) -> Any:
     Arrays that vary over the mesh's axes are cast nowhere. Functions with derivative rules of their own are opened:
     what is lowered is not differentiated any more.
     """
-    casts = any(name in _CASTS for equation in closed.jaxpr.eqns for name in _primitives(equation))
-    if not casts and not any(map(varies, (*closed.in_avals, *closed.out_avals))):
+    if _CASTS.isdisjoint(primitives(closed.jaxpr)) and not any(map(varies, (*closed.in_avals, *closed.out_avals))):
         return closed
 
     def part(inner: Any) -> Callable[..., list[Any]]:

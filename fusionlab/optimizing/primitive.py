@@ -168,19 +168,25 @@ def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
         return _OF_A_MESH, False
     if effects := sorted({type(effect).__name__ for effect in jaxpr.effects} - {"NamedAxisEffect"}):
         return f"it has effects ({', '.join(effects)})", True
-    if callbacks := sorted(set(_callbacks(jaxpr.jaxpr))):
+    # A pure callback is no effect, and of any the module has only the address.
+    if callbacks := sorted({name for name in primitives(jaxpr.jaxpr) if "callback" in name}):
         return f"it calls back into Python ({', '.join(callbacks)}), and a rewritten module cannot", True
     return "", False
 
 
-def _callbacks(jaxpr: Any) -> Iterator[str]:
-    """The callbacks in ``jaxpr`` and nested ones. A pure one is no effect; the module has only its address."""
+def primitives(jaxpr: Any) -> Iterator[str]:
+    """The names of the primitives in an open jaxpr and in those nested in it, in order."""
     for equation in jaxpr.eqns:
-        if "callback" in equation.primitive.name:
-            yield equation.primitive.name
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
-            if _is_jaxpr(inner):
-                yield from _callbacks(getattr(inner, "jaxpr", inner))
+        yield equation.primitive.name
+        for inner in inner_jaxprs(equation):
+            yield from primitives(inner)
+
+
+def inner_jaxprs(equation: Any) -> Iterator[Any]:
+    """The open jaxprs in the parameters of ``equation``."""
+    for parameter in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
+        if _is_jaxpr(parameter):
+            yield getattr(parameter, "jaxpr", parameter)
 
 
 def _is_jaxpr(parameter: Any) -> bool:
