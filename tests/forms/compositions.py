@@ -13,20 +13,20 @@ from jax import lax
 
 from fusionlab.optimizing.rewriting import lower_jaxpr
 from tests.forms.forms import EXPECTED, FORMS
-from tests.forms.layers import BETWEEN
-from tests.forms.matrix import judged
+from tests.forms.layers import BETWEEN, _out
+from tests.forms.matrix import judged, with_derivatives
 from tests.forms.networks import (
     _COMPLEX,
     _IN,
     _LAYERS,
     _MIX,
     _ORBITALS,
-    _OUT,
     _WAVES,
     COORDINATES,
     ELECTRONS,
     _features,
     _layer_norm,
+    _log_of_determinants,
     _pairs,
 )
 
@@ -88,15 +88,9 @@ LAYERS_OF_BOTH = {
 }  # fmt: skip
 
 
-def _summed(h: Any) -> Any:
-    return (jnp.tanh(h) @ _OUT).sum()
-
-
 def _determinants(h: Any) -> Any:
     orbitals = (h @ _ORBITALS).reshape(ELECTRONS, 2, ELECTRONS).transpose(1, 0, 2)
-    signs, logs = jnp.linalg.slogdet(orbitals + 0.5 * jnp.eye(ELECTRONS, dtype=h.dtype))
-    top = lax.stop_gradient(logs.max())
-    return jnp.log(jnp.abs((signs * jnp.exp(logs - top)).sum())) + top
+    return _log_of_determinants(orbitals + 0.5 * jnp.eye(ELECTRONS, dtype=h.dtype))
 
 
 def _complex_determinant(h: Any) -> Any:
@@ -109,7 +103,7 @@ def _log_sum(h: Any) -> Any:
 
 
 HEADS = {
-    "sum": _summed, "determinants": _determinants, "complex-determinant": _complex_determinant, "log-sum": _log_sum,
+    "sum": _out, "determinants": _determinants, "complex-determinant": _complex_determinant, "log-sum": _log_sum,
 }  # fmt: skip
 
 
@@ -197,8 +191,7 @@ class Composition:
             return lower_jaxpr(jax.make_jaxpr(function)(x), "cpu", "composition")
 
         def truth_of_one(y: Any) -> Any:
-            f = self.log_psi
-            return EXPECTED[self.form](y, jax.grad(f)(y), jnp.diagonal(jax.hessian(f)(y)))
+            return EXPECTED[self.form](*with_derivatives(self.log_psi, y))
 
         def truth() -> list[np.ndarray]:
             with jax.enable_x64(True):

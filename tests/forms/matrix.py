@@ -54,15 +54,16 @@ def lowered(form: str, network: str, axes: int) -> Program:
     return lower_jaxpr(jax.make_jaxpr(function)(positions(axes)), "cpu", form.replace("-", "_"))
 
 
+def with_derivatives(f: Any, x: Any) -> Any:
+    """``x``, the gradient and the diagonal of the Hessian of ``f`` there."""
+    return x, jax.grad(f)(x), jnp.diagonal(jax.hessian(f)(x))
+
+
 @functools.cache
 def derivatives(network: str, axes: int) -> tuple[np.ndarray, ...]:
     """Positions [*walkers, n], gradient and diagonal of the Hessian, by ``jax.hessian`` in float64."""
 
-    def of_one(x: Any) -> Any:
-        f = FUNCTIONS[network]
-        return x, jax.grad(f)(x), jnp.diagonal(jax.hessian(f)(x))
-
-    function = of_one
+    function = functools.partial(with_derivatives, FUNCTIONS[network])
     for _ in range(axes):
         function = jax.vmap(function)
     with jax.enable_x64(True):

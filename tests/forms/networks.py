@@ -43,15 +43,19 @@ def mlp_with_pairs(x: Any) -> Any:
     return (jax.nn.silu(h) @ _OUT).sum()
 
 
+def _log_of_determinants(orbitals: Any) -> Any:
+    """log|sum of the determinants| of [determinants, electrons, electrons]."""
+    signs, logs = jnp.linalg.slogdet(orbitals)
+    top = lax.stop_gradient(logs.max())
+    return jnp.log(jnp.abs((signs * jnp.exp(logs - top)).sum())) + top
+
+
 def ferminet_like(x: Any) -> Any:
     h, p = _features(x), _pairs(x)
     h = h + jnp.tanh(jnp.concatenate([h, jnp.broadcast_to(h.mean(0), h.shape), p.mean(1)], -1) @ _MIX)
     orbitals = (h @ _ORBITALS).reshape(ELECTRONS, 2, ELECTRONS).transpose(1, 0, 2)
     r = x.reshape(-1, 3)
-    orbitals = orbitals * jnp.exp(-jnp.sqrt((r**2).sum(-1) + 0.1))[:, None]
-    signs, logs = jnp.linalg.slogdet(orbitals)
-    top = lax.stop_gradient(logs.max())
-    return jnp.log(jnp.abs((signs * jnp.exp(logs - top)).sum())) + top
+    return _log_of_determinants(orbitals * jnp.exp(-jnp.sqrt((r**2).sum(-1) + 0.1))[:, None])
 
 
 def _layer_norm(h: Any) -> Any:

@@ -82,7 +82,7 @@ decision_of(function)
 
 
 def clipped(x, weight=1.0):
-    """Energies around their median by mean absolute deviations, as in training, and their mean over all walkers."""
+    """Energies around their mean by mean absolute deviations, as in training, and their mean over all walkers."""
     local = jax.vmap(functools.partial(FORMS["fori"], NETWORKS["mlp-with-pairs"]))(x)
     mean = lax.pmean(local.mean(), "walkers")
     spread = lax.pmean(jnp.abs(local - mean).mean(), "walkers")
