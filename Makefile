@@ -17,7 +17,7 @@ help:
 	@echo "make check      lint and types only"
 	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
 	@echo "make test-lowest, test-middle, test-newest   tests of interfaces with JAX 0.8.0, 0.9 and the newest"
-	@echo "make test-codes   DeepQMC 1.3.0's training and NetKet 3.23's kinetic energy, each in its environment (Python 3.12)"
+	@echo "make test-codes   DeepQMC 1.3.0's training; NetKet 3.23's kinetic energy, modules of flax, haiku and equinox (Python 3.12)"
 
 study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
@@ -87,7 +87,7 @@ test-newest: .venv-newest/.installed
 # What these codes take decides the versions: DeepQMC pins JAX below 0.9, NetKet takes the newest that we do.
 test-codes: .venv-deepqmc/.installed .venv-netket/.installed
 	.venv-deepqmc/bin/python -m pytest -p no:cacheprovider tests/codes/deepqmc_training.py
-	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/netket_kinetic.py
+	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/netket_kinetic.py tests/codes/modules.py
 
 newest-python:
 	@echo "$(NEWEST_PYTHON)"
@@ -112,7 +112,7 @@ middle-python:
 	@touch $@
 
 .venv-deepqmc/.installed: CODE := deepqmc==1.3.0 hydra-core==1.3.2
-.venv-netket/.installed: CODE := netket==3.23
+.venv-netket/.installed: CODE := netket==3.23 equinox dm-haiku
 .venv-deepqmc/.installed .venv-netket/.installed: .venv-%/.installed: pyproject.toml
 	@test -n "$(PYTHON_OF)" || { echo "$* needs Python 3.12, and none was found: say make MIDDLE_PYTHON=..." >&2; exit 2; }
 	rm -rf .venv-$* && $(PYTHON_OF) -m venv .venv-$*
