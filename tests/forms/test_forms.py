@@ -18,7 +18,7 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.forms.compositions import drawn
 from tests.forms.forms import EXPECTED, FORMS
 from tests.forms.layers import LAYERS, OPAQUE, complex_log_psi
-from tests.forms.matrix import CELLS, cell, derivatives, lowered, positions
+from tests.forms.matrix import CELLS, FUNCTIONS, cell, derivatives, lowered, positions
 from tests.forms.networks import COORDINATES, NETWORKS
 
 FAST = {
@@ -53,6 +53,18 @@ def test_forms_that_have_a_forward_laplacian(form, network):
 
 def test_a_value_of_one_coordinate_of_one_walker():
     found = cell("run-time-factor", "mlp-with-pairs", 0)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
+def test_a_taylor_series(monkeypatch):
+    """Its factorials are exp(lgamma(n))."""
+
+    def network(x):
+        h = jax.nn.silu(x @ np.linspace(-1, 1, COORDINATES * 4, dtype=np.float32).reshape(COORDINATES, 4))
+        return jnp.log(1 + (h * jnp.tanh(x[:4])) ** 2).sum()
+
+    monkeypatch.setitem(FUNCTIONS, "smooth", network)
+    found = cell("taylor", "smooth", 1)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 

@@ -7,6 +7,7 @@ derivative exp(x - log(1 + exp(x))); a logarithm is therefore kept with its argu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,19 @@ def _log(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment
     found = evaluator.arithmetic.function(node.name.removeprefix("stablehlo."), x := operands[0].array)
     argument = x if node.name == "stablehlo.log" else evaluator.arithmetic.add(x, np.ones(1))
     return [Drawn(found, {"logarithm": found, "argument": argument})]
+
+
+def _log_gamma(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """lgamma(n) of constant positive integers n is log((n - 1)!), so that exp(lgamma(n)) is a factorial (``jet``)."""
+    [held] = operands
+    if isinstance(held, Known):
+        constant = held.constant.astype(np.float64)
+        if ((constant == np.rint(constant)) & (constant > 0) & (constant <= _MOST_FACTORIAL)).all():
+            factorials = np.array([math.factorial(int(n) - 1) for n in constant.ravel()], np.int64)
+            argument = evaluator.arithmetic.of_integers(factorials.reshape(1, *constant.shape))
+            found = evaluator.arithmetic.function("log", argument)
+            return [Drawn(found, {"logarithm": found, "argument": argument})]
+    return step_of(_FUNCTION, node, evaluator)(operands, environment)
 
 
 def _exponential(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -151,6 +165,8 @@ def _divide(node: Node, evaluator: Evaluator, operands: Sequence[Held], environm
     return step_of(_QUOTIENT, node, evaluator)(operands, environment)
 
 
+_MOST_FACTORIAL = 21
+"""lgamma(21) is log 20!, the last factorial below 2^63."""
 _FUNCTION, _QUOTIENT = Computed(_function, folds=False), _method("divide", folds=False)
 
 
@@ -182,6 +198,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.reduce_precision": unchanged,
     "stablehlo.select": _elementwise(lambda a, *arrays: np.where(*arrays), carrying=(1, 3)),
     "stablehlo.subtract": _linear("subtract", "divide"),
+    "chlo.lgamma": _log_gamma,
     "chlo.square": _elementwise(lambda arithmetic, x: arithmetic.multiply(x, x)),
     "sdy.sharding_constraint": unchanged,
 }
