@@ -48,13 +48,15 @@ def is_holomorphic(node: Node) -> bool:
 
 def _roots(state: State, value: Value) -> set[Value]:
     """Values with jets that ``value`` is an elementwise function of."""
-    own = {value} if value in state.jets else set()
+    own = {value} if value in state.jets or value in state.postponed else set()
     return own | {state.deferred[value]} if value in state.deferred else own
 
 
 def jet_of(state: State, value: Value) -> Jet:
     """The jet of ``value``, computed now if it was deferred."""
-    if value not in state.jets:
+    if value not in state.jets and value in state.postponed:
+        state.set(value, state.postponed.pop(value)())
+    elif value not in state.jets:
         root = state.deferred[value]
         state.chains[value] = root, _chain(state, root, value)
         state.set(value, _jet_of_chain(state, value))

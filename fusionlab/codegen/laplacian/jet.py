@@ -254,6 +254,14 @@ def sum_rows(products: Any) -> Any:
     return lax.reduce(products, np.zeros((), products.dtype), lax.add, (0,))
 
 
+def of_electrons(rows: Any, first: int, of: Coordinates) -> Any:
+    """[N, ...] of ``rows`` [n, ...] of electrons from ``first`` on; those of the others are zero."""
+    after = of.electrons - first - rows.shape[0]
+    if not (first or after):
+        return rows
+    return lax.pad(rows, np.zeros((), rows.dtype), [(first, after, 0), *[(0, 0, 0)] * (rows.ndim - 1)])
+
+
 def sum_of(parts: Sequence[Any]) -> Any:
     """The sum of one or more arrays."""
     return functools.reduce(operator.add, parts)

@@ -43,6 +43,15 @@ def same_owner(first: Owner, second: Owner) -> bool:
     return first.shape == second.shape and bool((first == second).all())
 
 
+def consecutive(owner: Owner) -> int | None:
+    """The first of the electrons that own one element each, in order, along one axis; None if it is not so."""
+    electrons = owner.ravel()
+    varying = sum(extent > 1 for extent in owner.shape)
+    if varying > 1 or electrons[0] == NO_ELECTRON or (np.diff(electrons) != 1).any():
+        return None
+    return int(electrons[0])
+
+
 def meeting(first: Sequence[Owner], second: Sequence[Owner]) -> Iterator[tuple[int, int, Owner]]:
     """The pairs of blocks with elements that depend on one electron in both, and the mask of these elements."""
     for s, left in enumerate(first):

@@ -42,9 +42,10 @@ class State:
 
     ``environment`` holds arrays for the values that the nodes capture, ``x`` included; it is filled in as nodes run.
     ``deferred`` values are elementwise functions of the value that they are mapped to, whose jets are computed on
-    demand; ``chains`` are those that were, with the value and the nodes between. ``materialised`` are values whose
-    jets are one array in memory. ``sources`` are the Laplacians that ``Options.adjoint`` keeps. ``composites`` are
-    nodes that are differentiated as one function of earlier values.
+    demand; ``chains`` are those that were, with the value and the nodes between. ``postponed`` are values
+    whose dense jets are computed on demand, too: sums over electrons and what is divided by them. ``materialised`` are
+    values whose jets are one array in memory. ``sources`` are the Laplacians that ``Options.adjoint`` keeps.
+    ``composites`` are nodes that are differentiated as one function of earlier values.
     """
 
     x: Value
@@ -60,6 +61,7 @@ class State:
     jets: dict[Value, Jet] = field(default_factory=dict)
     deferred: dict[Value, Value] = field(default_factory=dict)
     chains: dict[Value, tuple[Value, Sequence[Node]]] = field(default_factory=dict)
+    postponed: dict[Value, Callable[[], Jet]] = field(default_factory=dict)
     materialised: set[Value] = field(default_factory=set)
     sources: dict[Value, Any] = field(default_factory=dict)
     composites: dict[Node, Composite] = field(default_factory=dict)
@@ -67,12 +69,13 @@ class State:
     def inside(self, jets: Mapping[Value, Jet]) -> State:
         """The state of a run inside a region, from ``jets`` on."""
         return replace(
-            self, environment={}, jets=dict(jets), deferred={}, chains={}, materialised=set(), sources={}, composites={}
-        )
+            self, environment={}, jets=dict(jets), deferred={}, chains={}, postponed={}, materialised=set(),
+            sources={}, composites={},
+        )  # fmt: skip
 
     def depends_on_x(self, value: Value) -> bool:
         """True if ``value`` has derivatives."""
-        return value in self.jets or value in self.deferred
+        return value in self.jets or value in self.deferred or value in self.postponed
 
     def op(self, node: Node) -> str:
         """The name under which the rule of ``node`` is listed."""
@@ -97,6 +100,12 @@ class State:
         if jet.owners != ():  # else it does not depend on the coordinates after all
             self.jets[value] = jet
         self.environment[value] = jet.value
+
+    def postpone(self, node: Node, jet: Callable[[], Jet]) -> None:
+        """Record the array of the result of ``node``, and its jet for when it is asked for."""
+        [value] = node.results
+        self.environment[value] = self.run(node)
+        self.postponed[value] = jet
 
     def run(self, node: Node, replaced: Mapping[Value, Any] = MappingProxyType({})) -> Any:
         """The first result of ``node``, with other arrays for some operands."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,23 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.laplacian.chains import jet_of
-from fusionlab.codegen.laplacian.jet import Coordinates, Jet, at_row, combine, densify, sum_rows, with_first
-from fusionlab.codegen.laplacian.owners import Owner, meeting, minimal, moved_owner, where
+from fusionlab.codegen.laplacian.jet import (
+    Coordinates,
+    Jet,
+    at_row,
+    combine,
+    constant_jet,
+    densify,
+    sum_of,
+    sum_rows,
+    with_first,
+)
+from fusionlab.codegen.laplacian.owners import Owner, minimal, moved_owner
+from fusionlab.codegen.laplacian.rules.owned_dot import Axes, contract_blocks, contract_quotient, products_of_blocks
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.contraction import precision_of
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Value
 
@@ -41,6 +55,11 @@ class Contraction:
     ranks: tuple[int, int]
     apply: Callable[..., Any]
     join_rows: bool = False
+
+    @property
+    def axes(self) -> Axes:
+        """The axes of operands and result, by letters."""
+        return Axes.of(self.batch, self.summed, self.ranks, self.apply)
 
     def free(self, side: int) -> tuple[int, ...]:
         """Axes of operand ``side`` that are neither batch axes nor summed over."""
@@ -99,6 +118,8 @@ def dot_general(state: State, node: Node) -> list[Jet | None]:
     contraction = _contraction(state, node)
     varying = [state.depends_on_x(value) for value in node.operands]
     if all(varying):
+        if (found := _of_quotient(state, node, contraction)) is not None:
+            return [found]
         left, right = (jet_of(state, value) for value in node.operands)
         return [contract(left, right, contraction, state.coordinates)]
     side = varying.index(True)
@@ -106,6 +127,44 @@ def dot_general(state: State, node: Node) -> list[Jet | None]:
     if state.options.sparse and (split := _split(state, source, fixed, contraction, side)) is not None:
         return [_widened(split, state.raising.shape(node.results[0]))]
     return [_with_fixed(state, _materialised(state, source), fixed, contraction, side)]
+
+
+def _of_quotient(state: State, node: Node, contraction: Contraction) -> Jet | None:
+    """sum_j (a_ij / s_i) v_j = (sum_j a_ij v_j) / s_i, where a_ij has blocks and s_i is dense; None if it is not that.
+
+    The quotient would be dense, and so would the contraction be. The value is the program's own.
+    """
+    for side, value in enumerate(node.operands):
+        if value not in state.postponed or (quotient := value.producer) is None or quotient.op is not ops.DIVIDE:
+            continue
+        top, bottom = quotient.operands
+        summed, extents = contraction.summed[side], state.one.shape(bottom)
+        repeated = _repeated_axes(state, bottom, summed)
+        if any(axis not in repeated and extents[axis] > 1 for axis in summed):
+            continue
+        if _is_sum(state, bottom, top, summed):
+            divisor = constant_jet(functools.reduce(_first_along, summed, state.environment[bottom]))
+        else:
+            divisor = _before_broadcast(jet_of(state, bottom), summed)
+        operands = jet_of(state, top), divisor, jet_of(state, node.operands[1 - side])
+        array, axes = state.environment[value], contraction.axes
+        if (found := contract_quotient(array, *operands, side, axes, state.coordinates)) is not None:
+            return found
+    return None
+
+
+def _is_sum(state: State, value: Value, of: Value, axes: Sequence[int]) -> bool:
+    """True if ``value`` is the sum of ``of`` over ``axes``, repeated along these."""
+    path, source = _moves_before(state, value)
+    node = source.producer
+    if node is None or node.op is not ops.REDUCE or node.operands[0] is not of or combiner(node.regions[0]) != "add":
+        return False
+    start = state.environment[node.operands[1]]
+    if {*integers(node.attributes["dimensions"])} != {*axes} or not isinstance(start, np.ndarray) or start.any():
+        return False
+    expected = np.expand_dims(_places(state, source), tuple(sorted(axes)))
+    shape = state.one.shape(value)
+    return np.array_equal(np.broadcast_to(_moved(state, path, source), shape), np.broadcast_to(expected, shape))
 
 
 def _contraction(state: State, node: Node) -> Contraction:
@@ -130,23 +189,32 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     y_k = u . v_k + u_k . v,  lap y = u . lap v + lap u . v + 2 sum_k u_k . v_k, each kind of term one contraction.
     """
     owners = _contracted_owners(left, right, contraction, coordinates)
+    if owners is None and (found := contract_blocks(left, right, contraction.axes, coordinates)) is not None:
+        return found
     if owners is None:
         left, right = densify(left, coordinates), densify(right, coordinates)
     u, v = (contraction.leading(side, jet.stacked(True)) for side, jet in enumerate((left, right)))
     u, v = lax.optimization_barrier((u, v))  # from here on nothing reads the untransposed operands
     count = len(contraction.batch[0])
     u0, v0 = (lax.index_in_dim(part, 0, count, keepdims=False) for part in (u, v))
+    if owners is not None:
+        u = lax.slice_in_dim(u, 1, u.shape[count], axis=count)
     u, v, u0, v0 = lax.optimization_barrier((u, v, u0, v0))
     through_right = contraction.of_rows(u0, v, (False, True))
     through_left = contraction.of_rows(u, v0, (True, False))
-    cross = _cross(u, v, contraction, owners, coordinates)
     if owners is None:
+        cross = _cross(u, v, contraction, coordinates)
         # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
         others = with_first(through_left[1:], through_left[1] + (cross + cross))
         return Jet.of_stack(through_right + at_row(others, 1, through_right.shape[0]), True, None)
-    extra = through_right[1] + through_left[1]
-    extra = extra if cross is None else extra + (cross + cross)
-    of_left = Jet(None, None, through_left[2:], owners[0])
+    pairs = itertools.product(*(enumerate(of_side) for of_side in owners))
+    products = (
+        products_of_blocks(left.block(s, coordinates), right.block(t, coordinates), first, second, contraction.axes)
+        for (s, first), (t, second) in pairs
+    )
+    crosses = [found for found in products if found is not None]
+    extra = sum_of([through_right[1], through_left[0], *crosses, *crosses])
+    of_left = Jet(None, None, through_left[1:], owners[0])
     of_right = Jet(None, None, through_right[2:], owners[1])
     return combine(through_right[0], [(of_left, _as_it_is), (of_right, _as_it_is)], coordinates, extra)
 
@@ -165,20 +233,13 @@ def _contracted_owners(left: Jet, right: Jet, contraction: Contraction, coordina
     return (of_left, of_right) if (len(of_left) + len(of_right)) * coordinates.each < coordinates.count else None
 
 
-def _cross(u: Any, v: Any, contraction: Contraction, owners: _Owners | None, coordinates: Coordinates) -> Any:
-    """sum_k u_k . v_k, of stacks that went through ``leading``; None where no electron owns elements of both."""
-    axis, each, total = len(contraction.batch[0]), coordinates.each, None
-    if owners is None:  # all rows of both, so that no operand has to be cut out of its copy; then those of directions
-        if contraction.join_rows and coordinates.weights is None:
-            return contraction.of_joined_rows(*(lax.slice_in_dim(p, 2, p.shape[axis], axis=axis) for p in (u, v)))
-        return sum_rows(coordinates.weigh(contraction.of_rows(u, v, (True, True))[2:]))
-    for s, t, both in meeting(*owners):
-        left, right = (
-            lax.slice_in_dim(part, 2 + i * each, 2 + (i + 1) * each, axis=axis) for part, i in ((u, s), (v, t))
-        )
-        term = where(both, sum_rows(contraction.of_rows(left, right, (True, True))))
-        total = term if total is None else total + term
-    return total
+def _cross(u: Any, v: Any, contraction: Contraction, coordinates: Coordinates) -> Any:
+    """sum_k u_k . v_k, of dense stacks that went through ``leading``."""
+    axis = len(contraction.batch[0])
+    # All rows of both, so that no operand has to be cut out of its copy; then those of directions.
+    if contraction.join_rows and coordinates.weights is None:
+        return contraction.of_joined_rows(*(lax.slice_in_dim(p, 2, p.shape[axis], axis=axis) for p in (u, v)))
+    return sum_rows(coordinates.weigh(contraction.of_rows(u, v, (True, True))[2:]))
 
 
 def _with_fixed(state: State, jet: Jet, fixed: Any, contraction: Contraction, side: int) -> Jet:
@@ -210,20 +271,36 @@ def _kind(state: State, value: Value, free: Sequence[int]) -> _Kind:
 
 def _repeated_axes(state: State, value: Value, free: Sequence[int]) -> tuple[int, ...]:
     """The axes of ``free`` along which the moves that made ``value`` only repeat elements."""
-    path: list[Node] = []
-    source = value
-    while (node := source.producer) is not None and node.op in _REPEATS and state.depends_on_x(node.operands[0]):
-        path.append(node)
-        source = node.operands[0]
+    path, source = _moves_before(state, value)
     if not path:
         return ()
-    shape, whole = state.one.shape(source), state.one.shape(value)
-    places = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    whole, places = state.one.shape(value), _moved(state, path, source)
+    return tuple(axis for axis in free if whole[axis] > 1 and places.shape[axis] == 1)
+
+
+def _moves_before(state: State, value: Value) -> tuple[list[Node], Value]:
+    """The moves that made ``value``, the last one first, and what they began with."""
+    path: list[Node] = []
+    while (node := value.producer) is not None and node.op in _REPEATS and state.depends_on_x(node.operands[0]):
+        path.append(node)
+        value = node.operands[0]
+    return path, value
+
+
+def _places(state: State, value: Value) -> Owner:
+    """A number for every element of ``value`` of one walker."""
+    shape = state.one.shape(value)
+    return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+
+
+def _moved(state: State, path: Sequence[Node], source: Value) -> Owner:
+    """The elements of ``source`` after the moves of ``path``, by their numbers."""
+    places = _places(state, source)
     for node in reversed(path):
         moved = moved_owner(node, {node.operands[0]: places}, state.environment, state.one)
         assert moved is not None  # none of these has indices
         places = moved
-    return tuple(axis for axis in free if whole[axis] > 1 and places.shape[axis] == 1)
+    return places
 
 
 def _before_broadcast(jet: Jet, axes: Sequence[int]) -> Jet:
@@ -232,10 +309,14 @@ def _before_broadcast(jet: Jet, axes: Sequence[int]) -> Jet:
         return jet
 
     def first(part: Any) -> Any:
-        return functools.reduce(lambda array, axis: lax.slice_in_dim(array, 0, 1, axis=axis), axes, part)
+        return functools.reduce(_first_along, axes, part)
 
     at = tuple(slice(1) if axis in axes else slice(None) for axis in range(len(jet.shape)))
     return jet.map_parts(first, None if jet.owners is None else tuple(owner[at] for owner in jet.owners))
+
+
+def _first_along(array: Any, axis: int) -> Any:
+    return lax.slice_in_dim(array, 0, 1, axis=axis)
 
 
 def _split(state: State, source: Value, fixed: Any, contraction: Contraction, side: int) -> Jet | None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.laplacian.chains import jets_of
+from fusionlab.codegen.laplacian.chains import jet_of, jets_of
 from fusionlab.codegen.laplacian.jet import (
     Jet,
     Scale,
@@ -50,8 +50,18 @@ def multiply(state: State, node: Node) -> list[Jet | None]:
 
 
 def divide(state: State, node: Node) -> list[Jet | None]:
+    top, bottom = node.operands
+    if not (state.options.adjoint or jet_of(state, top).dense) and (
+        bottom in state.postponed or jet_of(state, bottom).dense
+    ):  # the quotient is dense: a contraction divides afterwards
+        state.postpone(node, lambda: _quotient(state, node))
+        return [None]
+    return [_quotient(state, node)]
+
+
+def _quotient(state: State, node: Node) -> Jet:
     top, bottom = jets_of(state, node)
-    return [quotient(state, state.run(node), top, bottom)]
+    return quotient(state, state.run(node), top, bottom)
 
 
 def of_parts(state: State, node: Node) -> list[Jet | None]:

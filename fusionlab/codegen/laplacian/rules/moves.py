@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.laplacian.chains import jet_of, jets_of
+from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.owners import Owner, moved_owner
 from fusionlab.codegen.laplacian.rules.generic import linear
@@ -18,14 +18,21 @@ from fusionlab.hlo.view import Node, Value
 
 def move(state: State, node: Node) -> list[Jet | None]:
     """A move of one operand: owners move as elements do, where the indices are known."""
-    [source], [jet] = state.varying(node), jets_of(state, node)
-    owners = None
+    [source] = state.varying(node)
+    if source in state.postponed:
+        state.postpone(node, lambda: _moved(state, node, source))
+        return [None]
+    return [_moved(state, node, source)]
+
+
+def _moved(state: State, node: Node, source: Value) -> Jet:
+    jet, owners = jet_of(state, source), None
     if jet.owners is not None:
         moved = [moved_owner(node, {source: owner}, state.environment, state.one) for owner in jet.owners]
         owners = None if any(owner is None for owner in moved) else tuple(o for o in moved if o is not None)
     if owners is None:
         jet = densify(jet, state.coordinates)
-    return [jet.map_parts(lambda part: state.run(node, {source: part}), owners)]
+    return jet.map_parts(lambda part: state.run(node, {source: part}), owners)
 
 
 def concatenate(state: State, node: Node) -> list[Jet | None]:

@@ -24,15 +24,23 @@ def reduce(state: State, node: Node) -> list[Jet | None]:
     name = combiner(node.regions[0])
     if state.varying(node) != [node.operands[0]] or name not in ("add", "maximum", "minimum"):
         return second_order(state, node)
-    source, start = node.operands
-    jet, axes = jet_of(state, source), integers(node.attributes["dimensions"])
-    if jet.owners is not None and any(owner.shape[axis] > 1 for owner in jet.owners for axis in axes):
-        jet = densify(jet, state.coordinates)
+    jet, axes = jet_of(state, node.operands[0]), integers(node.attributes["dimensions"])
+    if jet.owners is None or not any(owner.shape[axis] > 1 for owner in jet.owners for axis in axes):
+        return [_reduced(state, node, name, jet)]
+    if name == "add" and not state.options.adjoint:
+        state.postpone(node, lambda: _reduced(state, node, name, densify(jet, state.coordinates)))
+        return [None]
+    return [_reduced(state, node, name, densify(jet, state.coordinates))]
+
+
+def _reduced(state: State, node: Node, name: str, jet: Jet) -> Jet:
+    """The reduction of ``jet`` over axes along which its owners do not vary."""
+    (source, start), axes = node.operands, integers(node.attributes["dimensions"])
     owners = None if jet.owners is None else tuple(minimal(np.squeeze(owner, axes)) for owner in jet.owners)
     has_laplacian = jet.laplacian is not None
     if name == "add" and isinstance(initial := state.environment[start], np.ndarray) and not initial.any():
         stack = jax.vmap(lambda part: state.run(node, {source: part}))(jet.stacked())
-        return [Jet.of_stack(stack, has_laplacian, owners)]
+        return Jet.of_stack(stack, has_laplacian, owners)
     value = state.run(node, {source: jet.value})
     share = None if name == "add" else shares(jet.value, axes, name == "maximum")
 
@@ -40,7 +48,7 @@ def reduce(state: State, node: Node) -> list[Jet | None]:
         weighted = part if share is None else part * share
         return lax.reduce(weighted, np.zeros((), part.dtype), lax.add, axes)
 
-    return [Jet.of_derivatives(value, jax.vmap(summed)(jet.derivatives), has_laplacian, owners)]
+    return Jet.of_derivatives(value, jax.vmap(summed)(jet.derivatives), has_laplacian, owners)
 
 
 def shares(array: Any, axes: tuple[int, ...], largest: bool) -> Any:

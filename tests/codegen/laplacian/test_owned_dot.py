@@ -1,0 +1,103 @@
+"""Contractions over an axis along which elements belong to different electrons, with operands of every kind."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.codegen.laplacian.rules import owned_dot
+
+from .jet_cases import B, N, V, W, X, h, pairs
+
+UP = 3
+
+
+def scores(x, y=None):
+    """[B, heads, N, N], of two electrons each."""
+    y = x if y is None else y
+    q, k = (jnp.einsum("bnf,hfg->bhng", one, jnp.stack([V, V.T + s])) for one, s in ((h(x), 0.3), (h(y), -0.2)))
+    return jnp.einsum("bhig,bhjg->bhij", q, k) / 3
+
+
+def heads(x):
+    """[B, heads, N, F]."""
+    return jnp.einsum("bnf,hfg->bhng", h(x), jnp.stack([V.T, V]))
+
+
+def mixed(weights, values):
+    return jnp.einsum("bhij,bhjf->bihf", weights, values)
+
+
+def softmax(s):
+    e = jnp.exp(s)
+    return e / e.sum(-1, keepdims=True)
+
+
+def of_all(x):
+    """Values [B, heads, N, F] that depend on all electrons."""
+    return heads(x) * jnp.tanh(h(x).mean(1))[:, None, None]
+
+
+def masked_softmax(s):
+    """No electron attends to itself."""
+    e = jnp.where(jnp.eye(N, dtype=bool), 0.0, jnp.exp(s))
+    return e / e.sum(-1, keepdims=True)
+
+
+def turned(a):
+    return jnp.swapaxes(a, 2, 3)
+
+
+def mean(x):
+    return h(x).mean((1, 2))[:, None]
+
+
+CASES = {
+    "softmax": lambda x: mixed(softmax(scores(x)), heads(x)),
+    "shifted": lambda x: mixed(jax.nn.softmax(scores(x), -1), heads(x)),
+    "masked": lambda x: mixed(masked_softmax(scores(x)), heads(x)),
+    "not normalised": lambda x: mixed(jnp.exp(scores(x)), heads(x)),
+    "to the left": lambda x: jnp.einsum("bhjf,bhij->bhif", heads(x), softmax(scores(x))),
+    "over the first index": lambda x: jnp.einsum("bhji,bhjf->bihf", softmax(scores(x)), heads(x)),
+    "normalised over the other index": lambda x: mixed(turned(softmax(turned(scores(x)))), heads(x)),
+    "values of all": lambda x: mixed(softmax(scores(x)), of_all(x)),
+    "weights and values of all": lambda x: mixed(softmax(scores(x) + mean(x)[:, None, None]), of_all(x)),
+    "values of constants": lambda x: mixed(softmax(scores(x)), jnp.ones((B, 2, N, 5))),
+    "spins apart": lambda x: mixed(softmax(scores(x[:, :UP], x[:, :UP])), heads(x[:, :UP])),
+    "the other spin": lambda x: mixed(softmax(scores(x[:, :UP], x[:, UP - 1 :])), heads(x[:, UP - 1 :])),
+    "to one of another order": lambda x: mixed(jnp.exp(scores(x)), heads(x[:, ::-1])),
+    "pairs": lambda x: jnp.einsum("bijf,bjf->bif", jnp.tanh(pairs(x) @ W), h(x)),
+    "pairs of all": lambda x: jnp.einsum("bijf,bjf->bif", jnp.tanh(pairs(x) @ W), h(x) * h(x).mean(1, keepdims=True)),
+    "one electron with all": lambda x: jnp.einsum("bf,bif->bi", h(x)[:, 1], h(x) * h(x).mean(1, keepdims=True)),
+    "also in another way": lambda x: (mixed(a := softmax(scores(x)), heads(x)), jnp.sin(a)),
+    "two axes": lambda x: jnp.einsum("bijf,bjf->bi", jnp.tanh(pairs(x) @ W), h(x)),
+    "two values": lambda x: jnp.einsum("bhij,bhjf,bhjg->bhifg", jnp.exp(scores(x)), heads(x), heads(x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_contractions_over_electrons(name, check_jets):
+    check_jets(CASES[name], X)
+
+
+@pytest.mark.parametrize("name", ["softmax", "values of all", "pairs", "spins apart", "to the left"])
+def test_nothing_dense_is_contracted(name, jets_of, monkeypatch):
+    """Rows of all 3 N directions are only those of values that depend on all electrons."""
+    taken = []
+    plain = owned_dot._assembled
+
+    def assembled(sides, axes, of):
+        taken.append(axes)
+        return plain(sides, axes, of)
+
+    monkeypatch.setattr(owned_dot, "_assembled", assembled)
+    jets_of(CASES[name], X)
+    assert taken
+
+
+def test_letters_are_equal_where_axes_are_one():
+    axes = owned_dot.Axes.of(((0,), (1,)), ((2,), (0,)), (3, 3), None)
+    assert axes.operands == ("ACB", "BAD")
+    assert (axes.summed, axes.result) == ("B", "ACD")
+    moved = axes.moved(np.arange(6).reshape(2, 3, 1), 0, axes.result)
+    assert moved.shape == (2, 3, 1)
