@@ -113,6 +113,10 @@ class Loop:
         """The region that each trip runs."""
         return self.node.regions[1]
 
+    def next_value(self, i: int) -> Node:
+        """The op of a trip that makes carried value i for the next one; the loop itself where none does."""
+        return self.body.returns[i].producer or self.node
+
     def indices(self, *kinds: type) -> list[int]:
         """Positions of the carried values whose role is one of ``kinds``."""
         return [i for i, role in enumerate(self.roles) if isinstance(role, kinds)]
@@ -495,7 +499,7 @@ def has_effect_inside(operation: ir.Operation, functions: Mapping[str, ir.Operat
     return False
 
 
-_NUMBER = re.compile(r"#loop(\d+)(?=/|$)")
+_NUMBER = re.compile(r"#loop(\d+)(?=[/)]|$)")
 
 
 def with_numbered_loops(program: Program) -> Program:
