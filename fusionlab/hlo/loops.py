@@ -88,9 +88,10 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Recurrent:
-    """A dependence from one trip to the next, described by ``reason``."""
+    """A dependence from one trip to the next, described by ``reason``; ``node`` is the op responsible, if known."""
 
     reason: str
+    node: Node | None = None
 
 
 Role = Invariant | Counter | Sum | Stacked | Recurrent
@@ -113,9 +114,11 @@ class Loop:
         """The region that each trip runs."""
         return self.node.regions[1]
 
-    def next_value(self, i: int) -> Node:
-        """The op of a trip that makes carried value i for the next one; the loop itself where none does."""
-        return self.body.returns[i].producer or self.node
+    def recurrence(self, i: int) -> tuple[str, Node]:
+        """Why carried value i links one trip to the next, and by which op: else that which makes its next value."""
+        role = self.roles[i]
+        assert isinstance(role, Recurrent)
+        return role.reason, role.node or self.body.returns[i].producer or self.node
 
     def indices(self, *kinds: type) -> list[int]:
         """Positions of the carried values whose role is one of ``kinds``."""
@@ -244,7 +247,12 @@ def _terms(argument: Value, back: Value, dependent: set[Value]) -> list[tuple[in
 def _sum_role(body: Region, index: int, argument: Value, terms: list[tuple[int, Value]]) -> Role:
     uses = _uses(body, argument)
     if uses > 1:
-        return Recurrent("the accumulator is also used elsewhere in the body")
+        after = reached(body, [argument])
+        users = [node for node in body.walk() if argument in node.operands]
+        others = [node for node in users if node.op not in (ops.ADD, ops.SUBTRACT)]
+        effects = [n for n in body.walk() if not n.regions and has_effect(n) and not after.isdisjoint(n.operands)]
+        responsible = next(iter(effects or others or users), None)
+        return Recurrent("the accumulator is also used elsewhere in the body", responsible)
     return Sum(tuple(terms)) if terms else Recurrent("nothing is added to it")
 
 

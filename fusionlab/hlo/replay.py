@@ -144,12 +144,11 @@ def _blockers(
         yield Blocker("trips", f"the trip count is not known at compile time: {loop.trips_reason}", loop.node)
     recurrent = loop.indices(Recurrent)
     if recurrent:
-        role = loop.roles[recurrent[0]]
-        assert isinstance(role, Recurrent)
+        why, node = loop.recurrence(recurrent[0])
         type_ = loop.body.arguments[recurrent[0]].handle.type
         others = f" (and {len(recurrent) - 1} more)" if len(recurrent) > 1 else ""
-        reason = f"carried value {recurrent[0]} ({type_}){others} links one trip to the next: {role.reason}"
-        yield Blocker("recurrent", reason, loop.next_value(recurrent[0]))
+        reason = f"carried value {recurrent[0]} ({type_}){others} links one trip to the next: {why}"
+        yield Blocker("recurrent", reason, node)
     if not floats:
         reason = "no trip adds a floating-point term to a sum or writes one into a slot of its own"
         yield Blocker("no term", reason, loop.node)

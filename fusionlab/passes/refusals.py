@@ -12,6 +12,7 @@ from enum import Enum, unique
 from typing import Self
 
 from fusionlab.codegen.raising.rules.rule import OpaqueCall, RaiseError, ShardingLost, UnnamedAlgorithm
+from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.replay import Blocker
 from fusionlab.hlo.view import Node
 from fusionlab.passes.interface import Cause, Declined, Kind
@@ -35,7 +36,7 @@ class Ground(Enum):
     # The form of the Laplacian, or of the loop.
     FUNCTION_NOT_FOUND = Advice(
         "unsafe", "form",
-        f"return log|psi| beside the energy, so that the program computes what is differentiated, or use {_LAPLACIAN}",
+        f"return log|psi| beside the energy; if it is, the sum is not exactly its Laplacian: use {_LAPLACIAN}",
     )  # fmt: skip
     POSITIONS_NOT_FOUND = Advice(
         "unsafe", "form",
@@ -235,7 +236,6 @@ _OF_RAISING: Mapping[type[Exception], Ground] = {
 }
 _OF_BLOCKERS: Mapping[str, Ground] = {
     "trips": Ground.TRIP_COUNT,
-    "recurrent": Ground.RECURRENT,
     "no term": Ground.NO_TERM,
     "unused direction": Ground.DIRECTION_UNUSED,
     "another table": Ground.OTHER_DIRECTIONS,
@@ -245,7 +245,12 @@ _OF_BLOCKERS: Mapping[str, Ground] = {
 
 def ground_of_blocker(blocker: Blocker) -> Ground:
     """The ground on which a loop is no replay."""
-    return _OF_BLOCKERS[blocker.what]
+    return ground_of_recurrence(blocker.node) if blocker.what == "recurrent" else _OF_BLOCKERS[blocker.what]
+
+
+def ground_of_recurrence(node: Node) -> Ground:
+    """The ground on which a carried value that ``node`` reads or makes is no sum: a debug print reads it, say."""
+    return Ground.EFFECT if has_effect(node) else Ground.RECURRENT
 
 
 def refused(error: Refusal | RaiseError | NotImplementedError) -> Refusal:

@@ -36,7 +36,7 @@ from fusionlab.hlo.view import (
     view_of,
 )
 from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, platform_for, verify
-from fusionlab.passes.refusals import Ground, Refusal, refused, unsupported
+from fusionlab.passes.refusals import Ground, Refusal, ground_of_recurrence, refused, unsupported
 
 _MOST_SWEEPS = 200
 
@@ -192,11 +192,9 @@ def require_reduction(loop: Loop) -> None:
         reason = f"the trip count is not known at compile time: {loop.trips_reason}"
         raise Refusal(Ground.TRIP_COUNT, reason, loop.node)
     for i in loop.indices(Recurrent):
-        role = loop.roles[i]
-        assert isinstance(role, Recurrent)
-        type_ = loop.body.arguments[i].handle.type
-        reason = f"carried value {i} ({type_}) is neither a sum nor stacked: {role.reason}"
-        raise Refusal(Ground.RECURRENT, reason, loop.next_value(i))
+        type_, (why, node) = loop.body.arguments[i].handle.type, loop.recurrence(i)
+        reason = f"carried value {i} ({type_}) is neither a sum nor stacked: {why}"
+        raise Refusal(ground_of_recurrence(node), reason, node)
     if opaque := unsupported_nodes(loop.body):
         raise unsupported(opaque[0], "body")
 

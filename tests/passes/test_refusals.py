@@ -435,6 +435,19 @@ def test_the_line_of_a_library_function_is_that_of_its_call():
     assert "jit(eigh)" in event.op
 
 
+def test_a_debug_print_that_reads_the_sum_is_named(lowered):
+    def printing(k, total, hessian, _):
+        jax.debug.print("so far {}", total)
+        return total + hessian(jnp.eye(3)[k])[k]
+
+    program = lowered(loop(printing), X.astype(np.float32))
+    result = run_pipeline(program, parse_pipeline("fuse-jvp-replay"), Setting())
+    events = [event for event in declined(result) if "the accumulator is also used elsewhere" in event.reason]
+    assert {event.pass_name for event in events} == {"sparsify-directions", "batch-replay"}
+    assert {(event.cause, event.instead) for event in events} == {("op", Ground.EFFECT.value.instead)}
+    assert all("callback at test_refusals.py:" in event.op for event in events)
+
+
 def test_what_a_user_reads(monkeypatch):
     events = PROVOKED[Ground.RECURRENT](monkeypatch)
     console = Console(file=io.StringIO(), width=200)
