@@ -137,16 +137,6 @@ def of_two_kinds(x):
     return jax.vmap(lambda y: psi(None, y))(x), laplacians
 
 
-def shifted(x):
-    """The value of each walker has a constant of its own, and its Laplacian has not."""
-    kinds = np.repeat([1.0, 2.0], [4, 66]) / 15
-
-    def log_psi(y, kind):
-        return (jnp.tanh(y @ W) + kind).sum()
-
-    return jax.vmap(lambda y, kind: (log_psi(y, kind), fori(lambda _, z: log_psi(z, kind), None, y)))(x, kinds)
-
-
 def mixing(x):
     """Walkers that see each other, by a term without a slope."""
     common = jnp.sign(jnp.tanh(x @ W).sum((0, 1)))
@@ -276,7 +266,7 @@ PROVOKED = {
     Ground.INTEGER_ARGUMENT: function(
         of(lambda y, n: psi(None, y) + jnp.where(n > 50, 1.0, 0.0) * jnp.sin(y).sum()), X, np.array(3, np.int32)
     ),
-    Ground.WALKERS_TOLD_APART: function(shifted, MANY),
+    Ground.WALKERS_TOLD_APART: function(of_two_kinds, MANY),
     Ground.SCATTER_FORM: case("scatter_to_gather/declined_part_of_an_axis"),
     Ground.INDICES_UNKNOWN: case("scatter_to_gather/declined_unknown_indices"),
     Ground.UPDATE_ORDER: case("scatter_to_gather/declined_replaced_twice"),
@@ -291,7 +281,7 @@ PROVOKED = {
     Ground.SHARD_MAP: of_several_devices,
     Ground.PLATFORM: case("batched_dot_kernels/declined_for_the_cpu"),
     Ground.NO_WALKERS: function(laplacians, np.ones((3, 5)), np.zeros((0, 3))),
-    Ground.WALKERS_UNKNOWN: function(of_two_kinds, MANY),
+    Ground.WALKERS_UNKNOWN: function(PLAIN, MANY, patched=(identify, "walker_axes", lambda *_: {})),
     Ground.AXES_MISTAKEN: function(PLAIN, MANY, patched=(identify, "at_once", raising(TypeError("shapes do not fit")))),
     Ground.TOO_LARGE: function(PLAIN, X, patched=(identify, "MOST_ELEMENTS", 100)),
     Ground.TOO_LONG: function(PLAIN, X, patched=(identify, "MOST_SECONDS", -1.0)),
@@ -316,9 +306,9 @@ PROVOKED = {
 OF_NO_OP = {
     Ground.FUNCTION_NOT_FOUND, Ground.POSITIONS_NOT_FOUND, Ground.NO_LAPLACIAN, Ground.TIES, Ground.SHARED_FUNCTION,
     Ground.CAPTURES, Ground.CALLED_DIFFERENTLY, Ground.NO_DERIVATIVE, Ground.NO_EXACT_MEANING, Ground.MESH,
-    Ground.SHARD_MAP, Ground.PLATFORM, Ground.NO_WALKERS, Ground.AXES_MISTAKEN, Ground.TOO_LARGE, Ground.TOO_LONG,
-    Ground.HOST_MEMORY, Ground.CANNOT_RUN, Ground.NOT_COMPILED, Ground.NO_GAIN, Ground.NOTHING_THERE,
-    Ground.NOT_CONSTANT, Ground.UNTRACEABLE, Ground.FAULT,
+    Ground.SHARD_MAP, Ground.PLATFORM, Ground.NO_WALKERS, Ground.WALKERS_UNKNOWN, Ground.AXES_MISTAKEN,
+    Ground.TOO_LARGE, Ground.TOO_LONG, Ground.HOST_MEMORY, Ground.CANNOT_RUN, Ground.NOT_COMPILED, Ground.NO_GAIN,
+    Ground.NOTHING_THERE, Ground.NOT_CONSTANT, Ground.UNTRACEABLE, Ground.FAULT,
 }  # fmt: skip
 """No single op is responsible."""
 

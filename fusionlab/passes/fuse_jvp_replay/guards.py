@@ -159,7 +159,7 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
                 continue
             origin = differing[value]
             if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
-                return Complaint(Ground.WALKERS_TOLD_APART, f"a {origin.op.mnemonic} tells walkers apart", origin)
+                return Complaint(Ground.WALKERS_TOLD_APART, f"a {origin.op.mnemonic} tells walkers apart", node)
             differing.update(dict.fromkeys(node.results, origin))
         differing.update((v, node) for v in node.results if any(_varies(node, axis) for axis in axes.get(v, ())))
     return None

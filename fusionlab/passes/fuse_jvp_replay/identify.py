@@ -252,9 +252,9 @@ class Identification:
                 kept *= extent
                 because = complaint or because
         if kept > FEW_ENOUGH:
-            why = because.reason if because else "a few of them cannot be told from their shapes"
-            reason = f"{kept} walkers are too many to evaluate, and {why}"
-            raise NotALaplacian(Ground.WALKERS_UNKNOWN, reason, because.node if because else None)
+            unknown = Complaint(Ground.WALKERS_UNKNOWN, "a few of them cannot be told from their shapes")
+            ground, why, node = because or unknown
+            raise NotALaplacian(ground, f"{kept} walkers are too many to evaluate, and {why}", node)
         return marks
 
     def _possible_gradients(self) -> list[Value]:
