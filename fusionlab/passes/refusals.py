@@ -89,13 +89,16 @@ class Ground(Enum):
     CALLED_DIFFERENTLY = Advice(
         "unsupported", "form", "lower a function for each of the trip counts or constants that it is called with",
     )  # fmt: skip
+    UNTRACEABLE = Advice(
+        "unsupported", "form", "look whether jax.make_jaxpr(f) raises it, too; if not, report the traceback in the log",
+    )  # fmt: skip
     # The network's ops.
     OPAQUE_CALL = Advice(
         "unsupported", "op",
         "write it in jax.numpy (of library calls LU has a rule: det, slogdet, solve), or call it on what f returns",
     )  # fmt: skip
     NO_RULE = Advice(
-        "unsupported", "op", "write it in other jax.numpy or lax ops: docs/fuse-jvp-replay.md says which are known",
+        "unsupported", "op", "write it in other jax.numpy or lax ops (sorts ascend, scatters are of one array)",
     )  # fmt: skip
     NO_DERIVATIVE = Advice(
         "unsupported", "op", "write it in ops that JAX can batch and differentiate twice, as lax.scan for while_loop",
@@ -172,7 +175,7 @@ class Ground(Enum):
         "unsupported", "limit", "lower with a number of walkers that no other axis has, as 1024, or with at most 64",
     )  # fmt: skip
     TOO_LARGE = Advice(
-        "unsafe", "limit", f"try fewer electrons or narrower layers of the same function, or use {_LAPLACIAN}",
+        "unsafe", "limit", "try fewer electrons or narrower layers of the same function",
     )  # fmt: skip
     TOO_LONG = Advice(
         "unsafe", "limit", "return log|psi| and the energy alone (fewer candidates), or try fewer electrons",
@@ -204,9 +207,7 @@ class Ground(Enum):
     NO_GAIN = Advice("unprofitable", "gain", "nothing: it costs no more as it is")
     NOTHING_THERE = Advice("unprofitable", "gain", "nothing: what the pass rewrites is not in the program")
     NOT_CONSTANT = Advice("unsafe", "gain", "nothing: the loop computes from arguments")
-    UNTRACEABLE = Advice(
-        "unsupported", "form", "nothing, if it is an error of the function; else trace it with jax.make_jaxpr"
-    )
+    # The pass itself failed.
     FAULT = Advice("fault", "fault", "leave the pass out, and report the traceback in the log")
 
 
