@@ -143,12 +143,12 @@ def pass_through(
     The document is that of ``apply``, without figures.
     """
     from fusionlab.passes.catalogue import SEARCHED
-    from fusionlab.passes.interface import Declined
+    from fusionlab.passes.refusals import Ground, Refusal
     from fusionlab.report.tables.programs import print_events
     from fusionlab.study import UNCHANGED
 
     names = [pass_.name for pass_ in passes] + [SEARCHED] * (pipeline.rpartition(",")[2].strip() == SEARCHED)
-    events = [Declined(name, "unsupported", found.what, found.where) for name in names]
+    events = [Refusal(Ground.SHARD_MAP, found.what).of(name, found.where) for name in names]
     if out:
         write_whole(Path(out), found.content)
     console.print(f"pipeline: {pipeline}", soft_wrap=True)

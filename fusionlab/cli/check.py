@@ -63,7 +63,7 @@ def command(
     """Are two programs equal? Two files, a model and a file, or a source and passes; exit 0 yes, 1 no, 2 bad input."""
     from fusionlab.codegen.cache import kept_folder
     from fusionlab.passes.pipeline import print_pipeline
-    from fusionlab.report.tables.programs import print_verdict
+    from fusionlab.report.tables.programs import print_refusals, print_verdict
 
     if source["model"] is not None and source["file"] is not None and other is None:
         source["file"], other = None, source["file"]
@@ -91,6 +91,7 @@ def command(
             say(f"the worst walker is in {saved}; again: {again}")
         print_verdict(verdict, console)
         document = {**verdict.to_json(), "worst_walker": verdict.worst or None, "worst_walker_file": saved}
+    print_refusals(events, console)
     failed = failed_passes(events)
     for why in failed.values():
         say(why)

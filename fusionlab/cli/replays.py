@@ -25,6 +25,7 @@ REWRITES = ("licm", "batch-replay", "transpose-replay", "collapse-replay", "spar
 """The rewrites tried, each alone on the original program; names not in PASSES are left out."""
 
 _SHOWN_BLOCKED = 3
+_WHY = ("cause", "op", "instead")
 
 
 @click.command("replays")
@@ -78,6 +79,7 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
             "would": event.what if isinstance(event, Applied) else None,
             "kind": None if isinstance(event, Applied) else event.kind,
             "blocked_by": None if isinstance(event, Applied) else event.reason,
+            **{name: None if isinstance(event, Applied) else without_numbers(getattr(event, name)) for name in _WHY},
             "location": without_numbers(event.location),
             "loop_number": loop_number(event.location),
         }
@@ -89,7 +91,9 @@ def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
     from fusionlab.hlo.cost import program_cost
     from fusionlab.hlo.loops import loop_number, without_numbers
     from fusionlab.hlo.view import Region
+    from fusionlab.passes.refusals import Refusal, ground_of_blocker
 
+    whys = [Refusal(ground_of_blocker(one), one.reason, one.node).of("", "") for one in loop.blockers]
     body = list(loop.loop.body.operations())
     pushed = [node for node in body if not loop.varying.isdisjoint(node.results)]
     once = program_cost(loop.loop.body)
@@ -98,7 +102,8 @@ def _document(loop: Replay, events: list[dict[str, Any]]) -> dict[str, Any]:
         "location": without_numbers(loop.loop.node.scope),
         "loop_number": number,
         "is_replay": not loop.blockers,
-        "blockers": list(loop.blockers),
+        "blockers": [why.reason for why in whys],
+        "refusals": [{name: without_numbers(getattr(why, name)) for name in ("reason", *_WHY)} for why in whys],
         "trip_count": loop.trips,
         "trip_count_reason": loop.loop.trips_reason,
         "seed": loop.seed.description if loop.seed else None,
@@ -124,6 +129,8 @@ def _families(nodes: Iterable[Node]) -> dict[str, int]:
 
 
 def _print(found: dict[str, Any], console: Console) -> None:
+    from fusionlab.passes.interface import explained
+
     recomputed = "nothing"
     if families := found["recomputed_families"]:
         gflop = found["recomputed_flops_per_trip"] / 1e9
@@ -141,9 +148,13 @@ def _print(found: dict[str, Any], console: Console) -> None:
         ("residuals (per walker), read in every trip", _sized(found["residuals"], found["residual_bytes"])),
         ("weights, constants, tables", _sized(found["shared_values"], found["shared_bytes"])),
     ]
+    told = set()
     for event in found["rewrites"]:
         words = event["would"] or f"blocked ({event['kind']}): {event['blocked_by']}"
         rows.append((f"rewrite {event['rewrite']}", words))
+        if (why := explained(*(event[name] for name in _WHY))) and why not in told:
+            rows.append(("", why))
+            told.add(why)
     console.print(f"replay at {found['location']}", style="bold", soft_wrap=True)
     for label, words in rows:
         console.print(f"  {label:<42} {words}", soft_wrap=True)
@@ -159,10 +170,12 @@ def _sized(count: int, size_bytes: int) -> str:
 
 def _print_blocked(found: list[dict[str, Any]], console: Console) -> None:
     """Print the largest loops that are no replays, with the reasons."""
+    from fusionlab.passes.interface import explained
+
     ordered = sorted(found, key=lambda one: -one["body_ops"])
     for one in ordered[:_SHOWN_BLOCKED]:
         trips = "unknown trips" if one["trip_count"] is None else f"{one['trip_count']} trips"
-        reasons = "; ".join(one["blockers"])
+        reasons = "; ".join((*one["blockers"], explained(*(one["refusals"][0][name] for name in _WHY))))
         words = f"not a replay: a loop of {trips}, {one['body_ops']} ops, at {one['location']}: {reasons}"
         console.print(textwrap.fill(words, 118, subsequent_indent="  ", break_on_hyphens=False), soft_wrap=True)
     if len(ordered) > _SHOWN_BLOCKED:

@@ -88,9 +88,10 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Recurrent:
-    """A dependence from one trip to the next, described by ``reason``."""
+    """A dependence from one trip to the next, described by ``reason``; ``node`` is the op responsible, if known."""
 
     reason: str
+    node: Node | None = None
 
 
 Role = Invariant | Counter | Sum | Stacked | Recurrent
@@ -112,6 +113,12 @@ class Loop:
     def body(self) -> Region:
         """The region that each trip runs."""
         return self.node.regions[1]
+
+    def recurrence(self, i: int) -> tuple[str, Node]:
+        """Why carried value i links one trip to the next, and by which op: else that which makes its next value."""
+        role = self.roles[i]
+        assert isinstance(role, Recurrent)
+        return role.reason, role.node or self.body.returns[i].producer or self.node
 
     def indices(self, *kinds: type) -> list[int]:
         """Positions of the carried values whose role is one of ``kinds``."""
@@ -240,7 +247,12 @@ def _terms(argument: Value, back: Value, dependent: set[Value]) -> list[tuple[in
 def _sum_role(body: Region, index: int, argument: Value, terms: list[tuple[int, Value]]) -> Role:
     uses = _uses(body, argument)
     if uses > 1:
-        return Recurrent("the accumulator is also used elsewhere in the body")
+        after = reached(body, [argument])
+        users = [node for node in body.walk() if argument in node.operands]
+        others = [node for node in users if node.op not in (ops.ADD, ops.SUBTRACT)]
+        effects = [n for n in body.walk() if not n.regions and has_effect(n) and not after.isdisjoint(n.operands)]
+        responsible = next(iter(effects or others or users), None)
+        return Recurrent("the accumulator is also used elsewhere in the body", responsible)
     return Sum(tuple(terms)) if terms else Recurrent("nothing is added to it")
 
 
@@ -495,7 +507,7 @@ def has_effect_inside(operation: ir.Operation, functions: Mapping[str, ir.Operat
     return False
 
 
-_NUMBER = re.compile(r"#loop(\d+)(?=/|$)")
+_NUMBER = re.compile(r"#loop(\d+)(?=[/)]|$)")
 
 
 def with_numbered_loops(program: Program) -> Program:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -37,6 +38,18 @@ class Seed:
 
 
 @dataclass(frozen=True)
+class Blocker:
+    """A reason why a loop is no replay, of one of a few kinds, and the op that is responsible."""
+
+    what: Literal["trips", "recurrent", "no term", "unused direction", "another table", "no direction"]
+    reason: str
+    node: Node
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True)
 class Replay:
     """One loop of the inventory; it is a replay when ``blockers`` is empty.
 
@@ -56,7 +69,7 @@ class Replay:
     recomputed: tuple[Node, ...]
     terms: int
     body_ops: int
-    blockers: tuple[str, ...]
+    blockers: tuple[Blocker, ...]
 
     @property
     def trips(self) -> int | None:
@@ -126,25 +139,29 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
 
 def _blockers(
     loop: Loop, floats: list[Value], seeds: list[Seed], seed: Seed | None, other_slices: list[Node]
-) -> Iterator[str]:
+) -> Iterator[Blocker]:
     if loop.trips is None:
-        yield f"the trip count is not known at compile time: {loop.trips_reason}"
+        yield Blocker("trips", f"the trip count is not known at compile time: {loop.trips_reason}", loop.node)
     recurrent = loop.indices(Recurrent)
     if recurrent:
-        role = loop.roles[recurrent[0]]
-        assert isinstance(role, Recurrent)
+        why, node = loop.recurrence(recurrent[0])
         type_ = loop.body.arguments[recurrent[0]].handle.type
         others = f" (and {len(recurrent) - 1} more)" if len(recurrent) > 1 else ""
-        yield f"carried value {recurrent[0]} ({type_}){others} links one trip to the next: {role.reason}"
+        reason = f"carried value {recurrent[0]} ({type_}){others} links one trip to the next: {why}"
+        yield Blocker("recurrent", reason, node)
     if not floats:
-        yield "no trip adds a floating-point term to a sum or writes one into a slot of its own"
+        reason = "no trip adds a floating-point term to a sum or writes one into a slot of its own"
+        yield Blocker("no term", reason, loop.node)
     elif seed is None and seeds:
-        yield "a direction is made from the counter, but what is accumulated does not depend on it"
+        reason = "a direction is made from the counter, but what is accumulated does not depend on it"
+        yield Blocker("unused direction", reason, seeds[0].node)
     elif seed is None and other_slices:
         source = other_slices[0].operands[0].type
-        yield f"each trip takes a slice of a {source} value that is not known to be an identity"
+        reason = f"each trip takes a slice of a {source} value that is not known to be an identity"
+        yield Blocker("another table", reason, other_slices[0])
     elif seed is None:
-        yield "no direction is made from the counter (no row of an identity, no comparison of it with an iota)"
+        reason = "no direction is made from the counter (no row of an identity, no comparison of it with an iota)"
+        yield Blocker("no direction", reason, loop.node)
 
 
 def _accumulated(role: object) -> Iterator[Value]:

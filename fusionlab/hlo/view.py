@@ -27,6 +27,11 @@ TWIN = "twin"
 """Attribute of a function that holds a kernel: the function of plain ops that computes the same."""
 
 
+_MODULE_TEXT = "-"
+"""The file in the locations of a module that was parsed from text without locations."""
+_WITH_LINES = "as_text(debug_info=True)"
+
+
 @dataclass(frozen=True)
 class TensorType:
     """Shape and element type of one value; ``dtype`` is MLIR's spelling (``f32``, ``i1``, ``ui32``)."""
@@ -86,7 +91,8 @@ class Value:
 class Node:
     """One operation. ``name`` is its full name (``stablehlo.add``); ``callers`` are the scopes of inlined calls.
 
-    ``module`` is held because the handles dangle once the bindings have destroyed it.
+    ``module`` is held because the handles dangle once the bindings have destroyed it. ``calls`` are the operations of
+    the inlined calls, outer ones first.
     """
 
     id: int
@@ -98,6 +104,7 @@ class Node:
     module: Any
     results: tuple[Value, ...] = ()
     regions: tuple[Region, ...] = ()
+    calls: tuple[Any, ...] = ()
 
     @cached_property
     def op(self) -> OpDef:
@@ -119,6 +126,18 @@ class Node:
     def label(self) -> str:
         """The op in a message: ``custom call @target``, or its name."""
         return f"custom call @{self.call_target}" if self.call_target else self.name
+
+    @property
+    def told(self) -> str:
+        """The op in a message with its source line, or that of the innermost call around it, and its name stack."""
+        places = (source_of(operation) for operation in (self.operation, *reversed(self.calls)))
+        file, line = next(filter(None, places), ("", 0))
+        scope = f" ({self.scope})" if self.scope else ""
+        if file == _MODULE_TEXT:
+            return f"{self.label} in line {line} of the module, which has no source lines: {_WITH_LINES} writes them"
+        if not file:
+            return f"{self.label}{scope}, whose source line is not known: {_WITH_LINES} writes it"
+        return f"{self.label} at {file.rpartition('/')[2]}:{line}{scope}"
 
     @cached_property
     def scope(self) -> str:
@@ -356,6 +375,7 @@ class _Inliner:
         self.module = module
         self.functions = functions_of(module)
         self.open: list[str] = []
+        self.calls: list[Any] = []
         self.next_id = 0
 
     def view(self, name: str | None) -> FunctionView:
@@ -388,7 +408,7 @@ class _Inliner:
                 results = self._call(operation, operands, nodes, callers)
                 environment.update(zip(operation.results, results, strict=True))
                 continue
-            node = Node(self._id(), operation, name, operands, callers, function, self.module)
+            node = Node(self._id(), operation, name, operands, callers, function, self.module, calls=(*self.calls,))
             node.results = tuple(Value(self._id(), handle, node, i) for i, handle in enumerate(operation.results))
             environment.update(zip(operation.results, node.results, strict=True))
             nodes.append(node)
@@ -416,8 +436,10 @@ class _Inliner:
         block = callee.body.blocks[0]
         environment = dict(zip(block.arguments, operands, strict=True))
         self.open.append(name)
+        self.calls.append(operation)
         returns = self._block(block, environment, nodes, (*callers, location_name(operation)), name)
         self.open.pop()
+        self.calls.pop()
         return returns
 
 

@@ -21,6 +21,7 @@ from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.optimizing.references import REFERENCES, Begun, references_of, run_as_it_stands
 from fusionlab.optimizing.variants import VARIANTS, Held, attempts, can_vary, held_arguments
+from fusionlab.passes.refusals import refused
 
 GIVEN = "the given arguments"
 VARIED = "the given arguments and variants of them"
@@ -160,7 +161,8 @@ class Runners:
 def _why(error: Exception) -> str:
     said = (str(error).splitlines() or [""])[0]
     if isinstance(error, RaiseError):
-        return f"{said}: nothing tells what it computes in float64 (check='never' runs the rewritten program unseen)"
+        known = refused(error).of("check", "").told
+        return f"{known}; nothing tells what it computes in float64 (check='never' runs the rewritten program unseen)"
     return said if isinstance(error, CompileError | InputError) else f"{type(error).__name__}: {said}"
 
 

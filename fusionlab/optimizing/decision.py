@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,10 +18,10 @@ from fusionlab.codegen.compile import versions
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
-from fusionlab.passes.interface import Applied, Declined, Event
+from fusionlab.passes.interface import Applied, Declined, Event, told_fallbacks
 from fusionlab.store import PACKAGE, digest_of, sources_digest
 
-_FORMAT = 3
+_FORMAT = 4
 _DECIDING = ("passes", "hlo", "codegen", "equivalence", "ledger", "optimizing", "study.py")
 
 
@@ -69,22 +69,29 @@ class Decision:
             "verdict": self.verdict.to_json() if self.verdict else None,
             "compared_on": self.compared_on,
             "reason": self.reason,
+            "lines": self.original.digest if self.original else None,
             "module": base64.b64encode(rewritten.bytecode).decode() if rewritten else None,
             "sha256": rewritten.digest if rewritten else None,
         }
 
     @staticmethod
     def from_json(record: dict[str, Any], original: Program) -> Decision:
-        """The inverse of ``to_json``, for ``original``. ValueError, LookupError, TypeError: it cannot be read."""
+        """The inverse of ``to_json``, for ``original``. ValueError, LookupError, TypeError: it cannot be read, or what
+        it tells names source lines that ``original`` has not."""
         if record["format"] != _FORMAT:
             raise ValueError(f"format {record['format']}, expected {_FORMAT}")
+        events = tuple(map(_event_of, record["events"]))
+        if record["lines"] != original.digest:
+            if record["module"] is None or told_fallbacks(events):
+                raise ValueError("the lines of the source have moved")
+            events = tuple(replace(event, op="") if isinstance(event, Declined) else event for event in events)
         return Decision(
             name=record["name"],
             platform=record["platform"],
             pipeline=record["pipeline"],
             original=original,
             rewritten=None if record["module"] is None else _rewritten_of(record, original),
-            events=tuple(map(_event_of, record["events"])),
+            events=events,
             verdict=None if record["verdict"] is None else Verdict.from_json(record["verdict"]),
             compared_on=record["compared_on"],
             reason=record["reason"],
@@ -108,7 +115,8 @@ def _rewritten_of(record: dict[str, Any], original: Program) -> Program:
 
 def _event_of(record: dict[str, Any]) -> Event:
     if "declined" in record:
-        return Declined(record["pass"], record["kind"], record["reason"], record["location"])
+        why = (record[name] for name in ("kind", "reason", "location", "cause", "op", "instead"))
+        return Declined(record["pass"], *why)
     return Applied(record["pass"], record["applied"], record["location"], record["resolved"], record["fallback"])
 
 

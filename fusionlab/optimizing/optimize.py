@@ -21,6 +21,7 @@ from fusionlab.equivalence.few_walkers import CHECKED_WALKERS
 from fusionlab.errors import InputError, one_line, unknown
 from fusionlab.optimizing.collectives import evaluate, has_collectives, outside_of_meshes
 from fusionlab.optimizing.primitive import (
+    Traced,
     apply_owned,
     outside_of_traces,
     owned,
@@ -31,6 +32,7 @@ from fusionlab.optimizing.primitive import (
 from fusionlab.optimizing.report import OptimizeReport
 from fusionlab.optimizing.rewriting import EXACT_S, Call, Check, OnDifference, Policy, Rewriter
 from fusionlab.passes.pipeline import parse_pipeline
+from fusionlab.passes.refusals import Ground, Refusal
 
 
 class Optimized:
@@ -140,16 +142,19 @@ class Optimized:
             trees[:] = [tree]
             return flat
 
-        traced, why, surprising = None, "", True
+        traced: Traced | None = None
+        why: Refusal | None = None
+        surprising = True
         try:
             traced = trace(of_arrays, [leaves[index] for index in dynamic])
             why, surprising = why_left_alone(traced.jaxpr)
         except Exception as error:  # the user's own is raised again below, without fusionlab around it
-            why = one_line(error)
-        if traced is None or why:
+            why = Refusal(Ground.UNTRACEABLE, one_line(error))
+        if why is not None:
             as_it_is = function(*args, **kwargs)
             self._rewriter.refuse(why, surprising)
             return as_it_is
+        assert traced is not None
         if has_collectives(traced.jaxpr.jaxpr):
             return jax.tree.unflatten(trees[0], self._between(traced.jaxpr, traced.operands))
         if alone and traced.plain is not None:
@@ -168,7 +173,8 @@ class Optimized:
 
         results = evaluate(jaxpr, operands, bound)
         if not parts:
-            self._rewriter.refuse("between its collectives there is nothing to rewrite", surprising=False)
+            nothing = Refusal(Ground.NOTHING_THERE, "between its collectives there is nothing to rewrite")
+            self._rewriter.refuse(nothing, surprising=False)
         return results
 
     def clear_cache(self) -> None:

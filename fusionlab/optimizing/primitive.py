@@ -32,15 +32,13 @@ from jaxlib.mlir.dialects import func
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import public_function
 from fusionlab.optimizing.same_function import same_function
+from fusionlab.passes.refusals import Ground, Refusal
 
 outside_of_traces: Callable[[], bool] = trace_state_clean
 """True if no JAX transformation is being traced."""
 
 _SHARDINGS = ("sharding", "out_sharding")
-_OF_A_MESH = (
-    "it reads or changes how arrays lie on a mesh, or closes over arrays that are traced there: "
-    "optimise the function around that"
-)
+_OF_A_MESH = "it reads or changes how arrays lie on a mesh, or closes over arrays that are traced there"
 
 
 class Owner(Protocol):
@@ -159,27 +157,49 @@ def owned(jaxpr: Any) -> Any:
     return next((equation.params["plain"] for equation in jaxpr.eqns if equation.primitive is _optimized), None)
 
 
-def why_left_alone(jaxpr: Any) -> tuple[str, bool]:
-    """(the reason why the function of ``jaxpr`` is left alone or "", True if that may surprise its author).
+def why_left_alone(jaxpr: Any) -> tuple[Refusal | None, bool]:
+    """(the refusal to rewrite the function of ``jaxpr`` or None, True if that may surprise its author).
 
     ``jaxpr`` is None where it cannot be traced without a mesh.
     """
     if jaxpr is None:
-        return _OF_A_MESH, False
-    if effects := sorted({type(effect).__name__ for effect in jaxpr.effects} - {"NamedAxisEffect"}):
-        return f"it has effects ({', '.join(effects)})", True
+        return Refusal(Ground.MESH, _OF_A_MESH), False
+    if effects := _effects(jaxpr):
+        having = [equation for equation in equations(jaxpr.jaxpr) if _effects(equation)]
+        return Refusal(Ground.EFFECT, f"it has effects ({', '.join(effects)})", _told(having[-1:])), True
     # A pure callback is no effect, and of any the module has only the address.
-    if callbacks := sorted({name for name in primitives(jaxpr.jaxpr) if "callback" in name}):
-        return f"it calls back into Python ({', '.join(callbacks)}), and a rewritten module cannot", True
-    return "", False
+    called = [equation for equation in equations(jaxpr.jaxpr) if "callback" in equation.primitive.name]
+    if called:
+        names = ", ".join(sorted({equation.primitive.name for equation in called}))
+        reason = f"it calls back into Python ({names}), and a rewritten module cannot"
+        return Refusal(Ground.CALLBACK, reason, _told(called)), True
+    return None, False
+
+
+def _effects(part: Any) -> list[str]:
+    """The names of the effects of a jaxpr or an equation, without that of a mesh's axes."""
+    return sorted({type(effect).__name__ for effect in part.effects} - {"NamedAxisEffect"})
+
+
+def _told(found: Sequence[Any]) -> str:
+    """The primitive of the first equation with its source line: ``pure_callback at model.py:41:4 (energy)``."""
+    for equation in found:
+        place = sources.summarize(equation.source_info).rpartition("/")[2]  # "" under vmap, whose rules trace without
+        return f"{equation.primitive.name}{f' at {place}' if place else ''}"
+    return ""
 
 
 def primitives(jaxpr: Any) -> Iterator[str]:
     """The names of the primitives in an open jaxpr and in those nested in it, in order."""
+    return (equation.primitive.name for equation in equations(jaxpr))
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """The equations of an open jaxpr, those nested in one after it."""
     for equation in jaxpr.eqns:
-        yield equation.primitive.name
+        yield equation
         for inner in inner_jaxprs(equation):
-            yield from primitives(inner)
+            yield from equations(inner)
 
 
 def inner_jaxprs(equation: Any) -> Iterator[Any]:

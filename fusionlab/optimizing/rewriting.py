@@ -54,6 +54,7 @@ from fusionlab.passes.pipeline import (
     run_pipeline,
     why_nothing_applied,
 )
+from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.store import Store
 from fusionlab.study import CandidateCosts, Circumstances, at_few_walkers, rewrite
 
@@ -156,7 +157,8 @@ class Rewriter:
                 raise
             except Exception as error:  # the user's function still works, and the reason is reported
                 _log.debug("%s: not optimised", self.name, exc_info=True)
-                key = self._refuse(platform, one_line(error), failed=True)
+                refusal = error if isinstance(error, Refusal) else Refusal(Ground.FAULT, one_line(error))
+                key = self._refuse(platform, refusal, failed=True)
             decision = self.decisions[key]
         # Outside of what is caught above: warnings can be errors.
         if decision.failed and not (key in before and before[key].failed):
@@ -165,16 +167,19 @@ class Rewriter:
             self._warn_of_rewriting(decision)
         return decision.rewritten
 
-    def refuse(self, reason: str, surprising: bool) -> None:
+    def refuse(self, refusal: Refusal, surprising: bool) -> None:
         """Record that the original runs, and why; warn if that is ``surprising``."""
-        self._refuse("-", reason, failed=surprising)
+        reason = self._refuse("-", refusal, failed=surprising)
         if surprising:
             self._warn(reason)
 
-    def _refuse(self, platform: str, reason: str, *, failed: bool) -> str:
-        """Record that the original runs for ``reason``, which is the decision's key."""
-        refused = Decision(self.name, platform, self.policy.pipeline, None, None, reason=reason, failed=failed)
-        self.decisions[reason] = refused
+    def _refuse(self, platform: str, refusal: Refusal, *, failed: bool) -> str:
+        """Record that the original runs; the reason, which is the decision's key."""
+        event = refusal.of("optimize", "")
+        reason = event.told
+        self.decisions[reason] = Decision(
+            self.name, platform, self.policy.pipeline, None, None, (event,), reason=reason, failed=failed
+        )
         return reason
 
     def _warn(self, reason: str) -> None:
@@ -192,9 +197,9 @@ class Rewriter:
     def _decide(self, jaxpr: Any, platform: str, call: Call) -> str:
         """Decide on ``jaxpr`` unless that is done; the key of the decision."""
         why, surprising = why_left_alone(jaxpr)  # batching can bring a callback into it
-        if not why and platform not in PLATFORMS:
-            why = f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten"
-        if why:
+        if why is None and platform not in PLATFORMS:
+            why = Refusal(Ground.PLATFORM, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
+        if why is not None:
             return self._refuse(platform, why, failed=surprising)
         keys = self._keys.setdefault(jaxpr, {})
         if (key := keys.get(platform, "")) in self.decisions:
@@ -499,7 +504,8 @@ def lower_jaxpr(jaxpr: Any, platform: str, name: str) -> Program:
     module = lower_traced(jax.jit(run, keep_unused=True).trace(*arguments), platform, source_lines=1)
     program = Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
     if called := _CALLBACK.search(program.bytecode):
-        raise InputError(f"its program calls back into Python ({called[0].decode()}), and a rewritten module cannot")
+        reason = f"its program calls back into Python ({called[0].decode()}), and a rewritten module cannot"
+        raise Refusal(Ground.CALLBACK, reason)
     return program
 
 

@@ -26,7 +26,8 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.passes.interface import Declined, Pass, Result, Setting
-from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, loop_marks, require_reduction, rewrite_loops
+from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.rewriting import LoopSite, Rewrite, loop_marks, require_reduction, rewrite_loops
 
 CHUNK_MARK = "fusionlab_chunk"
 """Frontend attribute of a loop created by this pass, with its chunk: such a loop is not batched again."""
@@ -56,11 +57,11 @@ class BatchReplay(Pass):
     def _decide(self, site: LoopSite) -> Rewrite:
         loop = site.loop
         if mark := loop_marks(loop).get(CHUNK_MARK):
-            raise Refusal("unprofitable", f"already batched, {mark} trips at a time")
+            raise Refusal(Ground.NO_GAIN, f"already batched, {mark} trips at a time")
         require_reduction(loop)
         assert loop.trips is not None
         if loop.trips < 2:
-            raise Refusal("unprofitable", f"the loop runs {loop.trips} trips")
+            raise Refusal(Ground.NO_GAIN, f"the loop runs {loop.trips} trips")
         chunk = min(self.chunk or loop.trips, loop.trips)
         return Rewrite(
             batched_loop(raise_trips(loop, site.captured, site.raising), chunk),
@@ -111,7 +112,7 @@ def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Resu
             return _with_reason(result, f"chosen for the budget of {budget} from XLA's temp bytes ({figures})")
     smallest = f"{_mib(tried[hopeful[-1]])} temp with chunk {hopeful[-1]}"
     declined = [
-        Declined(BatchReplay.name, "unprofitable", f"the budget of {budget} is too small: {smallest}", event.location)
+        Refusal(Ground.MEMORY, f"the budget of {budget} is too small: {smallest}").of(BatchReplay.name, event.location)
         for event in whole.applied
     ]
     return Result(program, (*declined, *(event for event in whole.events if isinstance(event, Declined))))

@@ -42,7 +42,8 @@ from fusionlab.hlo.strided import Axis, StridedView, count, row_major, run_on
 from fusionlab.hlo.view import Node, Value, view_of
 from fusionlab.passes.expand_small_dots import batched_axes
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import Refusal, Tally, blocks_to_rewrite, no_kernels
+from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
 
 _MOST_PRODUCTS = 8
 _MOST_NODES = 64
@@ -120,7 +121,7 @@ class BatchedDotKernels(Pass):
             if work is not None and not (len(contractions) == 1 and contractions[0].lies_for_the_library(value)):
                 best = members, work
         if best is None:
-            raise Refusal("unprofitable", "the library takes it as it lies")
+            raise Refusal(Ground.NO_GAIN, "the library takes it as it lies")
         return best
 
     def _work(self, value: Value, contractions: Sequence[ViewedDot]) -> SumOfProducts | None:
@@ -139,13 +140,13 @@ class BatchedDotKernels(Pass):
         axes = batched_axes(node)
         arrays = [*node.results, *(StridedView.of(value).base for value in node.operands)]
         if not all(0 < math.prod(array.type.shape) < 1 << 31 for array in arrays):
-            raise Refusal("unsupported", "it has no elements, or 2^31 and more")
+            raise Refusal(Ground.ELEMENTS, "it has no elements, or 2^31 and more")
         if min(axes.extents) == 1:
-            raise Refusal("unprofitable", "it is a product with a vector: XLA makes a product and a sum of it itself")
+            raise Refusal(Ground.NO_GAIN, "it is a product with a vector: XLA makes a product and a sum of it itself")
         if min(axes.extents[:2]) > self.longest:
-            raise Refusal("unprofitable", f"both operands are longer than {self.longest} along their free axes")
+            raise Refusal(Ground.NO_GAIN, f"both operands are longer than {self.longest} along their free axes")
         if axes.intensity > self.intensity:
-            raise Refusal("unprofitable", f"it does more than {self.intensity} FLOP per byte")
+            raise Refusal(Ground.NO_GAIN, f"it does more than {self.intensity} FLOP per byte")
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class ViewedDot:
     def of(node: Node, order: Sequence[int]) -> ViewedDot:
         """``order`` maps each axis of the value to an axis of the node's result."""
         if "algorithm" in node.attributes:
-            raise Refusal("unsupported", "it asks for an explicit algorithm")
+            raise Refusal(Ground.ALGORITHM, "it asks for an explicit algorithm")
         axes = DotAxes.of(node)
         left, right = (StridedView.of(value) for value in node.operands)
         each: list[tuple[_Kind, tuple[int, int]]] = [

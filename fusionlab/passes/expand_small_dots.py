@@ -34,7 +34,8 @@ from fusionlab.hlo.cost import DotAxes
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import OpRewrite, Refusal, rewrite_ops
+from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.rewriting import OpRewrite, rewrite_ops
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,15 @@ class ExpandSmallDots(Pass):
     def _decide(self, node: Node) -> OpRewrite:
         axes = batched_axes(node)
         if min(axes.extents[:2]) == 1:
-            raise Refusal("unprofitable", "it is a matrix times a vector: XLA makes a product and a sum of it itself")
+            raise Refusal(Ground.NO_GAIN, "it is a matrix times a vector: XLA makes a product and a sum of it itself")
         if axes.batch_in_front:
-            raise Refusal("unprofitable", "its batch axes are in front: the library takes it as it is")
+            raise Refusal(Ground.NO_GAIN, "its batch axes are in front: the library takes it as it is")
         if (0, 0) not in axes.batch:  # an axis of walkers could be a free one: its extent must not decide
-            raise Refusal("unprofitable", "no batch axis is the first of both operands")
+            raise Refusal(Ground.NO_GAIN, "no batch axis is the first of both operands")
         if max(axes.extents) > self.longest:
-            raise Refusal("unprofitable", f"it is longer than {self.longest} along an axis")
+            raise Refusal(Ground.NO_GAIN, f"it is longer than {self.longest} along an axis")
         if axes.intensity > self.intensity:
-            raise Refusal("unprofitable", f"it does more than {self.intensity} FLOP per byte")
+            raise Refusal(Ground.NO_GAIN, f"it does more than {self.intensity} FLOP per byte")
         return OpRewrite(product_and_sum(axes), (0, 1), axes)
 
 
@@ -96,11 +97,11 @@ def product_and_sum(axes: DotAxes) -> Callable[[Any, Any], tuple[Any]]:
 def batched_axes(node: Node) -> DotAxes:
     """The axes of ``node``, a dot_general; Refusal if no pass can rewrite it."""
     if "algorithm" in node.attributes:
-        raise Refusal("unsupported", "it asks for an explicit algorithm")
+        raise Refusal(Ground.ALGORITHM, "it asks for an explicit algorithm")
     kinds = {value.type.dtype for value in (*node.operands, *node.results)}
     if kinds not in ({"f32"}, {"f64"}):
-        raise Refusal("unsupported", "its operands and result are not of one type, f32 or f64")
+        raise Refusal(Ground.ELEMENT_TYPES, "its operands and result are not of one type, f32 or f64")
     axes = DotAxes.of(node)
     if not axes.batch or not axes.contracted:
-        raise Refusal("unprofitable", "it has no batch axes, or contracts nothing")
+        raise Refusal(Ground.NO_GAIN, "it has no batch axes, or contracts nothing")
     return axes

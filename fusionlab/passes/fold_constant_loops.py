@@ -30,7 +30,8 @@ from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import SHARDINGS, Program
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, rewrite_loops
+from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.rewriting import LoopSite, Rewrite, rewrite_loops
 
 _MOST_NODES = 10_000
 
@@ -53,31 +54,32 @@ class FoldConstantLoops(Pass):
         before = _makers([*loop.operands, *site.captured])
         if loop.callers and any(node.function != loop.function for node in before):
             raise Refusal(
-                "unsupported", "it reads what its function is given, which may be called with other constants"
+                Ground.CALLED_DIFFERENTLY,
+                "it reads what its function is given, which may be called with other constants",
             )
         nodes = [
             one for node in (*before, loop) for one in (node, *(i for region in node.regions for i in region.walk()))
         ]
         for node in nodes:
             if node.op is ops.CUSTOM_CALL or has_effect(node):
-                raise Refusal("unsafe", f"{node.op.mnemonic} has an effect, or is opaque")
+                raise Refusal(Ground.EFFECT, f"{node.op.mnemonic} has an effect, or is opaque", node)
             if any(name in node.attributes for name in SHARDINGS):
-                raise Refusal("unsupported", "it is sharded")
+                raise Refusal(Ground.SHARDED, "it is sharded", node)
             if not all(result.is_array for result in node.results):
-                raise Refusal("unsupported", f"{node.op.mnemonic} returns what is no array of known size")
+                raise Refusal(Ground.NOT_AN_ARRAY, f"{node.op.mnemonic} returns what is no array of known size", node)
             if (size := max((size_bytes(result.type) for result in node.results), default=0)) > self.most_bytes:
-                raise Refusal("unprofitable", f"a value on the way has {size:,} bytes")
+                raise Refusal(Ground.FOLDING, f"a value on the way has {size:,} bytes", node)
         many = (site.loop.trips or 1) * len(loop.regions[1].nodes)
         counted = _Counted(left=[self.most_ops, 0])
         if many > self.most_ops:
-            raise Refusal("unprofitable", f"it runs {many:,} operations")
+            raise Refusal(Ground.FOLDING, f"it runs {many:,} operations")
         known: dict[Value, Any] = {}
         try:
             with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
                 counted.run([*before, loop], known)
                 arrays = [np.asarray(known[result]) for result in loop.results]
         except RuntimeError as error:  # no CPU client, or not enough memory
-            raise Refusal("unsupported", f"it cannot be run here: {str(error).splitlines()[0]}") from error
+            raise Refusal(Ground.CANNOT_RUN, f"it cannot be run here: {str(error).splitlines()[0]}") from error
         return Rewrite(
             lambda *_: tuple(map(jax.numpy.asarray, arrays)),
             what=f"a loop of constants was run once and for all ({counted.left[1]} trips)",
@@ -92,12 +94,12 @@ def _makers(values: Sequence[Value]) -> list[Node]:
     while waiting:
         node = waiting.pop().producer
         if node is None:
-            raise Refusal("unsafe", "it reads what is not constant")
+            raise Refusal(Ground.NOT_CONSTANT, "it reads what is not constant")
         if node in found:
             continue
         found[node] = None
         if len(found) > _MOST_NODES:
-            raise Refusal("unprofitable", f"it is made of more than {_MOST_NODES:,} ops")
+            raise Refusal(Ground.FOLDING, f"it is made of more than {_MOST_NODES:,} ops")
         waiting += reads(node)
     return sorted(found, key=lambda node: node.id)
 
@@ -111,7 +113,7 @@ class _Counted(Raising):
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
         self.left[0] -= 1
         if self.left[0] < 0:
-            raise Refusal("unprofitable", "it runs more operations than are tried")
+            raise Refusal(Ground.FOLDING, "it runs more operations than are tried")
         if node.op is not ops.WHILE:
             return super().node(node, environment)
         condition, body = (self.region(region, environment) for region in node.regions)

@@ -15,6 +15,9 @@ from jaxlib.mlir import ir
 from fusionlab.hlo.program import Program, bytecode_of
 
 Kind = Literal["unsafe", "unsupported", "unprofitable", "fault"]
+Cause = Literal["form", "op", "precision", "distributed", "platform", "limit", "memory", "gain", "fault"]
+"""The form of the Laplacian or of the loop, an op of the network, precision annotations, a program of several devices,
+the platform, a limit of size or time, memory, no gain, a fault of the pass."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +42,45 @@ class Applied:
         return {"pass": self.pass_name, **made, "location": self.location, **chosen}
 
 
+def explained(cause: str | None, op: str, instead: str) -> str:
+    """The cause, the op and what to write instead, in one line; "" without a cause or where nothing is gained."""
+    if not cause or cause == "gain":
+        return ""
+    return f"cause: {cause}" + (f", {op}" if op else "") + (f"; instead: {instead}" if instead else "")
+
+
 @dataclass(frozen=True)
 class Declined:
     """The pass left something alone, with the reason: unsafe, not expressible, or not profitable.
 
-    Of kind ``fault``: the pass itself failed with an unexpected exception; the traceback is in the log.
+    Of kind ``fault``: the pass itself failed with an unexpected exception; the traceback is in the log. ``op`` is the
+    op that is responsible, with its source line, "" where no single one is; ``instead`` is what could be written
+    instead. The project's own have their cause and that from the table ``refusals.Ground``.
     """
 
     pass_name: str
     kind: Kind
     reason: str
     location: str
+    cause: Cause | Literal[""] = ""
+    op: str = ""
+    instead: str = ""
+
+    @property
+    def explained(self) -> str:
+        """``explained`` of its cause."""
+        return explained(self.cause, self.op, self.instead)
+
+    @property
+    def told(self) -> str:
+        """The reason with all of that."""
+        return "; ".join(filter(None, (self.reason, self.explained)))
 
     def to_json(self) -> dict[str, str | None]:
         """The event as the ``--json`` contract has it."""
         shared = {"kind": self.kind, "reason": self.reason, "location": self.location}
-        return {"pass": self.pass_name, "declined": self.reason, **shared}
+        why = {"cause": self.cause, "op": self.op, "instead": self.instead}
+        return {"pass": self.pass_name, "declined": self.reason, **shared, **why}
 
 
 Event = Applied | Declined

@@ -28,7 +28,8 @@ from fusionlab.hlo.loops import Invariant, Loop, constants_of, invariant_nodes, 
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import LoopSite, Refusal, Rewrite, loop_marks, rewrite_loops
+from fusionlab.passes.refusals import Ground, Refusal, unsupported
+from fusionlab.passes.rewriting import LoopSite, Rewrite, loop_marks, rewrite_loops
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ def _decide(site: LoopSite) -> Rewrite:
     loop = site.loop
     hoisted = invariant_nodes(loop)
     if not hoisted:
-        raise Refusal("unprofitable", "nothing that a trip computes is invariant")
+        raise Refusal(Ground.NO_GAIN, "nothing that a trip computes is invariant")
     opaque = [node for region in loop.node.regions for node in unsupported_nodes(region)]
     if opaque:
-        raise Refusal("unsupported", f"{opaque[0].label} in the loop cannot be raised")
+        raise unsupported(opaque[0], "loop")
     return Rewrite(
         _hoisted_loop(site, hoisted),
         what=f"{len(hoisted)} invariant ops hoisted out of the loop",

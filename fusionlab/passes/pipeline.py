@@ -15,6 +15,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
 from fusionlab.passes.interface import Declined, Event, Pass, Result, Setting
+from fusionlab.passes.refusals import Ground, Refusal
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
         raise
     except Exception as error:  # the one place where a fault of a pass surfaces: the program stays as it was
         _log.exception("pass %s failed on %s", pass_, program.name)
-        return Result(program, (Declined(pass_.name, "fault", one_line(error), ""),))
+        return Result(program, (Refusal(Ground.FAULT, one_line(error)).of(pass_.name, ""),))
 
 
 def resolved_pipeline(events: Sequence[Event]) -> str:
@@ -84,7 +85,8 @@ def resolved_pipeline(events: Sequence[Event]) -> str:
 
 
 def why_nothing_applied(events: Sequence[Event], original: Program) -> str:
-    """Of each pass that left ``original`` alone the reason that it tells first, and the number of its others.
+    """Of each pass that left ``original`` alone the reason that it tells first, the number of its others, and the cause
+    with what to write instead, once where several have the same.
 
     A pass over loops tells that of the loop that resembles a replay most (``Replay.likeness``) first.
     """
@@ -92,10 +94,12 @@ def why_nothing_applied(events: Sequence[Event], original: Program) -> str:
     for event in events:
         if isinstance(event, Declined):
             refusals.setdefault(event.pass_name, []).append(event)
-    reasons = [f"{name}: {_first_of(found)}" for name, found in refusals.items()]
+    reasons = dict.fromkeys(
+        part for name, found in refusals.items() for part in (f"{name}: {_first_of(found)}", found[0].explained)
+    )
     if not reasons and ops.WHILE.name not in str(original.parse()):
-        return "there is no replay in it: its program has no loop, and no sum over the rows of an identity matrix"
-    return "; ".join(reasons) or "no pass found anything to rewrite"
+        return "there is no loop in the program"
+    return "; ".join(filter(None, reasons)) or "no pass found anything to rewrite"
 
 
 def _first_of(refusals: Sequence[Declined]) -> str:

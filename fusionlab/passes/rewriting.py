@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -35,7 +35,8 @@ from fusionlab.hlo.view import (
     twins_of,
     view_of,
 )
-from fusionlab.passes.interface import Applied, Declined, Event, Kind, Pass, Result, Setting, platform_for, verify
+from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, platform_for, verify
+from fusionlab.passes.refusals import Ground, Refusal, ground_of_recurrence, refused, unsupported
 
 _MOST_SWEEPS = 200
 
@@ -52,14 +53,6 @@ class Rewrite:
     resolved: str
     marks: tuple[tuple[str, str], ...] = ()
     marked_loop: int = 0
-
-
-class Refusal(Exception):
-    """Raised by a decision to leave the loop alone."""
-
-    def __init__(self, kind: Kind, reason: str) -> None:
-        super().__init__(reason)
-        self.kind, self.reason = kind, reason
 
 
 @dataclass(frozen=True)
@@ -130,10 +123,8 @@ def _sweep(
                 platform=platform,
                 operands=[*operation.operands, *site.handles],
             )
-        except Refusal as refusal:
-            declined[operation] = Declined(pass_name, refusal.kind, refusal.reason, place), node.function
-        except (RaiseError, NotImplementedError) as error:
-            declined[operation] = Declined(pass_name, "unsupported", str(error), place), node.function
+        except (Refusal, RaiseError, NotImplementedError) as error:
+            declined[operation] = refused(error).of(pass_name, place), node.function
         else:
             _mark(module, symbol, rewrite)
             return (Applied(pass_name, rewrite.what, place, rewrite.resolved), symbol), []
@@ -154,16 +145,17 @@ def _site(occurrences: Sequence[Loop], shared: set[str]) -> LoopSite:
     """A loop, once per call site, as one thing to rewrite; Refusal when these differ or captures cannot be named."""
     loop, function = occurrences[0], occurrences[0].node.function
     if function in shared:
-        raise Refusal("unsupported", f"@{function} also belongs to another public function of the module")
+        raise Refusal(Ground.SHARED_FUNCTION, f"@{function} also belongs to another public function of the module")
     captured = tuple(dict.fromkeys(v for region in loop.node.regions for v in free_values(region)))
     own = {} if len(occurrences) > 1 else _handles_of(captured, loop)  # other call sites may pass a value twice
     handles = tuple(own.get(value, value.handle) for value in captured)
     if any(_owner(handle) != function for handle in handles):
-        raise Refusal("unsupported", f"the loop captures what a call made, or what is outside of @{function}")
+        raise Refusal(Ground.CAPTURES, f"the loop captures what a call made, or what is outside of @{function}")
     if other := [str(value.handle.type) for value in (*loop.node.operands, *captured) if not value.is_array]:
-        raise Refusal("unsupported", f"the loop reads a value that is not a static tensor: {other[0]}")
+        reason = f"the loop reads a value that is not a static tensor: {other[0]}"
+        raise Refusal(Ground.NOT_AN_ARRAY, reason, loop.node)
     if len({(other.trips, *map(_shape_of_role, other.roles)) for other in occurrences}) > 1:
-        raise Refusal("unsupported", f"@{function} is called with different trip counts or constants")
+        raise Refusal(Ground.CALLED_DIFFERENTLY, f"@{function} is called with different trip counts or constants")
     return LoopSite(loop, captured, handles, Raising(marks={}))
 
 
@@ -197,14 +189,14 @@ def _shape_of_role(role: Any) -> Any:
 def require_reduction(loop: Loop) -> None:
     """Refusal unless ``loop`` runs a known number of trips, each of which only adds to or writes its own results."""
     if loop.trips is None:
-        raise Refusal("unsafe", f"the trip count is not known at compile time: {loop.trips_reason}")
+        reason = f"the trip count is not known at compile time: {loop.trips_reason}"
+        raise Refusal(Ground.TRIP_COUNT, reason, loop.node)
     for i in loop.indices(Recurrent):
-        role = loop.roles[i]
-        assert isinstance(role, Recurrent)
-        type_ = loop.body.arguments[i].handle.type
-        raise Refusal("unsafe", f"carried value {i} ({type_}) is neither a sum nor stacked: {role.reason}")
+        type_, (why, node) = loop.body.arguments[i].handle.type, loop.recurrence(i)
+        reason = f"carried value {i} ({type_}) is neither a sum nor stacked: {why}"
+        raise Refusal(ground_of_recurrence(node), reason, node)
     if opaque := unsupported_nodes(loop.body):
-        raise Refusal("unsupported", f"{opaque[0].label} in the body cannot be raised")
+        raise unsupported(opaque[0], "body")
 
 
 def loop_marks(loop: Loop) -> dict[str, str]:
@@ -228,10 +220,10 @@ def _mark(module: ir.Module, symbol: str, rewrite: Rewrite) -> None:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a walk over a module did: numbers of rewrites by place, and the places of each refusal."""
+    """What a walk over a module did: numbers of rewrites by place, and the nodes of each refusal, as events."""
 
     applied: Counter[str] = field(default_factory=Counter)
-    refused: dict[tuple[Kind, str], list[str]] = field(default_factory=dict)
+    refused: dict[tuple[Ground, str], list[Declined]] = field(default_factory=dict)
 
     def rewrite(self, node: Node, count: int = 1) -> None:
         """Count rewrites at ``node``, before it is erased."""
@@ -239,7 +231,8 @@ class Tally:
 
     def refuse(self, node: Node, refusal: Refusal) -> None:
         """Count ``node`` as left alone."""
-        self.refused.setdefault((refusal.kind, refusal.reason), []).append(place_of(node.scope))
+        event = Refusal(refusal.ground, refusal.reason, refusal.op or node).of("", place_of(node.scope))
+        self.refused.setdefault((refusal.ground, refusal.reason), []).append(event)
 
     def result(
         self, program: Program, module: ir.Module, pass_: Pass, what: str, otherwise: str, op: str = ""
@@ -253,11 +246,11 @@ class Tally:
             Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in self.applied.items()
         ]
         events += [
-            Declined(pass_.name, kind, f"{len(places)} of {total} {op}: {reason}", places[0])
-            for (kind, reason), places in self.refused.items()
+            replace(first, pass_name=pass_.name, reason=f"{1 + len(others)} of {total} {op}: {first.reason}")
+            for first, *others in self.refused.values()
         ]
         if not self.applied:
-            return Result(program, tuple(events) or (Declined(pass_.name, "unprofitable", otherwise, ""),))
+            return Result(program, tuple(events) or (Refusal(Ground.NOTHING_THERE, otherwise).of(pass_.name, ""),))
         verify(module, pass_.name)
         return Result(rewritten(program, module), tuple(events))
 
@@ -323,17 +316,20 @@ def rewrite_ops(
 def no_kernels(pass_name: str, program: Program, module: ir.Module, setting: Setting) -> Declined | None:
     """The reason why ``program``, parsed as ``module``, can have no kernels for Triton, or None."""
     platform = platform_for(program, setting)
-    reason = None if platform == "cuda" else f"the program is for {platform}, and the kernels are for CUDA"
-    if reason is None and is_sharded(module):
+    if platform != "cuda":
+        reason = f"the program is for {platform}, and the kernels are for CUDA"
+        return Refusal(Ground.PLATFORM, reason).of(pass_name, "")
+    if is_sharded(module):
         reason = "the program is sharded: a kernel would need all of its operands on every device"
-    return None if reason is None else Declined(pass_name, "unsupported", reason, "")
+        return Refusal(Ground.SHARDED, reason).of(pass_name, "")
+    return None
 
 
 def _agreed(rewrites: Sequence[OpRewrite], node: Node, shared: set[str]) -> OpRewrite:
     if node.function in shared:
-        raise Refusal("unsupported", f"@{node.function} also belongs to another public function of the module")
+        raise Refusal(Ground.SHARED_FUNCTION, f"@{node.function} also belongs to another public function of the module")
     if len({rewrite.key for rewrite in rewrites}) > 1:
-        raise Refusal("unsupported", "its function is called with different constants")
+        raise Refusal(Ground.CALLED_DIFFERENTLY, "its function is called with different constants")
     return rewrites[0]
 
 

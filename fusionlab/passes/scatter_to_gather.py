@@ -32,7 +32,8 @@ from fusionlab.hlo.constants import fold, splat_number
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
 from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.rewriting import Decide, OpRewrite, Refusal, rewrite_ops
+from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.rewriting import Decide, OpRewrite, rewrite_ops
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,21 @@ class ScatterToGather(Pass):
 
     def _decide(self, node: Node, carried: _Carried) -> OpRewrite:
         if len(node.operands) != 3:
-            raise Refusal("unsupported", "it has several operands")
+            raise Refusal(Ground.SCATTER_FORM, "it has several operands")
         combined = combiner(node.regions[0])
         if combined not in ("add", "second"):
-            raise Refusal("unsupported", f"its updates are combined by {combined}")
+            raise Refusal(Ground.SCATTER_FORM, f"its updates are combined by {combined}")
         numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
         indices = fold(node.operands[1], carried.integers)
         if indices is None:
-            raise Refusal("unsupported", "its indices are not known at compile time")
+            raise Refusal(Ground.INDICES_UNKNOWN, "its indices are not known at compile time")
         places = Places.of(numbers, indices, node.operands[0].type.shape, node.operands[2].type.shape)
         if len(places.sources) > (self.terms if combined == "add" else 1):
             if combined == "add":
-                raise Refusal("unprofitable", "more updates go to one place than there may be gathers")
-            raise Refusal("unsafe", "several updates replace the same place, in an order that is not defined")
+                raise Refusal(Ground.NO_GAIN, "more updates go to one place than there may be gathers")
+            raise Refusal(
+                Ground.UPDATE_ORDER, "several updates replace the same place, in an order that is not defined"
+            )
         if combined == "second":
             return OpRewrite(lambda x, updates: (places.chosen(updates, x),), (0, 2), (places.key, "second"))
         if carried.splat(node.operands[0]) == 0:
@@ -97,11 +100,11 @@ class Places:
         plain = sorted(numbers.inserted_window_dims) == sorted(scattered) and not list(numbers.input_batching_dims)
         window_axes = sorted(numbers.update_window_dims)
         if not plain or [updates[a] for a in window_axes] != [shape[a] for a in windows]:
-            raise Refusal("unsupported", "its windows are not whole axes")
+            raise Refusal(Ground.SCATTER_FORM, "its windows are not whole axes")
         if numbers.index_vector_dim == indices.ndim:
             indices = indices[..., None]
         elif numbers.index_vector_dim != indices.ndim - 1:
-            raise Refusal("unsupported", "the index vector is not the last axis of its indices")
+            raise Refusal(Ground.SCATTER_FORM, "the index vector is not the last axis of its indices")
         axes = tuple(axis for axis in range(len(updates)) if axis not in window_axes)
         order = tuple(sorted(scattered))
         extents = tuple(shape[axis] for axis in order)

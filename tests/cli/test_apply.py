@@ -57,6 +57,7 @@ def test_a_fallback_is_told_in_the_first_line(cli, as_json, replay_file):
     assert told.startswith("fallback: batch-replay instead of a forward Laplacian (")
     *_, event = as_json(*asked)["events"]
     assert told == f"fallback: {event['resolved']} instead of a {event['fallback']}"
+    assert "; cause: form, stablehlo.dynamic_slice at conftest.py:" in told
 
 
 def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cli, recurrence_file, replay_file, out):
@@ -68,6 +69,10 @@ def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cl
         "fusionlab: nothing was applied, the output equals the input: batch-replay: carried value"
     )
     assert "declined batch-replay (unsafe)" in result.stdout
+    why = "; instead: let a trip only add to a sum"
+    assert why in result.stdout
+    assert why in result.stderr
+    assert why in cli("check", recurrence_file, "--pass", "batch-replay", *ON_CPU, code=0).stdout
     out.unlink()
     result = cli("apply", recurrence_file, *arguments, "--require-applied", "--json", code=1)
     assert out.read_bytes() == recurrence_file.read_bytes()
@@ -75,6 +80,8 @@ def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cl
     (event,) = document["events"]
     assert event["kind"] == "unsafe"
     assert event["declined"] == event["reason"] != ""
+    assert event["cause"] == "form"
+    assert event["op"].startswith("stablehlo.multiply at conftest.py:")
     assert document["equivalence"]["verdict"] == "equal"
     cli("apply", replay_file, *arguments, "--require-applied", code=0)
 

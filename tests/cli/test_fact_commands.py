@@ -194,7 +194,8 @@ def test_replays_of_a_program_say_what_each_rewrite_would_do(console):
     assert "12 trips batched" in tried["batch-replay"]["would"]
     others = [one for one in document["loops"] if not one["is_replay"]]
     assert others
-    assert all(one["blockers"] for one in others)
+    assert all(one["blockers"] == [refusal["reason"] for refusal in one["refusals"]] != [] for one in others)
+    assert all(refusal["cause"] and refusal["op"] and refusal["instead"] for refusal in others[0]["refusals"])
     printed = console.file.getvalue()
     assert "linear part" in printed
     assert "not a replay" in printed

@@ -54,7 +54,7 @@ def test_one_replay_among_the_loops_of_an_lu_on_the_cpu(paulinet):
     (replay,) = [loop for loop in loops if not loop.blockers]
     assert len(loops) > 1
     assert replay.trips == 12
-    assert all("links one trip to the next" in loop.blockers[0] for loop in loops if loop.blockers)
+    assert all("links one trip to the next" in loop.blockers[0].reason for loop in loops if loop.blockers)
 
 
 def test_a_replay_resembles_one_most_then_what_makes_directions_then_what_computes_most():
@@ -111,7 +111,7 @@ def test_what_is_no_replay_says_why(case):
     function, arguments, blocker = NO_REPLAYS[case]
     program = as_program(function, *arguments)
     (loop,) = loops_of(program)
-    assert loop.blockers[0] == blocker
+    assert loop.blockers[0].reason == blocker
     assert find_replays(program_view(program)) == []
 
 

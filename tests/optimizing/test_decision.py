@@ -151,3 +151,31 @@ def test_the_start_that_a_zero_hides_is_there_in_another_process(zero, tmp_path)
         np.testing.assert_allclose(function(start, xs), expected, rtol=1e-4, atol=1e-5)
     assert second.fusionlab.decisions[0].remembered
     assert second.fusionlab.state == "rewritten"
+
+
+HALVED = """import jax
+
+
+def halved(x):
+    return jax.lax.fori_loop(0, 5, lambda k, y: jax.numpy.tanh(y) * k, x)
+"""
+
+
+def test_a_refusal_is_remembered_until_its_lines_move(tmp_path):
+    path = tmp_path / "mine.py"
+
+    def decided(text):
+        names = {}
+        exec(compile(text, path, "exec"), names)
+        function = fusionlab.optimize(names["halved"], cache=tmp_path / "store")
+        function(0.5)
+        return function.fusionlab.decisions[0]
+
+    made, remembered, moved = decided(HALVED), decided(HALVED), decided("\n\n" + HALVED)
+    assert [one.remembered for one in (made, remembered, moved)] == [False, True, False]
+    assert remembered.events == made.events
+    assert remembered.reason == made.reason
+    first, later = made.events[0], moved.events[0]
+    assert (first.cause, "mine.py:5" in first.op, "mine.py:7" in later.op) == ("form", True, True)
+    assert first.instead in made.reason
+    assert first.op in made.reason

@@ -25,4 +25,5 @@ def test_one_module_for_several_platforms_is_left_alone():
     function = hoisting(repeated, check="always")
     jax.jit(function).trace(1.0, 0.5).lower(lowering_platforms=("cpu", "cuda"))
     (decision,) = function.fusionlab.decisions
-    assert (decision.rewritten, decision.reason) == (None, "platform several: only cpu and cuda are rewritten")
+    assert decision.rewritten is None
+    assert decision.reason.startswith("platform several: only cpu and cuda are rewritten; cause: platform; instead: ")

@@ -17,7 +17,15 @@ from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising.rules import calls, contraction, control, elementwise, indexing, reduction, shape
 from fusionlab.codegen.raising.rules.folding import folded
-from fusionlab.codegen.raising.rules.rule import JaxRefusal, RaisedOp, RaiseError, RaisingFault, Rule
+from fusionlab.codegen.raising.rules.rule import (
+    JaxRefusal,
+    OpaqueCall,
+    RaisedOp,
+    RaiseError,
+    RaisingFault,
+    Rule,
+    ShardingLost,
+)
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import SHARDINGS, Program, program_view
@@ -90,7 +98,7 @@ class Raising:
             shape = self.shape(node.results[0])
             return [array if array.shape == shape else array[tuple(map(slice, shape))]]
         if self.marks is not None and (lost := next((name for name in SHARDINGS if name in node.attributes), None)):
-            raise RaiseError(f"{node.name} would lose its {lost}", node)
+            raise ShardingLost(f"{node.name} would lose its {lost}", node)
         rule = RULES.get(node.name)
         if rule is None:
             raise RaiseError(f"{node.name} has no raising rule", node)
@@ -193,7 +201,7 @@ def require_known_calls(program: Program) -> None:
 
     module.operation.walk(look)
     if (unknown := next((target for target in found if target not in calls.TARGETS), None)) is not None:
-        raise RaiseError(f"custom call @{unknown} is opaque")
+        raise OpaqueCall(f"custom call @{unknown} is opaque")
     if waiting:
         raise RaiseError(f"{waiting[0]} waits for another side, and there is none")
 

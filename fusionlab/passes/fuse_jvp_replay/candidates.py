@@ -22,8 +22,10 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     NotALaplacian,
     TraceCandidate,
     UncoveredMatch,
+    Unevaluated,
     is_float,
 )
+from fusionlab.passes.refusals import Ground, Refusal
 
 
 def find_laplacian(candidate: TraceCandidate) -> Laplacian:
@@ -34,10 +36,10 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
     """
     numbers = ValueNumbers(candidate.flat, through_reshapes=True)
     deadline = time.monotonic() + identify.seconds_for(candidate)
-    refused: list[NotALaplacian | RaiseError] = []
+    refused: list[Refusal | RaiseError] = []
     tried: set[Value] = set()
     for each in filter(None, (candidate, candidate.with_what_follows())):
-        known, reasons = frozenset(tried), list[NotALaplacian | RaiseError]()
+        known, reasons = frozenset(tried), list[Refusal | RaiseError]()
         try:
             positions = _positions(each)
         except NotALaplacian as reason:
@@ -50,8 +52,8 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
                         return found
                 except MemoryError:
                     too_large = f"{candidate.subject} needs more memory than there is to be identified"
-                    reasons.append(LimitReached(too_large))
-                except (NotALaplacian, RaiseError) as reason:
+                    reasons.append(LimitReached(Ground.HOST_MEMORY, too_large))
+                except (Refusal, RaiseError) as reason:
                     if time.monotonic() > deadline:
                         raise
                     reasons.append(reason)
@@ -59,7 +61,7 @@ def find_laplacian(candidate: TraceCandidate) -> Laplacian:
             raise uncovered
         where = "before the loop" if candidate.replay else "without directions"
         none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"
-        refused += reasons or [NoMatch(none)]
+        refused += reasons or [NoMatch(Ground.FUNCTION_NOT_FOUND, none)]
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 
 
@@ -69,7 +71,7 @@ def _identified(
     trial = Identification(candidate, numbers, x, outputs, deadline)
     try:
         return trial.run()
-    except RaiseError:
+    except (RaiseError, Unevaluated):
         # Where another extent equals the number of walkers, axes may be mistaken for one another.
         if not trial.marks or math.prod(x.type.shape[: trial.walkers]) > FEW_ENOUGH:
             raise
@@ -92,13 +94,15 @@ def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
             dependent = reached(candidate.flat, [value])
             found.append((sum(read in dependent for read in candidate.read), value))
     if not found:
-        raise NoMatch(f"no value of the program has {candidate.directions} coordinates per walker")
+        reason = f"no value of the program has {candidate.directions} coordinates per walker"
+        raise NoMatch(Ground.POSITIONS_NOT_FOUND, reason)
     most = max(count for count, _ in found)
     output = TensorType(walkers, dtype)
     best = [(value, _outputs(candidate.before, value, output)) for count, value in found if count == most]
     best = [(value, outputs) for value, outputs in best if outputs]
     if not best:
-        raise NoMatch("no value of one number per walker is computed from the positions before the loop")
+        reason = "no value of one number per walker is computed from the positions before the loop"
+        raise NoMatch(Ground.FUNCTION_NOT_FOUND, reason)
     positions = {value for _, value in found}
     chosen = [(value, outputs) for value, outputs in best if _stands_for(candidate, value, positions)] or best
     return [*chosen[:-3:-1], *chosen[:-2][:1]]

@@ -30,17 +30,20 @@ from fusionlab.bytesize import UNBOUNDED, ByteSize
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import live_bytes
 from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.replay import inventory
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.licm import LoopInvariantCodeMotion
+from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 _MOST_PARTS = 64
 _FORWARD_RATIO, _FALLBACK_RATIO = 4, 1.5
 _ALWAYS_ADMITTED = ByteSize(16 * 2**20)
+_NO_REPLAY = "there is no replay in it: its program has no loop, and no sum over the rows of an identity matrix"
 
 
 @dataclass(frozen=True)
@@ -67,15 +70,17 @@ class FuseJvpReplay(Pass):
         if collapsed.applied:
             return Result(collapsed.program, (*folded.applied, *collapsed.events))
         batched = _fallback(program, setting, limit)
-        refusals = {event.location: event.reason for event in reversed(collapsed.events) if isinstance(event, Declined)}
+        refusals = {event.location: event.told for event in reversed(collapsed.events) if isinstance(event, Declined)}
         first = next(iter(reversed(refusals.values())), "nothing has its form")
+        instead = batched.applied[-1].pass_name if batched.applied else ""  # batch-replay, or licm alone
         events = [
             replace(event, fallback=f"forward Laplacian ({refusals.get(event.location, first)})")
-            if isinstance(event, Applied) and event.pass_name == BatchReplay.name
+            if isinstance(event, Applied) and event.pass_name == instead
             else event
             for event in batched.events
         ]
-        return Result(batched.program, (*collapsed.events, *events))
+        none = Refusal(Ground.NO_LAPLACIAN, _NO_REPLAY).of(self.name, "")
+        return Result(batched.program, (*collapsed.events, *events) or (none,))
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,15 @@ class _MemoryLimit:
         assert self.setting.temp_bytes is not None
         mib = 2**20
         return max(_ALWAYS_ADMITTED, ByteSize(ratio * self.setting.temp_bytes(self.program) // mib * mib))
+
+    def is_little(self, program: Program) -> bool:
+        """True if what ``program`` holds is always admitted, or there is nothing to compare it with."""
+        return self.unknown or (not self.budget and live_bytes(program_view(program)) <= _ALWAYS_ADMITTED)
+
+    def admits_fallback(self, program: Program) -> bool:
+        """True if ``program`` may run instead of a forward Laplacian."""
+        known = self.setting.temp_bytes
+        return self.is_little(program) or known is None or known(program) <= self.fallback
 
     def admits(self, temp_bytes: int) -> bool:
         """True if a forward Laplacian may have that many."""
@@ -160,11 +174,13 @@ def _forward(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
         if limit.admits_uncompiled(first.program):
             return first
         for divided in _in_parts(program, setting, findings):
-            if limit.admits_uncompiled(divided.program):
+            if divided.applied and limit.admits_uncompiled(divided.program):
                 return _with_reason(divided, f"in parts to stay within {limit}")
-        return _declined(program, first, f"fits {limit}")
+        return _declined(program, first, Ground.MEMORY, f"fits {limit}", divided)
     tried: list[_Candidate] = []
     for result in _results(program, setting, findings, first):
+        if not result.applied:
+            break
         candidate = _Candidate(result, setting.figures(result.program))
         tried.append(candidate)
         known = [(one, one.figures) for one in tried if one.figures is not None]
@@ -177,23 +193,27 @@ def _forward(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
             return _with_reason(best.result, f"chosen{within} from " + "; ".join(map(str, tried)))
         if not known and not limit.budget:
             break
+    figures = f"({'; '.join(map(str, tried))})"
     if not limit.budget and all(one.figures is None for one in tried):
-        why = "could be compiled for its figures"
-    else:
-        why = f"fits the budget of {limit}" if limit.budget else f"fits {limit}"
-    return _declined(program, first, f"{why} ({'; '.join(map(str, tried))})")
+        return _declined(program, first, Ground.NOT_COMPILED, f"could be compiled for its figures {figures}", result)
+    why = f"fits the budget of {limit}" if limit.budget else f"fits {limit}"
+    return _declined(program, first, Ground.MEMORY, f"{why} {figures}", result)
 
 
-def _declined(program: Program, first: Result, why: str) -> Result:
+def _declined(program: Program, first: Result, ground: Ground, why: str, last: Result) -> Result:
+    """No forward Laplacian; where ``last``, in parts, was refused, that reason too."""
+    in_parts = next((event for event in last.events if isinstance(event, Declined) and not last.applied), None)
+    op = in_parts.op if in_parts else ""
+    why += f"; {in_parts.reason}" if in_parts else ""
     declined = [
-        Declined(FuseJvpReplay.name, "unprofitable", f"no forward Laplacian {why}", event.location)
+        Refusal(ground, f"no forward Laplacian {why}", op).of(FuseJvpReplay.name, event.location)
         for event in first.applied
     ]
     return Result(program, (*declined, *(event for event in first.events if isinstance(event, Declined))))
 
 
 def _results(program: Program, setting: Setting, findings: Findings, first: Result) -> Iterator[Result]:
-    """Forward Laplacians from the one with the fewest launches to those with the smallest parts."""
+    """Forward Laplacians from the one with the fewest launches to those with the smallest parts, as ``_in_parts``."""
     yield first
     dense = CollapseReplay().rewrite(program, setting, findings)
     if dense.applied:
@@ -202,13 +222,13 @@ def _results(program: Program, setting: Setting, findings: Findings, first: Resu
 
 
 def _in_parts(program: Program, setting: Setting, findings: Findings) -> Iterator[Result]:
-    """The sparse forward Laplacian with the walkers in 2, 4, 8, ... parts."""
+    """The sparse forward Laplacian with the walkers in 2, 4, 8, ... parts, up to a refusal, which is the last."""
     parts = 2
     while parts <= _MOST_PARTS:
         divided = SparsifyDirections(chunks=parts).rewrite(program, setting, findings)
+        yield divided
         if not divided.applied:
             return
-        yield divided
         parts *= 2
 
 
@@ -220,10 +240,26 @@ def _with_reason(result: Result, reason: str, *, event: int = 0) -> Result:
 
 
 def _fallback(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
-    """batch-replay, all directions at once where ``limit`` allows it."""
+    """batch-replay, all directions at once where ``limit`` allows it, else what is invariant hoisted."""
+    batched = _batched_within(program, setting, limit)
+    if not batched.applied and (hoisted := _hoisted(program, setting, limit)) is not None:
+        return Result(hoisted.program, (*hoisted.applied, *batched.events))
+    return batched
+
+
+def _hoisted(program: Program, setting: Setting, limit: _MemoryLimit) -> Result | None:
+    """licm, if it applies to a loop that makes directions, and ``limit`` allows it."""
+    hoisted = LoopInvariantCodeMotion().run(program, setting)
+    directed = {replay.loop.node.scope for replay in inventory(program_view(program)) if replay.directed}
+    if directed.isdisjoint(event.location for event in hoisted.applied):
+        return None
+    return hoisted if limit.admits_fallback(hoisted.program) else None
+
+
+def _batched_within(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
     if not limit.budget:
         whole = _batched(program, setting, BatchReplay())
-        if not whole.applied or limit.unknown or live_bytes(program_view(whole.program)) <= _ALWAYS_ADMITTED:
+        if not whole.applied or limit.is_little(whole.program):
             return whole
     batched = _batched(program, setting, BatchReplay(memory_budget=limit.fallback))
     if limit.budget:

@@ -18,13 +18,14 @@ from fusionlab.codegen.laplacian.adjoint import weighted_sources
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.state import Options, State
-from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate
+from fusionlab.passes.refusals import Ground, Refusal
 
 
 class RewrittenEntry:
@@ -40,16 +41,15 @@ class RewrittenEntry:
         self.factors = {t: candidate.factors[t] for t in found.every_sum if t in candidate.factors}
         rest = live_nodes(flat.nodes, [*flat.arguments, *found.every_sum, *found.gradients], flat.returns)
         if self.has_loop and self.producer in rest:
-            raise NotALaplacian("its terms are also used one by one")
+            raise NotALaplacian(Ground.TERMS_USED, "its terms are also used one by one", self.producer)
         if chunks > 1 and found.x.type.shape[found.longest] % chunks:
-            raise NotALaplacian(f"{found.x.type.shape[found.longest]} walkers cannot be taken in {chunks} parts")
+            reason = f"{found.x.type.shape[found.longest]} walkers cannot be taken in {chunks} parts"
+            raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
-        if chunks > 1 and (reason := mixed(flat, self.cone, found.x, found.marks[found.longest])) is not None:
-            raise NotALaplacian(f"the walkers cannot be taken in parts: {reason}")
+        if chunks > 1 and (why := mixed(flat, self.cone, found.x, found.marks[found.longest])) is not None:
+            raise NotALaplacian(why.ground, f"the walkers cannot be taken in parts: {why.reason}", why.node)
         known = [*flat.arguments, found.x, found.output, *found.gradients]
         self.beside = live_nodes(flat.nodes, known, [*self.offsets.values(), *self.factors.values()])
-        if self.has_loop and self.producer in self.beside:
-            raise NotALaplacian("what it starts from depends on it")
         weights = found.trip_weights.reads if found.trip_weights is not None else []
         self.first = live_nodes(flat.nodes, flat.arguments, [found.x, *weights])  # the cone's inputs are known then
         self.parts = [
@@ -132,7 +132,8 @@ class RewrittenEntry:
         state, jet = run(self.coordinates(environment), None)
         if found.channels:
             if self.options.adjoint:
-                raise RaiseError("sums with weights of their own are not taken by the adjoint")
+                reason = "sums with weights of their own are not taken by the adjoint"
+                raise Refusal(Ground.WEIGHTS_BY_ADJOINT, reason, self.producer)
             most = max(len(of) for *_, of in self.parts)
             seeds = np.zeros((len(self.parts), most, found.coordinates.count))
             for own, (*_, of) in zip(seeds, self.parts, strict=True):
@@ -160,9 +161,8 @@ class RewrittenEntry:
         known = {found.x, *shared, *(value for node in left for value in node.results)}
         # A value taken to differ between walkers has a reader that does not, or is an argument beside the positions.
         if whole := [value for node in left for value in reads(node) if value not in known]:
-            raise RaiseError(
-                f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
-            )
+            reason = f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
+            raise NotALaplacian(Ground.NOT_IN_PARTS, reason, whole[0].producer)
 
         def one(x: Any) -> tuple[Any, Any, Any]:
             state, laplacian, jacobian = self._jets(part, {**shared, found.x: x})
@@ -193,7 +193,7 @@ class RewrittenEntry:
 
 
 class JointEntry:
-    """The whole entry without several sums over directions, of which the jets are shared; NotALaplacian if they cannot.
+    """The whole entry without several sums over directions, of which the jets are shared where it ``is_one_pass``.
 
         sum_k d^2 F / d x_k^2,  sum_k d^2 G / d x_k^2       -->      one forward pass of F and G
 
@@ -210,11 +210,13 @@ class JointEntry:
         self.cone = live_nodes(flat.nodes, given, self.outputs)
         known = [value for entry in entries for value in (*entry.found.every_sum, *entry.found.gradients)]
         self.rest = live_nodes(flat.nodes, [*flat.arguments, *known], flat.returns)
-        if not all(map(self._agrees, entries)):
-            raise NotALaplacian("their jets are not the same")
-        needed = {*self.cone, *self.rest, *(node for entry in entries for node in entry.beside)}
-        if any(entry.producer in needed for entry in entries if entry.has_loop):
-            raise NotALaplacian("one of them needs another")
+
+    @property
+    def is_one_pass(self) -> bool:
+        """True if the jets are the same, and no sum needs another."""
+        needed = {*self.cone, *self.rest, *(node for entry in self.entries for node in entry.beside)}
+        apart = all(entry.producer not in needed for entry in self.entries if entry.has_loop)
+        return apart and all(map(self._agrees, self.entries))
 
     def _agrees(self, entry: RewrittenEntry) -> bool:
         """True if all jets of ``entry`` are those of the others, too."""

@@ -1,13 +1,14 @@
 """Properties of a program's text that no exact evaluation at a few walkers shows: reasons not to take the Laplacian of
 one value for a sum over directions.
 
-Each function returns the reason in words, or None. ``own`` are nodes that compute the sum and have no counterpart among
+Each function returns a complaint, or None. ``own`` are nodes that compute the sum and have no counterpart among
 those of the value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from fusionlab.hlo.constants import least_of, number_of
 from fusionlab.hlo.ops import INTEGERS
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads
 from fusionlab.passes.fuse_jvp_replay.recognise import is_float
+from fusionlab.passes.refusals import Ground
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 _INTEGRAL = (ops.CEIL, ops.FLOOR, ops.ROUND_NEAREST_AFZ, ops.ROUND_NEAREST_EVEN, ops.SIGN)
@@ -27,16 +29,27 @@ _INDEX_ARITHMETIC = (
 )  # fmt: skip
 
 
-def less_precise(cone: Collection[Node], own: Collection[Node]) -> str | None:
+class Complaint(NamedTuple):
+    """What is wrong in words, which follow the subject, and the op that is responsible, if a single one is."""
+
+    ground: Ground
+    reason: str
+    node: Node | None = None
+
+
+def less_precise(cone: Collection[Node], own: Collection[Node]) -> Complaint | None:
     """The value is computed less precisely than the sum: its Laplacian would be, too."""
     widths, others = _widths(cone), _widths(own)
-    if widths and others and min(widths) < min(others):
-        return f"its value is computed in {min(widths)} bits, the sum in {min(others)}"
-    precisions = [[laxest_precision(n) for n in nodes if n.op is ops.DOT_GENERAL] for nodes in (cone, own)]
+    if widths and others and (least := min(widths)) < min(others):
+        reason = f"its value is computed in {least} bits, the sum in {min(others)}"
+        return Complaint(Ground.LESS_PRECISE, reason, next(node for node in cone if least in _widths([node])))
+    precisions = [{n: laxest_precision(n) for n in nodes if n.op is ops.DOT_GENERAL} for nodes in (cone, own)]
     if all(precisions):
-        ours, theirs = (min(each, key=lambda precision: precision.value) for each in precisions)
-        if ours.value < theirs.value:
-            return f"its value contracts at precision {ours.name}, the sum at {theirs.name}"
+        ours, theirs = (min(each, key=lambda node: each[node].value) for each in precisions)
+        (value, total) = (each[node] for each, node in zip(precisions, (ours, theirs), strict=True))
+        if value.value < total.value:
+            reason = f"its value contracts at precision {value.name}, the sum at {total.name}"
+            return Complaint(Ground.LESS_PRECISE, reason, ours)
     return None
 
 
@@ -44,20 +57,23 @@ def _widths(nodes: Iterable[Node]) -> list[int]:
     return [_WIDTH[v.type.dtype] for node in nodes for v in node.results if v.type.dtype in _WIDTH]
 
 
-def rounded(cone: Iterable[Node], own: Iterable[Node]) -> str | None:
+def rounded(cone: Iterable[Node], own: Iterable[Node]) -> Complaint | None:
     """The sum alone converts floats to fewer bits than its value has: a residue has as many as it needs."""
     least = min(_widths(cone), default=0)
     for node in own:
         if node.op is ops.REDUCE_PRECISION:
-            return f"rounds what its value does not (reduce_precision at {node.scope})"
+            return Complaint(Ground.ROUNDS, "rounds what its value does not (reduce_precision)", node)
         if node.op is ops.CONVERT and is_float(node.operands[0]):
             before, after = (_WIDTH.get(v.type.dtype, 64) for v in (node.operands[0], node.results[0]))
             if after < min(before, least):
-                return f"rounds what its value does not (convert to {node.results[0].type.dtype} at {node.scope})"
+                reason = f"rounds what its value does not (convert to {node.results[0].type.dtype})"
+                return Complaint(Ground.ROUNDS, reason, node)
     return None
 
 
-def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments: Collection[Value]) -> str | None:
+def discrete_predicates(
+    summed: Iterable[Node], own: Collection[Node], arguments: Collection[Value]
+) -> Complaint | None:
     """The sum alone compares integers that vary, or floats that are integral, or makes integers of floats.
 
     Few draws of integers are like any other: ``floor(x) == 1`` or a count of 7 may never occur in them. Indices below
@@ -87,13 +103,13 @@ def discrete_predicates(summed: Iterable[Node], own: Collection[Node], arguments
         of_integers = not integers.isdisjoint(varying)
         converts = node.op is ops.CONVERT and not _is_integer(node.operands[0])
         if node in own and converts and _is_integer(node.results[0]) and is_float(node.operands[0]):
-            return f"makes integers of floats as its value does not (at {node.scope})"
+            return Complaint(Ground.INTEGERS, "makes integers of floats as its value does not", node)
         if node in own and node.op is ops.COMPARE:
             below_zero = direction_of(node) == "LT" and number_of(node.operands[1], INTEGERS) == 0
             if not below_zero and not integers.isdisjoint(node.operands):
-                return f"compares integers as its value does not (at {node.scope})"
+                return Complaint(Ground.INTEGERS, "compares integers as its value does not", node)
             if _is_equality_of_floats(node) and integral.issuperset(varying):
-                return f"compares integral values as its value does not (at {node.scope})"
+                return Complaint(Ground.INTEGERS, "compares integral values as its value does not", node)
         made = converts or of_integers or not bits.isdisjoint(varying) or node.op in (ops.SORT, ops.BITCAST_CONVERT)
         parity = node.op is ops.REMAINDER and number_of(node.operands[1], INTEGERS) == 2
         if made and not parity:  # both parities occur in few draws
@@ -108,7 +124,7 @@ def _is_integer(value: Value) -> bool:
     return value.type.dtype in INTEGERS
 
 
-def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> str | None:
+def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> Complaint | None:
     """The sum alone compares parameters for equality, or reads integer arguments.
 
     Equality of functions of the positions holds on a surface at most; of parameters it may hold everywhere.
@@ -118,10 +134,11 @@ def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iter
     parameters = reached(flat, arguments) - reached(flat, [x])
     for node in own:
         if _is_equality_of_floats(node) and not parameters.isdisjoint(node.operands):
-            return f"compares parameters as its value does not (at {node.scope})"
+            return Complaint(Ground.PARAMETERS_COMPARED, "compares parameters as its value does not", node)
         for value in reads(node):
             if value in arguments and value.type.dtype.startswith(("i", "ui")) and value not in read:
-                return f"reads the {value.type} argument %{value.id}, which its value does not"
+                reason = f"reads the {value.type} argument %{value.id}, which its value does not"
+                return Complaint(Ground.INTEGER_ARGUMENT, reason, node)
     return None
 
 
@@ -129,7 +146,7 @@ def _is_equality_of_floats(node: Node) -> bool:
     return node.op is ops.COMPARE and is_float(node.operands[0]) and direction_of(node) in ("EQ", "NE")
 
 
-def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | None:
+def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complaint | None:
     """A constant or index of ``nodes`` tells walkers apart: a few of them do not represent all.
 
     ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
@@ -142,7 +159,7 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> str | N
                 continue
             origin = differing[value]
             if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
-                return f"a {origin.op.mnemonic} tells walkers apart ({origin.scope})"
+                return Complaint(Ground.WALKERS_TOLD_APART, f"a {origin.op.mnemonic} tells walkers apart", node)
             differing.update(dict.fromkeys(node.results, origin))
         differing.update((v, node) for v in node.results if any(_varies(node, axis) for axis in axes.get(v, ())))
     return None
@@ -158,7 +175,7 @@ def _varies(node: Node, axis: int) -> bool:
     return bool((array != array.take([0], axis)).any()) and not bool(np.isnan(array).all())
 
 
-def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> str | None:
+def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> Complaint | None:
     """A value depends on other walkers too: it cannot be computed for some of them."""
     dependent = reached(flat, [x])
     for node in cone:
@@ -167,7 +184,7 @@ def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Valu
             continue
         kept = all(axes.get(value) for value in node.results if value in dependent and is_float(value))
         if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
-            return f"{node.op.mnemonic} at {node.scope} mixes walkers"
+            return Complaint(Ground.NOT_IN_PARTS, f"a {node.op.mnemonic} mixes walkers", node)
     return None
 
 

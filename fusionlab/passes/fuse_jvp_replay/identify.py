@@ -45,6 +45,7 @@ from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
 from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination
 from fusionlab.passes.fuse_jvp_replay.guards import (
+    Complaint,
     discrete_predicates,
     less_precise,
     may_shift,
@@ -58,8 +59,10 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     TraceCandidate,
     TripWeights,
     UncoveredMatch,
+    Unevaluated,
     is_float,
 )
+from fusionlab.passes.refusals import Ground, refused
 
 FEW_ENOUGH = 64
 """The largest number of walkers of which all are evaluated."""
@@ -137,7 +140,7 @@ class Laplacian:
         shape = self.output.type.shape
         longer = [axis for axis, extent in enumerate(shape) if extent > 1]
         if len(longer) != 1 or longer[0] not in self.marks:
-            raise NotALaplacian(f"{list(shape)} walkers cannot be taken in parts")
+            raise NotALaplacian(Ground.NOT_IN_PARTS, f"{list(shape)} walkers cannot be taken in parts")
         return longer[0]
 
 
@@ -200,7 +203,7 @@ class Identification:
         self.nodes, self.cone = self._computing(wanted), self._computing(self.outputs)
         many = math.prod(x.type.shape[:walkers])
         if not many:
-            raise NotALaplacian("there are no walkers, and nothing to evaluate")
+            raise NotALaplacian(Ground.NO_WALKERS, "there are no walkers, and nothing to evaluate")
         self.marks = self._walker_marks(resize)
         self.axes = _united(self.marks)
         per_walker = program_cost(self.flat).flops / many
@@ -236,19 +239,22 @@ class Identification:
         """For each leading axis that can be resized the axes that count walkers along it; NotALaplacian where the
         others have too many."""
         marks: dict[int, Marks] = {}
-        kept, why = 1, "a few of them cannot be told from their shapes"
+        kept, because = 1, None
         nodes = list(walk(self._computing(self.targets)))
         for axis, extent in enumerate(self.x.type.shape[: self.walkers]):
             if extent == 1 and self.walkers > 1:
                 continue
             found = walker_axes(self.flat, [(self.x, axis)]) if resize else {}
             # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
-            if (reason := told_apart(nodes, found)) is None and found.get(self.x) == {axis}:
+            if (complaint := told_apart(nodes, found)) is None and found.get(self.x) == {axis}:
                 marks[axis] = found
             else:
-                kept, why = kept * extent, reason or why
+                kept *= extent
+                because = complaint or because
         if kept > FEW_ENOUGH:
-            raise NotALaplacian(f"{kept} walkers are too many to evaluate, and {why}")
+            unknown = Complaint(Ground.WALKERS_UNKNOWN, "a few of them cannot be told from their shapes")
+            ground, why, node = because or unknown
+            raise NotALaplacian(ground, f"{kept} walkers are too many to evaluate, and {why}", node)
         return marks
 
     def _possible_gradients(self) -> list[Value]:
@@ -345,8 +351,12 @@ class Identification:
             except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
                 if isinstance(error, TypeError | ValueError) and not self.marks:
                     raise  # shapes that do not fit are expected only where axes are taken for those of walkers
-                said = str(error).splitlines()[0]
-                raise RaiseError(f"{self.candidate.subject} cannot be evaluated: {said}") from error
+                said = refused(error) if isinstance(error, RaiseError | NotImplementedError) else None
+                why = said.reason if said is not None else str(error).splitlines()[0]
+                reason = f"{self.candidate.subject} cannot be evaluated: {why}"
+                if said is None:
+                    raise Unevaluated(Ground.AXES_MISTAKEN, reason) from error
+                raise Unevaluated(said.ground, reason, said.op) from error
         view = simplified_view(lowered.compiler_ir("stablehlo"))
         return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
 
@@ -462,10 +472,9 @@ class Identification:
         """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments."""
         size = elements_at_once(lowered)
         if size > MOST_ELEMENTS:
-            raise LimitReached(
-                f"{self.candidate.subject} is too large to be identified: {size:,} numbers are held at once, "
-                f"more than {MOST_ELEMENTS:,}"
-            )
+            held = f"{size:,} numbers are held at once, more than {MOST_ELEMENTS:,}"
+            reason = f"{self.candidate.subject} is too large to be identified: {held}"
+            raise LimitReached(Ground.TOO_LARGE, reason)
         draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
         arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
         for at in range(0, draws, some):
@@ -481,15 +490,15 @@ class Identification:
     def _outputs(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
         def watch(node: Node, results: object) -> None:
             if time.monotonic() > self.deadline:
-                raise LimitReached(
-                    f"{self.candidate.subject} was not identified within {seconds_for(self.candidate):g} s"
-                )
+                reason = f"{self.candidate.subject} was not identified within {seconds_for(self.candidate):g} s"
+                raise LimitReached(Ground.TOO_LONG, reason)
 
         evaluator.watch = watch
         try:
             return same_draws(evaluator.outputs(lowered, arguments))
         except NoExactMeaning as error:
-            raise RaiseError(f"{self.candidate.subject} has no exact meaning: {error}") from error
+            reason = f"{self.candidate.subject} has no exact meaning: {error}"
+            raise Unevaluated(Ground.NO_EXACT_MEANING, reason) from error
 
     def _scale(self, residues: Mapping[int, int]) -> float | None:
         """The real number with these residues by prime, if it is a fraction of small integers or a constant."""
@@ -524,8 +533,9 @@ class Identification:
                 known = ~np.isnan(total)
                 if (total[known] != self._expected(match, target, results, at, part)[known]).any():
                     raise UncoveredMatch(
+                        Ground.TIES,
                         f"{self.candidate.subject} differs from the derivative of its value where two values are "
-                        "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)"
+                        "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)",
                     )
             known = ~np.isnan(results.sums[self.targets.index(match.target)])
             known = known.all(-1) if self.candidate.weighted else known
@@ -563,19 +573,20 @@ class Identification:
         """
         shared = {self.numbers.get(value) for node in cone for value in node.results}
 
-        def complaint(value: Value) -> tuple[dict[Node, None], str | None]:
+        def complaint_of(value: Value) -> tuple[dict[Node, None], Complaint | None]:
             nodes = list(walk(self._computing([value])))
             own = dict.fromkeys(n for n in nodes if n.results and self.numbers.get(n.results[0]) not in shared)
-            reason = own_predicates(self.flat, self.x, own, cone) or rounded(cone, own)
-            return own, reason or discrete_predicates(nodes, own, self.inputs) or told_apart(nodes, self.axes)
+            found = own_predicates(self.flat, self.x, own, cone) or rounded(cone, own)
+            return own, found or discrete_predicates(nodes, own, self.inputs) or told_apart(nodes, self.axes)
 
         for target in match.every_sum:
-            own, reason = complaint(target)
-            if reason := reason or told_apart(cone, self.axes):
-                raise UncoveredMatch(f"{self.candidate.subject} {reason}")
-            if (reason := less_precise(cone, own)) is not None:
-                raise NotALaplacian(f"{self.candidate.subject} is not taken from its value: {reason}")
-        return [gradient for gradient in match.gradients if complaint(gradient)[1] is None]
+            own, found = complaint_of(target)
+            if found := found or told_apart(cone, self.axes):
+                raise UncoveredMatch(found.ground, f"{self.candidate.subject} {found.reason}", found.node)
+            if (found := less_precise(cone, own)) is not None:
+                reason = f"{self.candidate.subject} is not taken from its value: {found.reason}"
+                raise NotALaplacian(found.ground, reason, found.node)
+        return [gradient for gradient in match.gradients if complaint_of(gradient)[1] is None]
 
 
 def seconds_for(candidate: TraceCandidate) -> float:

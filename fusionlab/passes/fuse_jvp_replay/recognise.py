@@ -19,12 +19,13 @@ from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
 from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reached, reads
+from fusionlab.passes.refusals import Ground, Refusal
 
 _MOST_TARGETS = 6
 _MOST_SIZES = 3
 
 
-class NotALaplacian(Exception):
+class NotALaplacian(Refusal):
     """A sum is not the Laplacian of a value of the program; the message says what was tried."""
 
 
@@ -34,6 +35,10 @@ class NoMatch(NotALaplacian):
 
 class UncoveredMatch(NotALaplacian):
     """The sum equals a Laplacian in all draws, but has properties that draws do not cover."""
+
+
+class Unevaluated(Refusal):
+    """A sum has no value in a prime field: an op is not raised, or has no exact meaning."""
 
 
 class LimitReached(NotALaplacian):
@@ -115,7 +120,7 @@ def candidate_of_loop(flat: FunctionView, replay: Replay) -> TraceCandidate:
     elif len(stacks) == 1 and not sums and (found := _first_reduction(flat, stacks[0])) is not None:
         targets = (found,)
     else:
-        raise NoMatch("the loop does not give one sum over directions")
+        raise NoMatch(Ground.NOT_ONE_SUM, "the loop does not give one sum over directions", node)
     return _of_loop(flat, replay, targets, targets[0].type.shape)
 
 

@@ -22,7 +22,7 @@ from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_i
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
-from fusionlab.hlo.view import FunctionView
+from fusionlab.hlo.view import FunctionView, Node
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
@@ -41,7 +41,7 @@ from fusionlab.passes.fuse_jvp_replay.region_views import (
     view_of_region,
 )
 from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, verify
-from fusionlab.passes.rewriting import Refusal
+from fusionlab.passes.refusals import Ground, Refusal, ground_of_blocker, refused
 
 _MOST_FLOPS = 0.8
 """Without a loop to remove, the rewritten program may need at most this part of the FLOPs."""
@@ -55,23 +55,23 @@ class SumSite:
     """A loop, or a sum over directions without one, in the view ``flat`` of a program or of a region of it; it is
     identified once."""
 
-    def __init__(self, flat: FunctionView, found: Replay | TraceCandidate, effect: str | None) -> None:
+    def __init__(self, flat: FunctionView, found: Replay | TraceCandidate, effect: Node | None) -> None:
         self.flat, self._found, self._effect = flat, found, effect
         self.replay = found if isinstance(found, Replay) else None
         self.scope = (found.loop.node if isinstance(found, Replay) else found.producer).scope
         self.likeness = _WITHOUT_LOOP if self.replay is None else self.replay.likeness
         self.looks = (self.scope, found.trips if isinstance(found, Replay) else (found.directions,))
-        self._known: tuple[TraceCandidate, Laplacian] | NotALaplacian | RaiseError | None = None
+        self._known: tuple[TraceCandidate, Laplacian] | Refusal | None = None
 
     def identified(self) -> tuple[TraceCandidate, Laplacian]:
-        """The sum and its Laplacian; NotALaplacian or RaiseError with the reason if there is none."""
+        """The sum and its Laplacian; Refusal if there is none."""
         if self._known is None:
             try:
                 self._known = self._identified()
-            except (NotALaplacian, RaiseError) as reason:
-                self._known = type(reason)(str(reason))  # without its traceback, which would keep all of the search
-        if isinstance(self._known, Exception):
-            raise type(self._known)(str(self._known))
+            except (Refusal, RaiseError) as reason:
+                self._known = refused(reason)  # without its traceback, which would keep all of the search
+        if isinstance(self._known, Refusal):
+            raise self._known.again()
         return self._known
 
     @property
@@ -85,15 +85,17 @@ class SumSite:
         if (rest := candidate.besides(found.target)) is not None:
             site = SumSite(self.flat, rest, self._effect)
             yield site
-            with contextlib.suppress(NotALaplacian, RaiseError):
+            with contextlib.suppress(Refusal, RaiseError):
                 yield from site.besides()
 
     def _identified(self) -> tuple[TraceCandidate, Laplacian]:
         found, flat = self._found, self.flat
         if isinstance(found, Replay) and found.blockers:
-            raise NotALaplacian(found.blockers[0])
+            blocker = found.blockers[0]
+            raise NotALaplacian(ground_of_blocker(blocker), blocker.reason, blocker.node)
         if self._effect is not None:
-            raise NotALaplacian(f"{self._effect} has an effect, which a rebuilt entry would not have")
+            reason = f"{self._effect.label} has an effect, which a rebuilt entry would not have"
+            raise NotALaplacian(Ground.EFFECT, reason, self._effect)
         if isinstance(found, TraceCandidate):
             return found, candidates.find_laplacian(found)
         try:
@@ -107,7 +109,7 @@ class SumSite:
                     raise
                 except LimitReached:
                     break
-                except (NotALaplacian, RaiseError):
+                except (Refusal, RaiseError):
                     continue
             raise
 
@@ -122,7 +124,7 @@ class View:
         around = list(regions_around(self.flat, {each.loop.node for each in replays if not each.blockers}))
         for regions in around:
             read_constants_directly(self.flat, regions)
-        effect = next((node.label for node in self.flat.walk() if not node.regions and has_effect(node)), None)
+        effect = next((node for node in self.flat.walk() if not node.regions and has_effect(node)), None)
         functions = [self.flat, *(view_of_region(self.flat, regions) for regions in around)]
         holding = {node: function for function in reversed(functions) for node in function.nodes}
         for node in (each.loop.node for each in replays):
@@ -212,17 +214,13 @@ def _rewritten(
         if site.replay is None:
             part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
             if part > _MOST_FLOPS:
-                raise Refusal("unprofitable", f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
+                raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
         told: dict[Event, tuple[bool, bool, float]] = {}
         for each in sites:
             told[Applied(by.name, _describe(*each.identified(), chunks), each.scope, str(by))] = each.likeness
         return rebuilt, told
-    except Refusal as refusal:
-        return Declined(by.name, refusal.kind, refusal.reason, site.scope)
-    except NotALaplacian as reason:
-        return Declined(by.name, "unsafe", str(reason), site.scope)
-    except (RaiseError, NotImplementedError) as error:
-        return Declined(by.name, "unsupported", str(error), site.scope)
+    except (Refusal, RaiseError, NotImplementedError) as error:
+        return refused(error).of(by.name, site.scope)
 
 
 def _together(view: View, site: SumSite, own: RewrittenEntry) -> tuple[Sequence[SumSite], RewrittenEntry | JointEntry]:
@@ -232,10 +230,11 @@ def _together(view: View, site: SumSite, own: RewrittenEntry) -> tuple[Sequence[
     later = view.sites[view.sites.index(site) + 1 :]
     loops = (other for other in later if other.replay is not None and other.flat is site.flat)
     for other in site.besides() if site.replay is None else loops:
-        with contextlib.suppress(NotALaplacian, RaiseError):
+        with contextlib.suppress(Refusal, RaiseError):
             more = RewrittenEntry(*other.identified(), own.raising, own.options, own.chunks)
-            entry = JointEntry([*entries, more])
-            sites, entries = [*sites, other], [*entries, more]
+            joint = JointEntry([*entries, more])
+            if joint.is_one_pass:
+                entry, sites, entries = joint, [*sites, other], [*entries, more]
     return sites, entry
 
 

@@ -45,7 +45,9 @@ function whatItIs() {
 
 const eventItem = (event) => el("li", { class: event.applied ? "applied" : "declined" },
   el("strong", {}, event.applied ? "applied " : `declined (${event.kind}) `), el("code", {}, event.pass), ": ",
-  event.applied || event.reason, " at ", scopeLink(event.location, 80));
+  event.applied || event.reason, " at ", scopeLink(event.location, 80),
+  event.cause && event.cause !== "gain" && el("div", { class: "why" }, `cause: ${event.cause}`, event.op && `, ${event.op}`,
+    event.instead && `; instead: ${event.instead}`));
 
 const VERDICTS = {
   equal: "equal, bit for bit", "within-bound": "equal within the rounding that the original itself has",

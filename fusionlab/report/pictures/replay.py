@@ -200,7 +200,7 @@ def _why(loops: Sequence[Replay]) -> Iterator[str]:
         yield "There is no replay to show: the program has no loop."
     reasons: dict[tuple[int | None, str], list[Replay]] = defaultdict(list)
     for loop in sorted(loops, key=lambda loop: -loop.body_ops):
-        reasons[loop.trips, "; ".join(loop.blockers)].append(loop)
+        reasons[loop.trips, "; ".join(map(str, loop.blockers))].append(loop)
     for (trips, why), same in list(reasons.items())[:_SHOWN_REASONS]:
         which = "a loop" if len(same) == 1 else f"{len(same)} loops"
         count = "an unknown number of" if trips is None else trips

@@ -59,13 +59,23 @@ def print_outcome(outcome: StudyResult, console: Console) -> None:
 
 
 def print_events(events: Sequence[Event], console: Console) -> None:
-    """The event of each pass, a line each: its change, or the reason for none."""
+    """The event of each pass, a line each: its change, or the reason for none, with a line of what could be written."""
     for event in events:
         place = f", at {event.location}" if event.location else ""
         if isinstance(event, Applied):
             console.print(f"  applied  {event.pass_name}: {event.what}{place}", soft_wrap=True)
         else:
             console.print(f"  declined {event.pass_name} ({event.kind}): {event.reason}{place}", soft_wrap=True)
+            if event.explained:
+                console.print(f"           {event.explained}", soft_wrap=True)
+
+
+def print_refusals(events: Sequence[Event], console: Console) -> None:
+    """Any fallbacks; all events where nothing was applied."""
+    if fallbacks := told_fallbacks(events):
+        console.print(f"fallback: {fallbacks}", soft_wrap=True)
+    if not any(isinstance(event, Applied) for event in events):
+        print_events(events, console)
 
 
 def _figure(row: tuple[str, str, int | None, float], of: Footprint | None) -> str:

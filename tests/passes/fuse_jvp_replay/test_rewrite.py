@@ -9,6 +9,7 @@ from fusionlab.passes.fuse_jvp_replay import candidates
 from fusionlab.passes.fuse_jvp_replay.recognise import UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Setting
+from fusionlab.passes.refusals import Ground
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 
 from ..laplacian_assertions import lower
@@ -24,7 +25,7 @@ def searched(monkeypatch):
 
     def search(candidate):
         found.append(candidate)
-        raise UncoveredMatch(REASON)
+        raise UncoveredMatch(Ground.TIES, REASON)
 
     monkeypatch.setattr(candidates, "find_laplacian", search)
     return found

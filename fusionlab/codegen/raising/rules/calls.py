@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising.rules.contraction import solved
-from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
+from fusionlab.codegen.raising.rules.rule import OpaqueCall, RaisedOp, Rule, ShardingLost
 from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
 
 
@@ -35,7 +35,7 @@ def _trsm(op: RaisedOp) -> list[Any]:
 def _annotation(op: RaisedOp) -> list[Any]:
     """The operand itself where a program is run; raising to lower again would lose the annotation."""
     if op.raising.marks is not None:
-        raise RaiseError(f"{op.node.label} would lose the sharding that it says", op.node)
+        raise ShardingLost(f"{op.node.label} would lose the sharding that it says", op.node)
     return list(op.operands)
 
 
@@ -50,7 +50,7 @@ TARGETS: dict[str, Rule] = {
 def _custom_call(op: RaisedOp) -> list[Any]:
     target = op.node.call_target
     if target not in TARGETS:
-        raise RaiseError(f"custom call @{target} is opaque", op.node)
+        raise OpaqueCall(f"custom call @{target} is opaque", op.node)
     return list(TARGETS[target](op))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, integers
+from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, UnnamedAlgorithm, integers
 from fusionlab.hlo.view import Node, keyword
 
 
@@ -37,7 +37,7 @@ def precision_of(
 
 
 def algorithm_of(node: Node) -> lax.DotAlgorithmPreset | None:
-    """The explicit algorithm of a ``dot_general``, such as BF16_BF16_F32_X3; RaiseError for one JAX does not name."""
+    """The explicit algorithm of a ``dot_general``, as BF16_BF16_F32_X3; UnnamedAlgorithm for one JAX does not name."""
     if "algorithm" not in node.attributes:
         return None
     found = stablehlo.DotAlgorithm(node.attributes["algorithm"])
@@ -46,7 +46,7 @@ def algorithm_of(node: Node) -> lax.DotAlgorithmPreset | None:
     name += f"_X{found.num_primitive_operations}" if found.num_primitive_operations > 1 else ""
     named = getattr(lax.DotAlgorithmPreset, name, None)
     if named is None or found.allow_imprecise_accumulation:
-        raise RaiseError(f"dot_general with the algorithm {name}, which JAX does not name", node)
+        raise UnnamedAlgorithm(f"dot_general with the algorithm {name}, which JAX does not name", node)
     return named
 
 

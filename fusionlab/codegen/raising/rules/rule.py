@@ -13,9 +13,21 @@ class RaiseError(Exception):
     """The region cannot be expressed in JAX; the message names the op and its source."""
 
     def __init__(self, reason: str, node: Node | None = None) -> None:
-        self.reason = reason
+        self.reason, self.node = reason, node
         place = f" at {node.scope or node.name} in @{node.function}" if node is not None else ""
         super().__init__(f"{reason}{place}")
+
+
+class OpaqueCall(RaiseError):
+    """A custom call without a rule."""
+
+
+class ShardingLost(RaiseError):
+    """An annotation of how arrays lie on several devices would be lost."""
+
+
+class UnnamedAlgorithm(RaiseError):
+    """A ``dot_general`` has an algorithm that JAX does not name."""
 
 
 class JaxRefusal(RaiseError):
