@@ -75,12 +75,19 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+FAST = (
+    "softmax", "masked", "not normalised", "over the first index", "values of all", "the other spin", "pairs of all",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in FAST)]
+)
 def test_contractions_over_electrons(name, check_jets):
     check_jets(CASES[name], X)
 
 
-@pytest.mark.parametrize("name", ["softmax", "values of all", "pairs", "spins apart", "to the left"])
+@pytest.mark.parametrize("name", ["softmax", "values of all", "spins apart"])
 def test_nothing_dense_is_contracted(name, jets_of, monkeypatch):
     """Rows of all 3 N directions are only those of values that depend on all electrons."""
     taken = []

@@ -161,16 +161,16 @@ def program_of(function, method=fori):
     return jax.vmap(lambda x: (log_psi(None, x), method(log_psi, None, x), jax.grad(log_psi, 1)(None, x)))
 
 
+FAST = ("softplus", "relu", "maximum")
 SPARSE, DENSE, ADJOINT = "sparsify-directions", "collapse-replay", "transpose-replay"
 
 
 @pytest.mark.parametrize(
     ("name", "passes", "method"),
     [
-        *((name, SPARSE, fori) for name in FUNCTIONS if name != "max"),
-        pytest.param("max", SPARSE, fori, marks=pytest.mark.slow),
-        pytest.param("relu", ADJOINT, fori, marks=pytest.mark.slow),
-        ("logaddexp", ADJOINT, fori),
+        *((name, SPARSE, fori) for name in FAST),
+        *(pytest.param(name, SPARSE, fori, marks=pytest.mark.slow) for name in FUNCTIONS if name not in FAST),
+        *(pytest.param(name, ADJOINT, fori, marks=pytest.mark.slow) for name in ("relu", "logaddexp")),
         pytest.param("logaddexp", DENSE, fori, marks=pytest.mark.slow),
         ("sinc", SPARSE, jvp_in_loop),
     ],

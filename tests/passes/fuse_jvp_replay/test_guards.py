@@ -137,7 +137,7 @@ WEIGHTS_FAR_AWAY = {
 }
 
 
-@pytest.mark.parametrize("name", WEIGHTS_FAR_AWAY)
+@pytest.mark.parametrize("name", ["logistic", pytest.param("gauss", marks=pytest.mark.slow)])
 def test_a_weight_that_saturates_near_by_and_is_held_constant(name):
     def weighted(weight):
         return lambda y: weight(WEIGHTS_FAR_AWAY[name](jnp.sqrt((y**2).sum()))) * psi(None, y)
@@ -155,7 +155,9 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize(
+    "name", ["fraction", *(pytest.param(n, marks=pytest.mark.slow) for n in WEIGHTS if n != "fraction")]
+)
 def test_a_weight_without_a_slope_near_by_that_is_differentiated(name, run_raised):
     def value(y):
         return (WEIGHTS[name](jnp.sqrt((y**2).sum(-1))) * jnp.exp(-(y**2).sum(-1) / 400)).sum()

@@ -157,7 +157,14 @@ OF_AN_INTEGER = {
 }
 
 
-@pytest.mark.parametrize("name", [*SWITCHED_OFF, *OF_AN_INTEGER])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("clip", "floor", "all", "one-weight"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("initial", "maximum", "appended", "compared")),
+        pytest.param("whole-number", marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_switched_off_where_a_value_is_looked_for_keeps_its_derivatives(name, run_raised):
     """An extreme that changes nothing at the points tried, and does elsewhere."""
     term = {**SWITCHED_OFF, **OF_AN_INTEGER}[name]
