@@ -108,6 +108,30 @@ def test_tables_name_every_system_and_show_what_is_missing_as_a_dash(module):
     assert "| orbformer | CH4 | - | - | - | - | - | - | - | - |" in text
 
 
+@pytest.mark.parametrize(
+    ("changes", "worse"),
+    [
+        ({}, []),
+        ({"dynamic_copies": 9, "bytes_accessed": 1e12}, []),  # shown, and no bar
+        ({"dynamic_launches": 101}, ["launches, dynamic: fused 101, folx-dense 100, folx-sparse 100"]),
+        ({"temp_bytes": 2**21}, ["temp MiB: fused 2, folx-dense 0, folx-sparse 0"]),
+        ({"flops": 1e10}, ["GFLOP (model): fused 10.0, folx-dense 0.0, folx-sparse 0.0"]),
+    ],
+)
+def test_what_is_worse_than_folx_is_told_with_its_figures(module, changes, worse):
+    script = module("other_codes")
+    found = script.worse_than_folx(("netket:deep-set", "10"), sides(fused=changes))
+    assert found == [f"netket:deep-set 10, {line}" for line in worse]
+
+
+def test_the_tables_of_other_codes_are_those_of_their_record(module):
+    root, script = FOLDER.parent, module("other_codes")
+    rows = json.loads((root / "studies/other-codes-a100.json").read_text())["rows"]
+    assert not [name for name, row in rows.items() if "failed" in row]
+    text = script.tables(module("laplacian_tables").by_system(rows))
+    assert text == (root / "studies/other-codes-a100.md").read_text(), "run: make other-codes"
+
+
 def test_what_the_pass_itself_takes(module, lowered):
     def laplacian(x):
         push = jax.linearize(jax.grad(lambda x: -jnp.sum(jnp.tanh(x) ** 2)), x)[1]
