@@ -125,11 +125,21 @@ def test_what_is_worse_than_folx_is_told_with_its_figures(module, changes, worse
 
 
 def test_the_tables_of_other_codes_are_those_of_their_record(module):
+    """`studies/other-codes-a100.md` has all figures, docs/deepqmc.md launches, temp memory and FLOPs."""
     root, script = FOLDER.parent, module("other_codes")
     rows = json.loads((root / "studies/other-codes-a100.json").read_text())["rows"]
     assert not [name for name, row in rows.items() if "failed" in row]
-    text = script.tables(module("laplacian_tables").by_system(rows))
-    assert text == (root / "studies/other-codes-a100.md").read_text(), "run: make other-codes"
+    systems = module("laplacian_tables").by_system(rows)
+    assert script.tables(systems) == (root / "studies/other-codes-a100.md").read_text(), "run: make other-codes"
+    short = (root / "docs/deepqmc.md").read_text()
+    for (model, _), sides in systems.items():
+        ours = "laplacian" if model == script.NETKET else "fused"
+        cells = []
+        for figure, unit, _ in map(script.FIGURES.get, script.NOT_WORSE):
+            peers = ("folx-dense", "folx-sparse") if figure == "flops" else ("own", "folx-dense", "folx-sparse")
+            shown = [f"{unit * sides[side][figure]:,.0f}" for side in (*peers, ours)]
+            cells += [*shown[:-1], f"**{shown[-1]}**"]
+        assert f"| {' | '.join(cells)} |" in short, model
 
 
 def test_what_the_pass_itself_takes(module, lowered):
