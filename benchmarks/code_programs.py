@@ -3,7 +3,7 @@
 DeepQMC: ``compute_local_energy`` of its loss, unedited: its own ansatz from its configuration, its Hamiltonian, and its
 ``vmap`` over [molecule, state, walker] = [1, 1, W]; float32. Its Hamiltonian takes the Laplacian as an argument. folx
 is called as in its ``conf/hamil/qc_forward_laplacian.yaml``; importing its networks registers its own rule of folx for
-LapNet's attention (``folxext.py``), so that all of folx's sides have it.
+LapNet's attention (``folxext.py``), so that both of folx's sides have it.
 
 NetKet: ``KineticEnergy`` with masses 1 to 2 of the system of ``examples/netket_kinetic.py``, ``vmap`` over [W],
 float64. It has no other Laplacian, so that folx and ``fusionlab.laplacian`` are applied to its log psi: its operator
@@ -34,8 +34,8 @@ DEEPQMC = {name: f"deepqmc-1.3:{name}" for name in ("psiformer", "default", "fer
 
 NETKET = "netket:deep-set"
 
-THRESHOLDS = {"folx-dense": 0, "folx-sparse": 0.6, "folx-sparse-6": 6}
-"""folx's sparsity thresholds: none, a share of the coordinates, a number of them."""
+THRESHOLDS = {"folx-dense": 0, "folx-sparse": 0.6}
+"""folx's sparsity thresholds, as in ``fusionlab.workloads.programs.laplacians``; DeepQMC's configuration has 0."""
 
 SIDES = ("own", *THRESHOLDS, "laplacian", "log-psi")
 """The programs of a model: with the code's own Laplacian, folx's, ``fusionlab.laplacian``, and none."""

@@ -44,7 +44,7 @@ FIGURES = {
 """Of each column of figures: its name in a row, its unit and the digits that are shown."""
 
 OURS = ("fused", "laplacian")
-PEERS = ("folx-dense", "folx-sparse", "folx-sparse-6")
+PEERS = ("folx-dense", "folx-sparse")
 NOT_WORSE = ("launches, dynamic", "temp MiB", "GFLOP (model)")
 """The figures in which ours are to be at most those of the best of folx."""
 
@@ -104,7 +104,7 @@ _CIRCUMSTANCES = """\
 Printed by `python benchmarks/other_codes.py` in the environment of each code: DeepQMC 1.3.0's local energies (its
 `compute_local_energy` and its configurations' networks at full size, float32) and NetKet's kinetic energies (float64),
 all sides of a row compiled alike. *own* is the code's own Laplacian (DeepQMC's loop over the coordinates, NetKet's
-`jacfwd(jacrev)`), *folx* its forward Laplacian (sparsity_threshold 0, 0.6 and 6), *fused* the own program after
+`jacfwd(jacrev)`), *folx* its forward Laplacian (sparsity_threshold 0 and 0.6), *fused* the own program after
 fuse-jvp-replay, *laplacian* `fusionlab.laplacian` in the place of the Laplacian, *log-psi* no Laplacian. "-" is not
 measured.
 """
