@@ -1,5 +1,5 @@
 # The two commands of a newcomer are `make study` and `make test`; both set up .venv first.
-.PHONY: study test test-slow full test-lowest test-newest test-middle test-codes newest-python middle-python docs fuzz check help clean
+.PHONY: study test test-slow full test-lowest test-newest test-middle test-codes other-codes newest-python middle-python docs fuzz check help clean
 
 # The first interpreter that runs and is 3.11 to 3.13; override with `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
@@ -18,6 +18,7 @@ help:
 	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
 	@echo "make test-lowest, test-middle, test-newest   tests of interfaces with JAX 0.8.0, 0.9 and the newest"
 	@echo "make test-codes   DeepQMC 1.3.0's training; NetKet 3.23's kinetic energy, modules of flax, haiku and equinox (Python 3.12)"
+	@echo "make other-codes  their energies by their own Laplacians, folx and fusionlab, counted for an absent A100; an hour"
 
 study: .venv/.study-installed
 	$(BIN)/fusionlab apply --model paulinet --pass fuse-jvp-replay
@@ -86,8 +87,13 @@ test-newest: .venv-newest/.installed
 
 # What these codes take decides the versions: DeepQMC pins JAX below 0.9, NetKet takes the newest that we do.
 test-codes: .venv-deepqmc/.installed .venv-netket/.installed
-	.venv-deepqmc/bin/python -m pytest -p no:cacheprovider tests/codes/deepqmc_training.py
-	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/netket_kinetic.py tests/codes/modules.py
+	.venv-deepqmc/bin/python -m pytest -p no:cacheprovider tests/codes/deepqmc_training.py tests/codes/other_codes.py
+	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/netket_kinetic.py tests/codes/other_codes.py tests/codes/modules.py
+
+# Fills studies/other-codes-a100.json; what is there and of the same sources is not measured again.
+other-codes: .venv-deepqmc/.targets-installed .venv-netket/.targets-installed
+	.venv-deepqmc/bin/python benchmarks/other_codes.py
+	.venv-netket/bin/python benchmarks/other_codes.py --markdown studies/other-codes-a100.md
 
 newest-python:
 	@echo "$(NEWEST_PYTHON)"
@@ -117,6 +123,12 @@ middle-python:
 	@test -n "$(PYTHON_OF)" || { echo "$* needs Python 3.12, and none was found: say make MIDDLE_PYTHON=..." >&2; exit 2; }
 	rm -rf .venv-$* && $(PYTHON_OF) -m venv .venv-$*
 	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable . $(CODE) pytest hypothesis
+	@touch $@
+
+# XLA's plugin is to be of the version of the JAX that the code took.
+.venv-%/.targets-installed: .venv-%/.installed
+	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet folx \
+	  jax-cuda12-plugin==$$(.venv-$*/bin/python -c 'import jax; print(jax.__version__)')
 	@touch $@
 
 docs: .venv/.test-installed

@@ -27,7 +27,7 @@ from rows import Row, fill_record, measure_apart, read_record  # noqa: E402
 
 from fusionlab.codegen.compile import versions  # noqa: E402
 
-DEEPQMC = ("deepqmc:paulinet", "deepqmc:ferminet", "deepqmc:psiformer")
+DEEPQMC = ("deepqmc:paulinet", "deepqmc:ferminet", "deepqmc:psiformer", "deepqmc:deeperwin")
 OWN = ("paulinet", "ferminet", "psiformer", "orbformer")
 MOLECULES = ("LiH", "CH4", "C2H6", "C4H4")
 

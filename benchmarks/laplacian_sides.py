@@ -107,7 +107,7 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
     if side == "fused-in-replay-memory":
         budget = f"{{memory_budget={ByteSize(compiled(program, given).memory.temp_bytes)}}}"
     result, seconds = timed_rewrite(program, f"fuse-jvp-replay{budget}", given)
-    row |= {**seconds, "pipeline": resolved_pipeline(result.events), "events": _words(result)}
+    row |= {**seconds, "pipeline": resolved_pipeline(result.events), "events": event_words(result)}
     row |= {"ops_before": row.pop("stablehlo_ops"), "flops": program_cost(result.program).flops}
     yield row
     yield {**row, **measure(workload, result.program, given).to_json()}
@@ -133,7 +133,8 @@ def timed_rewrite(program: Program, pipeline: str, given: Circumstances) -> tupl
     return result, {"pass_s": round(pass_s, 2)}
 
 
-def _words(result: Result) -> list[str]:
+def event_words(result: Result) -> list[str]:
+    """What each pass did, or why it declined."""
     return [
         f"{event.pass_name}: {event.what if isinstance(event, Applied) else 'declined: ' + event.reason}"
         for event in result.events

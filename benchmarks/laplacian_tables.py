@@ -32,7 +32,7 @@ def tables(systems: Systems, versions: str) -> str:
     ]
     first = next((row for sides in systems.values() for row in sides.values() if "walkers" in row), {})
     circumstances = _CIRCUMSTANCES.format(
-        walkers=_shown(first.get("walkers"), 0), target=first.get("target", "-"), versions=versions
+        walkers=shown(first.get("walkers"), 0), target=first.get("target", "-"), versions=versions
     )
     return circumstances + "".join(f"\n## {title}\n\n{table}\n" for title, table in parts)
 
@@ -103,8 +103,8 @@ def _pass(systems: Systems) -> str:
         ops, seconds = own.get("ops_before"), own.get("pass_process_s")
         return [
             _number(sides, "replay", "stablehlo_ops"),
-            _shown(seconds, 1),
-            _shown(None if not ops or seconds is None else 1e3 * seconds / ops, 2),
+            shown(seconds, 1),
+            shown(None if not ops or seconds is None else 1e3 * seconds / ops, 2),
             _number(sides, "fused", "pass_s", digits=1),
             _number(sides, "fused", "stablehlo_ops"),
             f"`{fused['pipeline']}`" if fused.get("pipeline") else "-",
@@ -128,21 +128,25 @@ def _bars(systems: Systems) -> str:
 
 def _table(header: str, systems: Systems, line: Callable[[Mapping[str, Row]], Sequence[str]]) -> str:
     columns = ["model", "molecule", *header.split("|")]
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for (model, molecule), sides in systems.items():
-        lines.append("| " + " | ".join([model, molecule, *line(sides)]) + " |")
-    return "\n".join(lines)
+    return markdown_table(columns, [[*key, *line(sides)] for key, sides in systems.items()])
+
+
+def markdown_table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table of text cells."""
+    rows = ["| " + " | ".join(line) + " |" for line in (columns, *lines)]
+    return "\n".join([rows[0], "|---" * len(columns) + "|", *rows[1:]])
 
 
 def _number(sides: Mapping[str, Row], side: str, figure: str, times: float = 1.0, digits: int = 0) -> str:
     value = sides.get(side, {}).get(figure)
-    return _shown(None if value is None else times * value, digits)
+    return shown(None if value is None else times * value, digits)
 
 
 def _ratio(sides: Mapping[str, Row], side: str, to: str, figure: str) -> str:
     value, other = (sides.get(name, {}).get(figure) for name in (side, to))
-    return _shown(value / other if value is not None and other else None, 2)
+    return shown(value / other if value is not None and other else None, 2)
 
 
-def _shown(value: Any, digits: int) -> str:
+def shown(value: Any, digits: int) -> str:
+    """``value`` with thousands apart and so many digits after the point; "-" for None."""
     return "-" if value is None else f"{value:,.{digits}f}"

@@ -108,6 +108,40 @@ def test_tables_name_every_system_and_show_what_is_missing_as_a_dash(module):
     assert "| orbformer | CH4 | - | - | - | - | - | - | - | - |" in text
 
 
+@pytest.mark.parametrize(
+    ("changes", "worse"),
+    [
+        ({}, []),
+        ({"dynamic_copies": 9, "bytes_accessed": 1e12}, []),  # shown, and no bar
+        ({"dynamic_launches": 101}, ["launches, dynamic: fused 101, folx-dense 100, folx-sparse 100"]),
+        ({"temp_bytes": 2**21}, ["temp MiB: fused 2, folx-dense 0, folx-sparse 0"]),
+        ({"flops": 1e10}, ["GFLOP (model): fused 10.0, folx-dense 0.0, folx-sparse 0.0"]),
+    ],
+)
+def test_what_is_worse_than_folx_is_told_with_its_figures(module, changes, worse):
+    script = module("other_codes")
+    found = script.worse_than_folx(("netket:deep-set", "10"), sides(fused=changes))
+    assert found == [f"netket:deep-set 10, {line}" for line in worse]
+
+
+def test_the_tables_of_other_codes_are_those_of_their_record(module):
+    """`studies/other-codes-a100.md` has all figures, docs/deepqmc.md launches, temp memory and FLOPs."""
+    root, script = FOLDER.parent, module("other_codes")
+    rows = json.loads((root / "studies/other-codes-a100.json").read_text())["rows"]
+    assert not [name for name, row in rows.items() if "failed" in row]
+    systems = module("laplacian_tables").by_system(rows)
+    assert script.tables(systems) == (root / "studies/other-codes-a100.md").read_text(), "run: make other-codes"
+    short = (root / "docs/deepqmc.md").read_text()
+    for (model, _), sides in systems.items():
+        ours = "laplacian" if model == script.NETKET else "fused"
+        cells = []
+        for figure, unit, _ in map(script.FIGURES.get, script.NOT_WORSE):
+            peers = ("folx-dense", "folx-sparse") if figure == "flops" else ("own", "folx-dense", "folx-sparse")
+            shown = [f"{unit * sides[side][figure]:,.0f}" for side in (*peers, ours)]
+            cells += [*shown[:-1], f"**{shown[-1]}**"]
+        assert f"| {' | '.join(cells)} |" in short, model
+
+
 def test_what_the_pass_itself_takes(module, lowered):
     def laplacian(x):
         push = jax.linearize(jax.grad(lambda x: -jnp.sum(jnp.tanh(x) ** 2)), x)[1]

@@ -157,6 +157,8 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
             return np.broadcast_to(np.arange(type_.shape[axis]).reshape(shape), type_.shape)
         case ops.REMAINDER:  # by zero it is platform-dependent
             return np.fmod(*operands) if np.all(operands[1]) else None
+        case ops.DIVIDE if type_.dtype in INTEGERS and np.all(operands[1]):  # towards zero, as the remainder
+            return (operands[0] - np.fmod(*operands)) // operands[1]
         case ops.SELECT:
             return np.where(operands[0], operands[1], operands[2])
         case ops.COMPARE:

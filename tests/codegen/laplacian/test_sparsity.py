@@ -15,6 +15,12 @@ def _electrons_then_pairs(x):
     return jnp.concatenate([h(x), h(x)[:, FIRST] * h(x)[:, SECOND]], 1)
 
 
+def _of_computed_pairs(x):
+    """Pairs by indices that the program computes from constants: cumulative sums, a scatter, integer divisions."""
+    first, second = jnp.nonzero(jnp.triu(jnp.ones((N, N)), 1), size=N * (N - 1) // 2)
+    return jnp.tanh(h(x)[:, first] - h(x)[:, second])
+
+
 ONE = [
     ("layers", lambda x: residual(x, W, V, V[0]), EACH),
     ("layer-norm", lambda x: layer_norm(h(x)), EACH),
@@ -39,6 +45,7 @@ TWO = {
     "products": lambda x: h(x)[:, :, None] * h(x)[:, None],
     "quotients": lambda x: h(x)[:, :, None] / (1 + h(x)[:, None] ** 2),
     "lists": lambda x: jnp.exp(-jnp.linalg.norm(x[:, FIRST] - x[:, SECOND], axis=-1)),
+    "computed-pairs": _of_computed_pairs,
     "electrons-then-pairs": _electrons_then_pairs,
     "features-then-pairs": lambda x: jnp.concatenate(
         [jnp.broadcast_to(h(x)[:, :, None], (x.shape[0], N, N, 5)), jnp.tanh(pairs(x) @ W)], -1

@@ -13,7 +13,6 @@ from fusionlab.codegen.laplacian.chains import jet_of, jets_of
 from fusionlab.codegen.laplacian.jet import (
     Jet,
     Scale,
-    at_row,
     combine,
     densify,
     row_products,
@@ -158,8 +157,8 @@ def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
         top, bottom = densify(top, coordinates), densify(bottom, coordinates)
         u, v = top.stacked(True), bottom.stacked(True)
         moved = u * inverse - v * (value * inverse)
-        extra = -(sum_rows(coordinates.weigh(moved[2:]) * (v + v)[2:]) * inverse)
-        return Jet.of_stack(_front(state)(moved + at_row(extra[None], 1, u.shape[0]), value), True, None)
+        cross = sum_rows(coordinates.weigh(moved[2:]) * v[2:])
+        return Jet.of_stack(_front(state)(moved, value, moved[1] - (cross + cross) * inverse), True, None)
     found = combine(value, [(top, _times(inverse)), (bottom, lambda part: -(part * ratio))], coordinates)
     cross = row_products(found, bottom, coordinates)
     if cross is None:

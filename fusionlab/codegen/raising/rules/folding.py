@@ -25,6 +25,7 @@ _WHOLE = frozenset(
     (
         *(ops.CLAMP, ops.CONCATENATE, ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE, ops.GATHER, ops.PAD, ops.REDUCE),
         *(ops.REDUCE_WINDOW, ops.REVERSE, ops.SCATTER, ops.SIGN, ops.SLICE, ops.SORT, ops.TRANSPOSE, ops.WHILE),
+        ops.OPS["chlo.scan"],
     )
 )
 """Ops that are run here when all their operands are known; others fold by NumPy or not at all."""
