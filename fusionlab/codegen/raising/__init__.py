@@ -19,8 +19,9 @@ from fusionlab.codegen.raising.rules import calls, contraction, control, element
 from fusionlab.codegen.raising.rules.folding import folded
 from fusionlab.codegen.raising.rules.rule import JaxRefusal, RaisedOp, RaiseError, RaisingFault, Rule
 from fusionlab.hlo import ops
+from fusionlab.hlo.meshes import SHARDINGS
 from fusionlab.hlo.ops import NUMPY
-from fusionlab.hlo.program import SHARDINGS, Program, program_view
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import (
     FunctionView,
     Node,

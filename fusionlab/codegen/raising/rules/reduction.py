@@ -37,6 +37,14 @@ def combiner(region: Region) -> str:
     return node.op.mnemonic if commutes else "custom"
 
 
+def combination(raised: RaisedOp) -> Callable[[Any, Any], Any]:
+    """The function by which the region of a collective combines two arrays; RaiseError for one of several ops."""
+    name = combiner(raised.node.regions[0])
+    if name not in _BINARY:
+        raise RaiseError(f"{raised.node.name} combined by {name}", raised.node)
+    return _BINARY[name]
+
+
 def _reduce(raised: RaisedOp) -> list[Any]:
     half = len(raised.operands) // 2
     arrays, initial = tuple(raised.operands[:half]), tuple(raised.operands[half:])
