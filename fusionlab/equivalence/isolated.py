@@ -5,13 +5,20 @@ The memory limit is three quarters of the machine's memory, so that a check cann
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
+from fusionlab.equivalence.between_collectives import (
+    BY_FUNCTION,
+    OtherAround,
+    functions_between,
+    identity_of_all,
+    verdict_of_all,
+)
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity, compare_functions
-from fusionlab.equivalence.few_walkers import resized
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.subprocesses import ProcessFailed, call
@@ -34,7 +41,9 @@ def check_files(
     """Compare two programs; ``not-checked`` with the reason when a limit is exceeded.
 
     Programs that treat all walkers alike are compared at ``walkers`` of them, others at their own shapes, as are all
-    without a number. ``samples`` are used instead of random ones; ``oracles`` as in ``check_programs``.
+    without a number. Those of several devices run on as many of the CPU's; where that takes too long, they are compared
+    function by function between their collectives. ``samples`` are used instead of random ones; ``oracles`` as in
+    ``check_programs``.
     """
     few = None if walkers is None else resized((original, rewritten), walkers)
     if few is not None:
@@ -45,10 +54,22 @@ def check_files(
     try:
         verdict, found = call(check, *programs, given, oracles, limit_s=time_limit_s, memory_limited=True)
     except ProcessFailed as error:
-        late = error.exit_code is None
-        failed = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
-        return Verdict("not-checked", reason=_late(time_limit_s) if late else failed)
+        if error.exit_code is not None:
+            return Verdict("not-checked", reason=f"the check failed (exit {error.exit_code}): {str(error)[:200]}")
+        if original.devices > 1 and samples is None:
+            return _check_functions(original, rewritten, time_limit_s)
+        return Verdict("not-checked", reason=_late(time_limit_s))
     return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
+
+
+def _check_functions(original: Program, rewritten: Program, time_limit_s: float) -> Verdict:
+    late = f"of the whole, {_late(time_limit_s)}"
+    try:
+        pairs = functions_between(original, rewritten).values()
+    except OtherAround as reason:
+        return Verdict("not-checked", reason=f"{late}; {reason}")
+    found = [check_files(*pair, walkers=CHECKED_WALKERS, time_limit_s=time_limit_s) for pair in pairs]
+    return verdict_of_all(found, f"{late}: compared {BY_FUNCTION}")
 
 
 def check(
@@ -61,18 +82,22 @@ def check(
     from fusionlab.equivalence.check import check_programs
     from fusionlab.equivalence.samples import Sample
 
+    programs = Program(*original), Program(*rewritten)
+    if (devices := max(program.devices for program in programs)) > 1:
+        jax_setup.provide_cpu_devices(devices, to_run=True)
     tuples = ("arrays", "kinds")
     given = (
         None if samples is None else [Sample(**one | {name: tuple(one[name]) for name in tuples}) for one in samples]
     )
-    verdict = check_programs(Program(*original), Program(*rewritten), given, oracles=oracles)
+    verdict = check_programs(*programs, given, oracles=oracles)
     return verdict.to_json(), verdict.counterexample and vars(verdict.counterexample)
 
 
 def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
     """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails.
 
-    Programs that treat all walkers alike are compared at a few walkers, others at their own shapes.
+    Programs that treat all walkers alike are compared at a few walkers, others at their own shapes; those of several
+    devices function by function between their collectives.
     """
     fault = "a fault of the check, not of the programs"
     try:
@@ -90,10 +115,20 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
 
 def compare(original: list[Any], rewritten: list[Any]) -> dict[str, Any]:
     """The exact verdict on the two programs, as JSON."""
-    programs: Sequence[Program] = [Program(*original), Program(*rewritten)]
+    programs = Program(*original), Program(*rewritten)
+    if max(program.devices for program in programs) == 1:
+        return _compare(*programs).to_json()
+    try:
+        pairs = functions_between(*programs).values()
+    except OtherAround as reason:
+        return Identity("not-covered", 0, 0, 1.0, str(reason)).to_json()
+    return identity_of_all([_compare(*pair) for pair in pairs]).to_json()
+
+
+def _compare(*programs: Program) -> Identity:
     few = resized(programs)
     views = map(program_view, programs if few is None else few.programs)
-    return replace(compare_functions(*views), walkers=None if few is None else few.walkers).to_json()
+    return replace(compare_functions(*views), walkers=None if few is None else few.walkers)
 
 
 def _late(limit_s: float) -> str:
