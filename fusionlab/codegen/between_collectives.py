@@ -27,7 +27,8 @@ from jaxlib.mlir.dialects import func
 from fusionlab.codegen.raising.splice import import_functions
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect_inside
-from fusionlab.hlo.meshes import MANUAL
+from fusionlab.hlo.meshes import drop_open_constraints
+from fusionlab.hlo.ops import MANUAL
 from fusionlab.hlo.program import Program, has_sharding, rewritten
 from fusionlab.hlo.view import functions_of, inner_operations, public_functions
 
@@ -47,6 +48,7 @@ def divided(program: Program) -> Program:
     if _marked(module):
         return program
     with module.context, ir.Location.unknown():
+        drop_open_constraints(module)
         made = _Division(module).run()
         module.operation.verify()
     return rewritten(program, module) if made else program
@@ -100,10 +102,10 @@ def around_parts(program: Program) -> str:
 
 
 def _declare(module: ir.Module, names: Iterable[str]) -> None:
-    """Remove the bodies of these functions, and the functions that these alone call."""
-    for name in names:
+    """Remove the bodies of these functions, which come last then, and the functions that these alone call."""
+    for name in sorted(names):
         function = functions_of(module)[name]
-        func.FuncOp(name, function.type, visibility="private", ip=ir.InsertionPoint(function))
+        func.FuncOp(name, function.type, visibility="private", ip=ir.InsertionPoint(module.body))
         function.operation.erase()
     _drop_unused(module)
 

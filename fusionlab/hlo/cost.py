@@ -28,7 +28,6 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import Loop, analyse
-from fusionlab.hlo.meshes import MANUAL
 from fusionlab.hlo.ops import FLOATS, NUMPY
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import Node, Region, TensorType, Value, reads
@@ -128,7 +127,7 @@ def node_cost(node: Node, loop: Loop | None = None) -> Cost:
         if loop.trips is None:
             return once + Cost(unmodelled={f"{node.name} with unknown trips": 1})
         return once.times(loop.trips)
-    if node.op.control_flow or node.name == MANUAL:  # of which one region runs, and on each device the whole of it
+    if node.op.control_flow:
         return max((program_cost(region) for region in node.regions), key=lambda cost: (cost.flops, cost.bytes))
     try:
         moved = _bytes(node)

@@ -15,10 +15,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from fusionlab.hlo.ops import MANUAL
 from fusionlab.hlo.view import inner_operations, public_function
-
-MANUAL = "sdy.manual_computation"
-"""The operation whose region is the program of one device."""
 
 SHARDINGS = ("mhlo.sharding", "sdy.sharding")
 """Attributes of operations, and of a function's arguments and results, that say on which devices arrays lie."""
@@ -91,6 +89,19 @@ def hold_everywhere(module: ir.Module) -> None:
                 others = {at.name: at.attr for at in each if at.name not in SHARDINGS}
                 changed.append(ir.DictAttr.get({**others, "sdy.sharding": sharding}))
             attributes[name] = ir.ArrayAttr.get(changed)
+
+
+def drop_open_constraints(module: ir.Module) -> None:
+    """Remove constraints that leave every axis of an array to the partitioner, in place: JAX writes one after every
+    operation of a ``shard_map`` over some of the axes of a mesh."""
+    for operation in list(inner_operations(module.operation)):
+        if operation.name == "sdy.sharding_constraint":
+            sharding = sdy.TensorShardingAttr(operation.attributes["sharding"])
+            axes = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
+            fixed = len(sharding.replicated_axes) or any(axis.is_closed or len(axis.axes) for axis in axes)
+            if not fixed:
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+                operation.erase()
 
 
 def _split(sharding: Any, manual: set[str]) -> Split:

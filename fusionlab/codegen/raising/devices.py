@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.codegen.raising.rules.collectives import COLLECTIVES, DEVICES
 from fusionlab.codegen.raising.rules.rule import RaisedOp
-from fusionlab.hlo.meshes import MANUAL, mesh_and_splits, parts_of_devices, whole_of_parts
+from fusionlab.hlo.meshes import mesh_and_splits, parts_of_devices, whole_of_parts
+from fusionlab.hlo.ops import MANUAL
 from fusionlab.hlo.view import Node, Value
 
 

@@ -85,6 +85,8 @@ def _note_compilation(found: Sequence[Footprint], console: Console) -> None:
     if (devices := max((one.devices for one in found), default=1)) > 1:
         collectives = " and ".join(f"{one.dynamic_collectives:,}" for one in found)
         console.print(f"of each of {devices} devices; collectives among its launches: {collectives}", style="dim")
+        if any(one.target == "cpu" for one in found):
+            console.print("on the CPU each holds the whole of all arguments, and gathers all results", style="dim")
 
 
 _ERRORS = (
