@@ -65,6 +65,16 @@ def test_a_rewritten_file_has_fewer_launches(cli, as_json, path, tmp_path):
     assert "of each of 4 devices; collectives among its launches: 3" in cli("dump", out, "--out", tmp_path / "d").stdout
 
 
+@pytest.mark.slow
+def test_what_reads_a_program_looks_into_it(as_json, path, tmp_path):
+    [loop] = as_json("replays", path)["loops"]
+    assert loop["is_replay"]
+    rewrites = {event["rewrite"]: event["would"] for event in loop["rewrites"]}
+    assert "are the Laplacian of" in rewrites["sparsify-directions"]
+    as_json("graph", path, "--out", tmp_path / "replay.dot")
+    assert "9 trips" in (tmp_path / "replay.dot").read_text()
+
+
 def test_more_devices_than_there_are_are_named(cli, path):
     assert len(jax.devices("cpu")) == 1  # JAX has started, with one
     refused = cli("launches", path, "--target", "cpu", "--quiet", code=2)

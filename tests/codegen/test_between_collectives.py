@@ -93,6 +93,27 @@ def in_a_function(x):
     return inner(x) + inner(2 * x)
 
 
+def test_functions_are_put_back_in_any_order():
+    """What is around them has the same text."""
+    whole = divided(on_mesh(clipped, X))
+    first, second = parts(whole).items()
+    assert around_parts(with_parts(whole, dict([first]))) == around_parts(whole)
+    assert around_parts(with_parts(whole, dict([second]))) == around_parts(whole)
+
+
+def test_constraints_that_leave_all_to_the_partitioner_divide_nothing():
+    """JAX writes them after every operation of a shard_map over one axis of two."""
+    mesh = AbstractMesh((4, 2), ("walkers", "other"))
+    names = {"axis_names": {"walkers"}, "check_vma": False}
+    mapped = jax.shard_map(clipped, mesh=mesh, in_specs=SPLIT, out_specs=SPLIT, **names)
+    module = jax.jit(mapped).trace(X).lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")
+    program = Program.from_module(module, name="one axis", provenance="a test")
+    assert "sdy.sharding_constraint" in program.text
+    assert program.devices == 8
+    assert len(parts(divided(program))) == 2
+    assert "sdy.sharding_constraint" not in divided(program).text
+
+
 @pytest.mark.parametrize(("function", "functions"), [(in_a_loop, 1), (in_a_branch, 2), (in_a_function, 1)])
 def test_what_has_collectives_inside_is_divided_inside(function, functions):
     program = on_mesh(function, X)

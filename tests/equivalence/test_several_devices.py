@@ -72,6 +72,11 @@ def test_another_collective_is_another_program(original, rewritten):
     assert "outside of their functions" in identity.reason
     with pytest.raises(OtherAround):
         functions_between(original, other)
+
+
+@pytest.mark.slow
+def test_numbers_tell_another_collective_too(original, rewritten):
+    other = edited(rewritten, "stablehlo.add %arg", "stablehlo.maximum %arg")
     assert check_files(original, other).verdict == "different"
 
 
@@ -90,6 +95,7 @@ def test_what_takes_too_long_is_compared_by_function(original, rewritten, monkey
     monkeypatch.setattr(isolated, "call", call)
     verdict = check_files(original, rewritten)
     assert verdict.passed
+    assert verdict.walkers is None, "four on each device are fewer than sixteen"
     assert "of the whole, the check did not finish within 300 s" in verdict.reason
     other = edited(rewritten, "stablehlo.tanh", "stablehlo.sine")
     assert check_files(original, other).verdict == "different"
