@@ -33,7 +33,8 @@ from fusionlab.hlo.program import Program, has_sharding, rewritten
 from fusionlab.hlo.view import functions_of, inner_operations, public_functions
 
 MARK = "between_collectives"
-"""Attribute of the functions that ``divided`` makes, and how their names begin."""
+"""Attribute of the functions that ``divided`` makes, a boolean (XLA before JAX 0.9 takes no unit), and how their names
+begin."""
 
 _CALL = "func.call"
 _LOOPS = frozenset((ops.WHILE.name,))
@@ -88,7 +89,7 @@ def with_parts(program: Program, changed: Mapping[str, Program]) -> Program:
         for name, part in changed.items():
             functions_of(module)[name].operation.erase()
             entry, _ = import_functions(module.operation, ir.Module.parse(part.bytecode), name)
-            entry.attributes[MARK] = ir.UnitAttr.get()
+            entry.attributes[MARK] = ir.BoolAttr.get(True)
         module.operation.verify()
     return rewritten(program, module)
 
@@ -238,7 +239,7 @@ class _Division:
         name = next(name for n in range(self.made, 2**30) if (name := f"{MARK}_{n}") not in self.functions)
         type_ = ir.FunctionType.get([value.type for value in given], [value.type for value in results])
         function = func.FuncOp(name, type_, visibility="private", ip=ir.InsertionPoint(self.module.body))
-        function.operation.attributes[MARK] = ir.UnitAttr.get()
+        function.operation.attributes[MARK] = ir.BoolAttr.get(True)
         entry = function.add_entry_block()
         known = dict(zip(given, entry.arguments, strict=True))
         with ir.InsertionPoint(entry):

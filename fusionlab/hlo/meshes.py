@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import sdy, stablehlo
 
 from fusionlab.hlo.ops import MANUAL
 from fusionlab.hlo.view import inner_operations, public_function
@@ -155,6 +156,24 @@ def whole_of_parts(parts: Any, mesh: Mesh, split: Split) -> Any:
         order += [over.index(name) for name in names] + [len(over) + axis]
         shape.append(local[axis] * math.prod(mesh.extents[mesh.index(name)] for name in names))
     return kept.transpose(order).reshape(shape)
+
+
+def groups_of(module: ir.Module, attribute: Any) -> list[list[int]]:
+    """The groups of devices in ``replica_groups`` of a collective: a table, or, as JAX 0.11 writes them, the axes of a
+    mesh over which it goes, the major one first. ValueError for what is not supported."""
+    if isinstance(attribute, ir.DenseElementsAttr):
+        table: list[list[int]] = np.array(attribute).tolist()
+        return table
+    along = stablehlo.ReplicaGroupMeshAxesAttr(attribute)
+    mesh = _meshes(module)[along.mesh.value]
+    axes = list(map(stablehlo.AxisRefAttr, along.axes))
+    if not mesh.in_order or any(axis.sub_axis_info is not None for axis in axes):
+        raise ValueError("it goes over parts of axes, or over a mesh in an order of its own")
+    over = [mesh.index(axis.name) for axis in axes]
+    others = [axis for axis in range(len(mesh.axes)) if axis not in over]
+    numbers = np.arange(mesh.devices).reshape(mesh.extents).transpose([*others, *over])
+    groups: list[list[int]] = numbers.reshape(-1, math.prod(mesh.extents[axis] for axis in over)).tolist()
+    return groups
 
 
 def members_of(groups: Sequence[Sequence[int]], devices: int) -> list[list[int]]:

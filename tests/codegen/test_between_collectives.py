@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as Spec
 
 from fusionlab.codegen.between_collectives import around_parts, divided, parts, with_parts
@@ -17,7 +17,7 @@ from fusionlab.hlo.view import functions_of
 from fusionlab.passes.interface import Declined, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
-MESH = AbstractMesh((4,), ("walkers",))
+MESH = AbstractMesh((4,), ("walkers",), axis_types=(AxisType.Auto,))
 WEIGHTS = np.arange(9, dtype=np.float32).reshape(3, 3) / 9
 
 
@@ -103,7 +103,7 @@ def test_functions_are_put_back_in_any_order():
 
 def test_constraints_that_leave_all_to_the_partitioner_divide_nothing():
     """JAX writes them after every operation of a shard_map over one axis of two."""
-    mesh = AbstractMesh((4, 2), ("walkers", "other"))
+    mesh = AbstractMesh((4, 2), ("walkers", "other"), axis_types=(AxisType.Auto,) * 2)
     names = {"axis_names": {"walkers"}, "check_vma": False}
     mapped = jax.shard_map(clipped, mesh=mesh, in_specs=SPLIT, out_specs=SPLIT, **names)
     module = jax.jit(mapped).trace(X).lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")

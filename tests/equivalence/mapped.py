@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as Spec
 
 from fusionlab.hlo.program import Program
@@ -29,7 +29,7 @@ def clipped(x):
 
 def lowered(function, devices=4, walkers=16, outside=(SHARED, SHARDED), platform="cpu"):
     """``function`` of [walkers, 9] over ``devices``."""
-    mesh = AbstractMesh((devices,), ("walkers",))
+    mesh = AbstractMesh((devices,), ("walkers",), axis_types=(AxisType.Auto,))
     mapped = jax.shard_map(function, mesh=mesh, in_specs=SHARDED, out_specs=outside, check_vma=False)
     traced = jax.jit(mapped).trace(jax.ShapeDtypeStruct((walkers, 9), jnp.float32))
     module = traced.lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")

@@ -14,7 +14,7 @@ from jax import lax
 
 from fusionlab.codegen.raising.rules.reduction import combination
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
-from fusionlab.hlo.meshes import members_of
+from fusionlab.hlo.meshes import groups_of, members_of
 
 DEVICES = "devices"
 """The name of the mapped axis."""
@@ -24,9 +24,9 @@ def _of_group(op: RaisedOp, array: Any) -> tuple[Any, Any]:
     """``array`` of each member of this device's group [members, ...], and this device's position among them."""
     if "channel_handle" not in op.node.attributes:
         raise RaiseError(f"{op.node.name} over replicas, not over the devices of a mesh", op.node)
-    groups = np.asarray(op.node.attributes["replica_groups"])
     try:
-        members = np.asarray(members_of(groups.tolist(), lax.axis_size(DEVICES)))
+        groups = groups_of(op.node.module, op.node.attributes["replica_groups"])
+        members = np.asarray(members_of(groups, lax.axis_size(DEVICES)))
     except ValueError as reason:
         raise RaiseError(f"{op.node.name}: {reason}", op.node) from None
     own = jnp.asarray(members)[lax.axis_index(DEVICES)]
