@@ -55,6 +55,16 @@ def divided(program: Program) -> Program:
     return rewritten(program, module) if made else program
 
 
+def why_not_divided(program: Program) -> str:
+    """The reason why ``divided`` finds no function in ``program``."""
+    module = program.parse()
+    functions = {name: function.operation for name, function in functions_of(module).items()}
+    within = [inner for inner in inner_operations(module.operation) if inner.name == MANUAL]
+    if any(has_effect_inside(operation, functions) for operation in within):
+        return "something in its shard_map has an effect, with which nothing may change places"
+    return f"no loop, product or branch between the collectives of its {program.devices} devices' program"
+
+
 def parts(program: Program) -> dict[str, Program]:
     """The functions of a ``divided`` program by name, each a program of one device."""
     found = {}

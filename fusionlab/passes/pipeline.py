@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
-from fusionlab.codegen.between_collectives import divided, parts, with_parts
+from fusionlab.codegen.between_collectives import divided, parts, why_not_divided, with_parts
 from fusionlab.errors import CompileError, InputError, one_line, unknown
 from fusionlab.garbage import young_only
 from fusionlab.hlo import ops
@@ -84,8 +84,8 @@ def _run_on_parts(pass_: Pass, program: Program, setting: Setting) -> Result:
     whole = divided(program)
     results = {name: pass_.run(part, setting) for name, part in parts(whole).items()}
     if not results:
-        reason = f"no loop, product or branch between the collectives of its {program.devices} devices' program"
-        return Result(program, (Declined(pass_.name, "unsupported", reason, f"@{program_view(program).name}"),))
+        declined = Declined(pass_.name, "unsupported", why_not_divided(program), f"@{program_view(program).name}")
+        return Result(program, (declined,))
     changed = {name: result.program for name, result in results.items() if result.applied}
     events = tuple(event for result in results.values() for event in result.events)
     return Result(with_parts(whole, changed) if changed else program, events)

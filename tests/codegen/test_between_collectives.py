@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as Spec
 
-from fusionlab.codegen.between_collectives import around_parts, divided, parts, with_parts
+from fusionlab.codegen.between_collectives import around_parts, divided, parts, why_not_divided, with_parts
 from fusionlab.codegen.raising import raise_program
 from fusionlab.codegen.raising.devices import RaisingOfAllDevices
 from fusionlab.hlo.meshes import Mesh, members_of, parts_of_devices, whole_of_parts
@@ -158,6 +158,7 @@ def test_nothing_changes_places_with_an_effect():
     with make_ir_context():
         edited = Program.from_module(ir.Module.parse(text), name="edited", provenance="a test")
     assert divided(edited) is edited
+    assert "has an effect" in why_not_divided(edited)
 
 
 def test_arrays_are_split_over_the_axes_of_a_mesh_and_put_together():
