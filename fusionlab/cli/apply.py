@@ -122,7 +122,7 @@ def require_shardy(source: Workload | Program) -> None:
     """NotStudied for a file's ``shard_map`` that was lowered for another partitioner."""
     from fusionlab.hlo.program import of_gspmd
 
-    if not isinstance(source, Workload) and (found := of_gspmd(source.parse())) is not None:
+    if not isinstance(source, Workload) and (found := of_gspmd(source)) is not None:
         path = Path(source.provenance)
         content = read_file(path) if path.is_file() else source.bytecode  # a pipe has been consumed
         raise NotStudied(source.provenance, *found, content)

@@ -156,7 +156,7 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
     jax_setup.load_jax()
     from fusionlab.codegen.executable import Executable
 
-    if (refused := of_gspmd(program.parse())) is not None:
+    if (refused := of_gspmd(program)) is not None:
         raise InputError(f"{program.provenance}: {refused[0]}")
     devices = _devices(target, program.devices)
     if len(devices) > 1 and target.kind == "cpu":

@@ -135,7 +135,8 @@ class Program:
     @cached_property
     def devices(self) -> int:
         """The number of devices that have a program of their own in it (``shard_map``); else 1."""
-        return devices_of(self.parse())
+        named = ops.MANUAL.partition(".")[2].encode() in self.bytecode  # names are plain there; to look is to parse
+        return devices_of(self.parse()) if named else 1
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the view: MLIR's objects can be neither pickled nor copied."""
@@ -220,9 +221,12 @@ def has_sharding(operation: ir.Operation) -> bool:
     )
 
 
-def of_gspmd(module: ir.Module) -> tuple[str, str] | None:
-    """A ``shard_map`` in ``module`` that was lowered for the GSPMD partitioner, in one line, and its function; None if
+def of_gspmd(program: Program) -> tuple[str, str] | None:
+    """A ``shard_map`` in ``program`` that was lowered for the GSPMD partitioner, in one line, and its function; None if
     there is none."""
+    if _FULL_TO_SHARD.encode() not in program.bytecode:  # names are plain there; to look is to parse
+        return None
+    module = program.parse()  # held: a function does not keep its module alive
     for name, function in functions_of(module).items():
         for inner in inner_operations(function.operation):
             if inner.name == ops.CUSTOM_CALL.name and inner.attributes["call_target_name"].value == _FULL_TO_SHARD:
