@@ -5,6 +5,7 @@ The memory limit is three quarters of the machine's memory, so that a check cann
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fusionlab.equivalence.samples import Sample
 
 TIME_LIMIT_S = 300.0
+_OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|(?i:out of memory)|bad_alloc")
 
 
 def check_files(
@@ -41,7 +43,7 @@ def check_files(
     """Compare two programs; ``not-checked`` with the reason when a limit is exceeded.
 
     Programs that treat all walkers alike are compared at ``walkers`` of them, others at their own shapes, as are all
-    without a number. Those of several devices run on as many of the CPU's; where that takes too long, they are compared
+    without a number. Those of several devices run on as many of the CPU; where that exceeds a limit, they are compared
     function by function between their collectives. ``samples`` are used instead of random ones; ``oracles`` as in
     ``check_programs``.
     """
@@ -54,22 +56,23 @@ def check_files(
     try:
         verdict, found = call(check, *programs, given, oracles, limit_s=time_limit_s, memory_limited=True)
     except ProcessFailed as error:
-        if error.exit_code is not None:
-            return Verdict("not-checked", reason=f"the check failed (exit {error.exit_code}): {str(error)[:200]}")
-        if original.devices > 1 and samples is None:
-            return _check_functions(original, rewritten, time_limit_s)
-        return Verdict("not-checked", reason=_late(time_limit_s))
+        failed = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
+        why = _late(time_limit_s) if error.exit_code is None else failed
+        limited = error.exit_code is None or _OUT_OF_MEMORY.search(str(error)) is not None
+        if limited and original.devices > 1 and samples is None:
+            return _check_functions(original, rewritten, why, time_limit_s)
+        return Verdict("not-checked", reason=why)
     return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
 
 
-def _check_functions(original: Program, rewritten: Program, time_limit_s: float) -> Verdict:
-    late = f"of the whole, {_late(time_limit_s)}"
+def _check_functions(original: Program, rewritten: Program, why: str, time_limit_s: float) -> Verdict:
+    """The verdict by function between collectives, where there is none on the whole for the reason ``why``."""
     try:
         pairs = functions_between(original, rewritten).values()
     except OtherAround as reason:
-        return Verdict("not-checked", reason=f"{late}; {reason}")
+        return Verdict("not-checked", reason=f"of the whole, {why}; {reason}")
     found = [check_files(*pair, walkers=CHECKED_WALKERS, time_limit_s=time_limit_s) for pair in pairs]
-    return verdict_of_all(found, f"{late}: compared {BY_FUNCTION}")
+    return verdict_of_all(found, f"of the whole, {why}: compared {BY_FUNCTION}")
 
 
 def check(

@@ -86,13 +86,30 @@ def test_another_function_is_not_identical(original, rewritten):
     assert identity.result == "not-identical"
 
 
-def test_what_takes_too_long_is_compared_by_function(original, rewritten, monkeypatch):
-    def call(function, *arguments, **limits):
-        if Program(*arguments[0]).devices > 1:
-            raise ProcessFailed("it did not finish", None)
-        return call_here(function, *arguments, **limits)
+@pytest.fixture
+def failing(monkeypatch):
+    """``failing(reason, exit_code)``: from then on, checks of whole programs of several devices fail so."""
 
-    monkeypatch.setattr(isolated, "call", call)
+    def set_up(reason, exit_code):
+        def call(function, *arguments, **limits):
+            if Program(*arguments[0]).devices > 1:
+                raise ProcessFailed(reason, exit_code)
+            return call_here(function, *arguments, **limits)
+
+        monkeypatch.setattr(isolated, "call", call)
+
+    return set_up
+
+
+def test_what_has_no_room_is_compared_by_function_and_what_crashes_is_not(original, rewritten, failing):
+    failing("JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes", 1)
+    assert "Out of memory allocating 8 bytes: compared function by function" in check_files(original, rewritten).reason
+    failing("Segmentation fault", -11)
+    assert check_files(original, rewritten).verdict == "not-checked"
+
+
+def test_what_takes_too_long_is_compared_by_function(original, rewritten, failing):
+    failing("it did not finish", None)
     verdict = check_files(original, rewritten)
     assert verdict.passed
     assert verdict.walkers is None, "four on each device are fewer than sixteen"
