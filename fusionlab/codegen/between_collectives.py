@@ -30,7 +30,7 @@ from fusionlab.hlo.loops import has_effect_inside
 from fusionlab.hlo.meshes import drop_open_constraints
 from fusionlab.hlo.ops import MANUAL
 from fusionlab.hlo.program import Program, has_sharding, rewritten
-from fusionlab.hlo.view import functions_of, inner_operations, public_functions
+from fusionlab.hlo.view import functions_of, inner_operations, public_function, public_functions
 
 MARK = "between_collectives"
 """Attribute of the functions that ``divided`` makes, a boolean (XLA before JAX 0.9 takes no unit), and how their names
@@ -40,7 +40,6 @@ _CALL = "func.call"
 _LOOPS = frozenset((ops.WHILE.name,))
 _WORTH = _LOOPS | {op.name for op in (ops.CASE, ops.IF, ops.DOT, ops.DOT_GENERAL, ops.CONVOLUTION)}
 """A function without any of these is elementwise arithmetic, which XLA fuses by itself."""
-_OF_A_DEVICE = frozenset((ops.PARTITION_ID.name, ops.REPLICA_ID.name))
 
 
 def divided(program: Program) -> Program:
@@ -53,16 +52,6 @@ def divided(program: Program) -> Program:
         made = _Division(module).run()
         module.operation.verify()
     return rewritten(program, module) if made else program
-
-
-def why_not_divided(program: Program) -> str:
-    """The reason why ``divided`` finds no function in ``program``."""
-    module = program.parse()
-    functions = {name: function.operation for name, function in functions_of(module).items()}
-    within = [inner for inner in inner_operations(module.operation) if inner.name == MANUAL]
-    if any(has_effect_inside(operation, functions) for operation in within):
-        return "something in its shard_map has an effect, with which nothing may change places"
-    return f"no loop, product or branch between the collectives of its {program.devices} devices' program"
 
 
 def parts(program: Program) -> dict[str, Program]:
@@ -147,9 +136,12 @@ class _Division:
 
     def run(self) -> int:
         """The number of functions that were made."""
-        for operation in [inner for inner in inner_operations(self.module.operation) if inner.name == MANUAL]:
+        mapped = [inner for inner in inner_operations(self.module.operation) if inner.name == MANUAL]
+        for operation in mapped:
             if operation not in self._done:  # it may be inside another one
                 self._within(operation)
+        if not mapped:  # as JAX lowers a shard_map over one device
+            self._divide(public_function(self.module).body.blocks[0])
         return self.made
 
     def _within(self, operation: Any) -> None:
@@ -303,8 +295,7 @@ class _Division:
     def _crosses_itself(self, operation: Any) -> bool:
         if operation.name == _CALL:
             return self._crosses(operation)
-        collective = ops.op_of(operation.name).family == "collective" or operation.name in _OF_A_DEVICE
-        return collective or has_sharding(operation)
+        return operation.name in ops.ACROSS or has_sharding(operation)
 
     def _names_in(self, operation: Any) -> frozenset[str]:
         """The names of ``operation`` and of all that it runs."""

@@ -59,7 +59,7 @@ def check_files(
         failed = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
         why = _late(time_limit_s) if error.exit_code is None else failed
         limited = error.exit_code is None or _OUT_OF_MEMORY.search(str(error)) is not None
-        if limited and original.devices > 1 and samples is None:
+        if limited and original.has_collectives and samples is None:
             return _check_functions(original, rewritten, why, time_limit_s)
         return Verdict("not-checked", reason=why)
     return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
@@ -119,7 +119,7 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
 def compare(original: list[Any], rewritten: list[Any]) -> dict[str, Any]:
     """The exact verdict on the two programs, as JSON."""
     programs = Program(*original), Program(*rewritten)
-    if max(program.devices for program in programs) == 1:
+    if not any(program.has_collectives for program in programs):
         return _compare(*programs).to_json()
     try:
         pairs = functions_between(*programs).values()

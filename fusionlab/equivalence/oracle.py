@@ -105,7 +105,7 @@ def program_runner(
     converted to ``dtype``.
     """
     dtype = "float64" if widen else "float32" if single else dtype
-    raising = (RaisingOfAllDevices if program.devices > 1 else Raising)(widen=widen, single=single)
+    raising = (RaisingOfAllDevices if program.has_collectives else Raising)(widen=widen, single=single)
     compiled = jax.jit(raise_program(program, raising), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

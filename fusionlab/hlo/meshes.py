@@ -16,7 +16,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from fusionlab.hlo.ops import MANUAL
+from fusionlab.hlo.ops import ACROSS, MANUAL
 from fusionlab.hlo.view import inner_operations, public_function
 
 SHARDINGS = ("mhlo.sharding", "sdy.sharding")
@@ -46,6 +46,11 @@ class Mesh:
     def index(self, name: str) -> int:
         """The position of the axis ``name``."""
         return [axis for axis, _ in self.axes].index(name)
+
+
+def has_collectives(module: ir.Module) -> bool:
+    """True if ``module`` has an op of ``ops.ACROSS``."""
+    return any(inner.name in ACROSS for inner in inner_operations(module.operation))
 
 
 def devices_of(module: ir.Module) -> int:

@@ -233,6 +233,12 @@ def op_of(name: str) -> OpDef:
 MANUAL = "sdy.manual_computation"
 """The op of ``shard_map``, whose region is the program of one device."""
 
+ACROSS = {
+    *(name for name, op in OPS.items() if op.family == "collective"),
+    *("stablehlo.partition_id", "stablehlo.replica_id", MANUAL),
+}
+"""The ops whose meaning needs the other devices, or the number of one."""
+
 ADD = OPS["stablehlo.add"]
 AND = OPS["stablehlo.and"]
 BITCAST_CONVERT = OPS["stablehlo.bitcast_convert"]
@@ -266,13 +272,11 @@ NOT = OPS["stablehlo.not"]
 OPTIMIZATION_BARRIER = OPS["stablehlo.optimization_barrier"]
 OR = OPS["stablehlo.or"]
 PAD = OPS["stablehlo.pad"]
-PARTITION_ID = OPS["stablehlo.partition_id"]
 POWER = OPS["stablehlo.power"]
 REDUCE = OPS["stablehlo.reduce"]
 REDUCE_PRECISION = OPS["stablehlo.reduce_precision"]
 REDUCE_WINDOW = OPS["stablehlo.reduce_window"]
 REMAINDER = OPS["stablehlo.remainder"]
-REPLICA_ID = OPS["stablehlo.replica_id"]
 RESHAPE = OPS["stablehlo.reshape"]
 REVERSE = OPS["stablehlo.reverse"]
 RNG_BIT_GENERATOR = OPS["stablehlo.rng_bit_generator"]

@@ -25,7 +25,7 @@ from jaxlib.mlir import ir
 from fusionlab.errors import InputError, NotStudied
 from fusionlab.files import read_file
 from fusionlab.hlo import ops
-from fusionlab.hlo.meshes import SHARDINGS, devices_of
+from fusionlab.hlo.meshes import SHARDINGS, devices_of, has_collectives
 from fusionlab.hlo.sandbox.client import read_apart
 from fusionlab.hlo.sandbox.worker import Foreign, Unreadable
 from fusionlab.hlo.view import (
@@ -133,10 +133,16 @@ class Program:
         return sum(dialect in _COUNTED and name != "return" for dialect, _, name in names)
 
     @cached_property
+    def has_collectives(self) -> bool:
+        """True if it has a ``shard_map``, collectives, or something that reads the number of its device."""
+        # Names are plain in bytecode, and to look is to parse.
+        named = any(name.partition(".")[2].encode() in self.bytecode for name in ops.ACROSS)
+        return named and has_collectives(self.parse())
+
+    @cached_property
     def devices(self) -> int:
-        """The number of devices that have a program of their own in it (``shard_map``); else 1."""
-        named = ops.MANUAL.partition(".")[2].encode() in self.bytecode  # names are plain there; to look is to parse
-        return devices_of(self.parse()) if named else 1
+        """The number of devices of its ``shard_map``; 1 without one."""
+        return devices_of(self.parse()) if self.has_collectives else 1
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the view: MLIR's objects can be neither pickled nor copied."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
-from fusionlab.codegen.between_collectives import divided, parts, why_not_divided, with_parts
+from fusionlab.codegen.between_collectives import divided, parts, with_parts
 from fusionlab.errors import CompileError, InputError, one_line, unknown
 from fusionlab.garbage import young_only
 from fusionlab.hlo import ops
-from fusionlab.hlo.program import Program, program_view
+from fusionlab.hlo.program import Program
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
 from fusionlab.passes.interface import Declined, Event, Pass, Result, Setting
 
@@ -71,7 +71,7 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
     InputError and CompileError are the user's and XLA's, and propagate.
     """
     try:
-        return pass_.run(program, setting) if program.devices == 1 else _run_on_parts(pass_, program, setting)
+        return _run_on_parts(pass_, program, setting) if program.has_collectives else pass_.run(program, setting)
     except (InputError, CompileError):
         raise
     except Exception as error:  # the one place where a fault of a pass surfaces: the program stays as it was
@@ -80,12 +80,12 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
 
 
 def _run_on_parts(pass_: Pass, program: Program, setting: Setting) -> Result:
-    """The pass on each function between the collectives of a program of several devices, which stay as they are."""
+    """The pass on each function between the collectives of a program, which stay as they are. Where there is no such
+    function, on the whole program, for its refusals."""
     whole = divided(program)
     results = {name: pass_.run(part, setting) for name, part in parts(whole).items()}
     if not results:
-        declined = Declined(pass_.name, "unsupported", why_not_divided(program), f"@{program_view(program).name}")
-        return Result(program, (declined,))
+        return pass_.run(program, setting)
     changed = {name: result.program for name, result in results.items() if result.applied}
     events = tuple(event for result in results.values() for event in result.events)
     return Result(with_parts(whole, changed) if changed else program, events)

@@ -53,6 +53,17 @@ def test_a_rewritten_program_runs_on_as_many_devices(original, rewritten):
     assert len(verdict.outputs) == 2
 
 
+def test_a_mesh_of_one_device_is_no_exception():
+    """JAX lowers its program without a shard_map, and with collectives of one member."""
+    alone = lowered(clipped, devices=1)
+    assert (alone.devices, alone.has_collectives) == (1, True)
+    result = run_pipeline(alone, parse_pipeline("sparsify-directions"), Setting())
+    assert any("are the Laplacian of" in event.what for event in result.applied)
+    identity = Identity(**compare(list(vars_of(alone)), list(vars_of(result.program))))
+    assert (identity.result, identity.walkers) == ("identical", 2)
+    assert check_files(alone, result.program).passed
+
+
 def test_it_is_compared_exactly_between_its_collectives(original, rewritten):
     identity = Identity(**compare(list(vars_of(original)), list(vars_of(rewritten))))
     assert identity.result == "identical", identity.line
