@@ -62,7 +62,8 @@ VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/
   tests/codegen/raising/test_raising.py tests/codegen/test_compile.py tests/codegen/kernels/test_row_kernels.py \
   tests/ledger/test_ledger.py tests/ledger/test_thunks.py tests/measure/test_profiler.py \
   $(shell grep -l '^from .case_files import test_case' tests/passes/test_*.py) tests/optimizing/test_optimize.py tests/testing tests/test_jax_setup.py \
-  tests/optimizing/test_rewriting.py tests/optimizing/test_collectives.py tests/cli/test_bad_input.py tests/cli/test_apply.py
+  tests/optimizing/test_rewriting.py tests/optimizing/test_collectives.py tests/cli/test_bad_input.py tests/cli/test_apply.py \
+  tests/codegen/test_between_collectives.py tests/equivalence/test_several_devices.py tests/cli/test_several_devices.py
 VERSION_OPTIONS := -m "not slow and not full" -p no:cacheprovider $(XDIST)
 # JAX 0.11 needs Python 3.12 or 3.13; override with `make NEWEST_PYTHON=...`, MIDDLE_PYTHON likewise. An interpreter on the
 # PATH can be a shim of pyenv that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked

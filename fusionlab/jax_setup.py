@@ -48,6 +48,17 @@ def load_jax() -> None:
         _log.log(logging.WARNING if "Traceback" in captured.text else logging.DEBUG, "starting JAX: %s", captured.text)
 
 
+def provide_cpu_devices(count: int, *, to_run: bool = False) -> None:
+    """Let this machine's CPU be ``count`` devices, if JAX has not started yet. ``to_run``: with a thread for each of
+    them, in which its collectives wait for the others."""
+    import jax
+
+    if to_run:
+        os.environ["NPROC"] = str(2 * count)
+    with contextlib.suppress(RuntimeError):  # JAX has started, with the devices that it has
+        jax.config.update("jax_num_cpu_devices", count)
+
+
 @contextlib.contextmanager
 def _environment_of_loading() -> Iterator[None]:
     """A context in which what quietens the plugins is set; the environment is afterwards as it was."""

@@ -296,7 +296,7 @@ def _check_file(
     verdict = check_files(
         *(pair if few is None else few.programs), samples=samples, oracles=oracles, time_limit_s=limit_s
     )
-    return replace(verdict, walkers=None if few is None else few.walkers)
+    return verdict if few is None else replace(verdict, walkers=few.walkers)
 
 
 def at_few_walkers(

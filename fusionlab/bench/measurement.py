@@ -120,7 +120,7 @@ def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Me
     """
     ready: list[Measured] = []
     for one in sorted(measured, key=lambda each: peak_bytes(each.compiled.memory)):
-        device = one.executable.device
+        device = one.executable.devices[0]
         before = allocator_bytes(device)
         if attempt(one.variant.name, "run", partial(_ran, one), failures) is None:
             continue
@@ -145,7 +145,7 @@ def check_on_device(
     reference = measured[0]
     decides = isinstance(source, Program) or source.program in _WITHOUT_SAMPLING
     kept = []
-    with jax.default_device(reference.executable.device):
+    with jax.default_device(reference.executable.devices[0]):
         truth = _truth(source, reference)
         if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
             return list(measured)  # out of memory, say: the check at few walkers has to suffice, and the record says so

@@ -58,6 +58,8 @@ def bench(source: Workload | Program, request: Request, given: Circumstances) ->
     itself cannot be lowered, compiled and run."""
     if not given.target.attached:
         raise InputError(f"target {given.target.name} is not attached: nothing can be timed there; --device cpu or gpu")
+    if isinstance(source, Program) and source.devices > 1:
+        raise InputError(f"{source.provenance}: a program of {source.devices} devices; only one device is timed")
     started = datetime.datetime.now(datetime.UTC)
     variants, failures = make_variants(source, request.passes, request.peers, given, request.store)
     _require_reference(variants, failures)

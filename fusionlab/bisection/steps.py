@@ -60,7 +60,8 @@ def _steps_of_pass(
 ) -> list[Step]:
     if not applied:
         return []
-    if len(made) != len(applied):  # some applications were dropped again, and it is unknown which
+    # Some applications were dropped again, and it is unknown which; or those made are parts of a program.
+    if len(made) != len(applied) or before.has_collectives:
         return [Step(pass_, 0, len(applied), applied[0].location, before, after)]
     steps = []
     for number, (event, bytecode) in enumerate(zip(applied, made, strict=True), 1):

@@ -67,7 +67,7 @@ def command(
     loaded: Workload | Program | NotStudied
     try:
         loaded = load_source(**source)
-        require_one_device(loaded)
+        require_shardy(loaded)
     except NotStudied as found:
         loaded = found
     given = circumstances(loaded, **where, **check)
@@ -118,16 +118,14 @@ def _as_read(program: Program) -> bytes:
     return program.text.encode()
 
 
-def require_one_device(source: Workload | Program) -> None:
-    """NotStudied for a file's program that is partitioned over several devices: XLA compiles it for as many only, and
-    ``apply`` compiles and checks for one."""
-    from fusionlab.hlo.program import parts_by_hand
+def require_shardy(source: Workload | Program) -> None:
+    """NotStudied for a file's ``shard_map`` that was lowered for another partitioner."""
+    from fusionlab.hlo.program import of_gspmd
 
-    if not isinstance(source, Workload) and (where := parts_by_hand(source.parse())) is not None:
-        what = f"there is a sdy.manual_computation (shard_map) in {where}: it is compiled and checked for one device"
+    if not isinstance(source, Workload) and (found := of_gspmd(source)) is not None:
         path = Path(source.provenance)
         content = read_file(path) if path.is_file() else source.bytecode  # a pipe has been consumed
-        raise NotStudied(source.provenance, what, where, content)
+        raise NotStudied(source.provenance, *found, content)
 
 
 def pass_through(

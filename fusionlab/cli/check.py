@@ -197,7 +197,7 @@ def _against_file(
     where, limit_s = "their own shapes" if walkers is None else f"{walkers} walkers", given.check_time_limit_s
     given.progress(f"check: at {where}, at most {limit_s:.0f} s")
     verdict = check_files(*pair, samples=samples, oracles=oracles, time_limit_s=limit_s)
-    return replace(verdict, walkers=walkers, exact=identity)
+    return replace(verdict, walkers=verdict.walkers if walkers is None else walkers, exact=identity)
 
 
 def _against_laplacian(

@@ -58,16 +58,18 @@ def launches(
     for made in make_all(source, targets, given):
         rows = launch_rows(made.compiled)
         counts, on_gpu = count_launches(made.compiled), made.compiled.target.kind == "cuda"
-        found = totals(rows)
+        found, devices = totals(rows), 1 if made.program is None else made.program.devices
         document = {
             "name": made.compiled.name,
             "target": made.compiled.target.name,
             "launch_source": counts.launch_source,
-            "notes": list(made.notes),
+            "devices": devices,
+            "notes": [*made.notes, *([f"of each of {devices} devices"] if devices > 1 else ())],
             "rows": [row.to_json() for row in rows],
             "totals": {
                 **found.to_json(),
                 "dynamic_copies": counts.dynamic_copies,
+                "dynamic_collectives": counts.dynamic_collectives,
                 "unknown_trip_loops": counts.unknown_trip_loops,
                 "unknown_cuda_graph_launches": sum(  # XLA's lists say it of GPUs only
                     row.dynamic_launches for row in rows if on_gpu and row.in_cuda_graph is None

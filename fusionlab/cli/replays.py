@@ -67,12 +67,13 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
     from fusionlab.hlo.loops import loop_number, without_numbers
     from fusionlab.passes.catalogue import PASSES, find_pass
     from fusionlab.passes.interface import Applied, Setting
+    from fusionlab.passes.pipeline import run_pipeline
 
     found = []
     for name in REWRITES:
         if name in PASSES:
             given.progress(f"trying {name}")
-            found += [(event, name) for event in find_pass(name)().run(program, Setting()).events]
+            found += [(event, name) for event in run_pipeline(program, [find_pass(name)()], Setting()).events]
     return [
         {
             "rewrite": name,

@@ -9,7 +9,7 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from fusionlab import jax_setup
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError
+from fusionlab.hlo.meshes import hold_everywhere
 from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
-from fusionlab.hlo.program import Program
+from fusionlab.hlo.program import Program, of_gspmd
 from fusionlab.store import package_versions
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ _ABSENT_GPU = {
 }
 RIGHT_ON_CPU: dict[str, str | int | bool] = {"xla_cpu_experimental_ynn_fusion_type": ""}
 """jaxlib 0.10.2's YNN library fusions give silently wrong float32 results on dense forward-Laplacian programs."""
+_WAITING_S = 3600
+_SEVERAL_ON_CPU: dict[str, str | int | bool] = {
+    "xla_cpu_collective_call_warn_stuck_timeout_seconds": _WAITING_S,
+    "xla_cpu_collective_call_terminate_timeout_seconds": _WAITING_S,
+}
+"""A CPU's virtual devices share its cores: a collective waits longer for the last of them than XLA's 40 s."""
 _KEPT_ARTIFACTS = re.compile(
     r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|memory-usage-report|"
     r"thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
@@ -115,7 +122,7 @@ def compile_program(
 
     ``options`` are XLA flags for this compile only, on top of the target's own. ``cache`` is used for absent targets
     (whose compiles have no executable). InputError: the program was lowered for another platform, the CUDA plugin is
-    missing, XLA rejects the target's spec. CompileError: XLA fails.
+    missing, XLA rejects the target's spec, there are fewer devices than it is for. CompileError: XLA fails.
     """
     if program.platform not in ("any", target.kind):
         raise InputError(
@@ -149,7 +156,11 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
     jax_setup.load_jax()
     from fusionlab.codegen.executable import Executable
 
-    device = _device(target)
+    if (refused := of_gspmd(program)) is not None:
+        raise InputError(f"{program.provenance}: {refused[0]}")
+    devices = _devices(target, program.devices)
+    if len(devices) > 1 and target.kind == "cpu":
+        options = _SEVERAL_ON_CPU | options
     with tempfile.TemporaryDirectory(prefix="fusionlab-xla-") as folder:
         dumped: dict[str, str | int | bool] = {}
         if target.kind == "cuda" or dump:
@@ -157,7 +168,7 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         if target.kind == "cuda":
             dumped["xla_dump_hlo_pass_re"] = "priority-fusion"
         started = time.perf_counter()
-        xla_executable, kept = _backend_compile(program, target, device, options, dumped)
+        xla_executable, kept = _backend_compile(program, target, devices, options, dumped)
         compile_s = time.perf_counter() - started
         optimized_hlo = _optimized_text(xla_executable, Path(folder))
         texts = _read_dump(Path(folder))
@@ -183,50 +194,62 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         priority_fusion=texts.get("priority_fusion_dump.txt", "").partition("\nhlo_module_before_fusion:")[0],
         fused_hlo=texts.get("after_priority-fusion.txt", ""),
         artifacts=texts if dump else {},
-        executable=Executable(xla_executable, device, program.inputs) if target.attached else None,
+        executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
     )
 
 
 def _backend_compile(
     program: Program,
     target: Target,
-    device: Any,
+    devices: Sequence[Any],
     options: dict[str, str | int | bool],
     dumped: dict[str, str | int | bool],
 ) -> tuple[Any, dict[str, str | int | bool]]:
-    """XLA's executable, and the options that this version of XLA accepted."""
+    """XLA's executable, and the options that this version of XLA accepted.
+
+    Of several absent devices each has its part of the arguments, as XLA chooses it where nothing says it; attached ones
+    have whole arguments and results.
+    """
     import jax
     import numpy as np
     from jax._src import compiler
     from jax._src.lib import _jax
 
-    module = program.parse()
+    module, several = program.parse(), len(devices) > 1
+    if several and target.attached:
+        hold_everywhere(module)
     kept = dict(options)
     while True:
         xla_options = compiler.get_compile_options(
             num_replicas=1,
-            num_partitions=1,
-            device_assignment=np.array([device], dtype=object),
+            num_partitions=len(devices),
+            device_assignment=np.array([devices], dtype=object),
             env_options_overrides={**kept, **dumped},
         )
-        compile_module = device.client.compile_and_load if target.attached else device.client.compile
+        if several and not target.attached:
+            build = xla_options.executable_build_options
+            build.allow_spmd_sharding_propagation_to_parameters = [True] * len(program.inputs)
+            build.allow_spmd_sharding_propagation_to_output = [True] * len(program.outputs)
+        client = devices[0].client
+        compile_module = client.compile_and_load if target.attached else client.compile
         try:
             with module.context:
-                devices = _jax.DeviceList((device,))
-                return compile_module(module, executable_devices=devices, compile_options=xla_options), kept
+                chosen = _jax.DeviceList(tuple(devices))
+                return compile_module(module, executable_devices=chosen, compile_options=xla_options), kept
         except jax.errors.JaxRuntimeError as error:
             message = str(error)
             gone = re.search(r"No such compile option: '(\w+)'", message)
-            if gone is None or gone[1] not in {**_ABSENT_GPU, **RIGHT_ON_CPU} or gone[1] not in kept:
+            if gone is None or gone[1] not in {**_ABSENT_GPU, **RIGHT_ON_CPU, **_SEVERAL_ON_CPU} or gone[1] not in kept:
                 first = next((line for line in message.splitlines() if line.strip()), type(error).__name__)
                 raise CompileError(f"{program.name} for {target.name}: {first.strip()}") from error
             _log.info("this XLA has no option %s; compiling without it", gone[1])
             del kept[gone[1]]
 
 
-def _device(target: Target) -> Any:
+def _devices(target: Target, count: int) -> list[Any]:
+    """The first ``count`` devices of the target; InputError where fewer are attached."""
     if not target.attached:
-        return _absent_device(target.spec, target.source)
+        return _absent_devices(target.spec, target.source, count)
     import jax
 
     if target.kind == "cpu":
@@ -235,18 +258,23 @@ def _device(target: Target) -> Any:
         from jaxlib import lapack
 
         lapack.prepare_lapack_call("getrf_ffi", np.dtype("float32"))
-    return jax.devices(target.kind)[0]
+        if count > 1:
+            jax_setup.provide_cpu_devices(count)
+    if len(found := jax.devices(target.kind)) < count:
+        more = f"; start with XLA_FLAGS=--xla_force_host_platform_device_count={count}" * (target.kind == "cpu")
+        raise InputError(f"a program for {count} devices, and there are {len(found)} of target {target.name}{more}")
+    return list(found[:count])
 
 
 @lru_cache(maxsize=8)
-def _absent_device(spec: str, source: str) -> Any:
+def _absent_devices(spec: str, source: str, count: int) -> list[Any]:
     import jax
     from jax.experimental import topologies
 
     captured = jax_setup.Captured()
     try:
         with jax_setup.captured_stderr() as captured:
-            topology = topologies.get_topology_desc(platform="cuda", topology="1x1x1", target_config=spec)
+            topology = topologies.get_topology_desc(platform="cuda", topology=f"1x1x{count}", target_config=spec)
     except NotImplementedError:
         raise InputError(
             "compiling for a GPU that is not there needs JAX's CUDA plugin: pip install 'fusionlab[targets]'"
@@ -255,7 +283,7 @@ def _absent_device(spec: str, source: str) -> Any:
         # XLA names the unknown field only in its log, which TF_CPP_MIN_LOG_LEVEL=3 switches off.
         cause = re.search(r"Error parsing text-format \S* (.*)", captured.text)
         raise InputError(f"{source}: not a usable GPU spec: {cause[1] if cause else error}") from None
-    return topology.devices[0]
+    return list(topology.devices)
 
 
 def _optimized_text(xla_executable: Any, folder: Path) -> str:

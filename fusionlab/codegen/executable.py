@@ -22,27 +22,32 @@ def numpy_dtype(type_: TensorType) -> np.dtype[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Executable:
-    """A loaded XLA executable with the types of the program's arguments. ``device`` is the one it runs on."""
+    """A loaded XLA executable with the types of the program's arguments. ``devices`` are those it runs on; each of
+    several has the whole of all arguments and results."""
 
     loaded: Any
-    device: Any
+    devices: tuple[Any, ...]
     inputs: tuple[TensorType, ...]
 
     def place(self, arrays: Sequence[Any]) -> list[Any]:
-        """Copy host arrays to the device. ValueError names an argument whose shape or dtype is not the program's."""
+        """Copy host arrays to the devices. ValueError names an argument whose shape or dtype is not the program's."""
         if len(arrays) != len(self.inputs):
             raise ValueError(f"the program has {len(self.inputs)} arguments, {len(arrays)} were given")
         placed = []
+        everywhere = self.devices[0]
+        if len(self.devices) > 1:
+            mesh = jax.sharding.Mesh(np.array(self.devices, dtype=object), ("devices",))
+            everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         with jax.enable_x64(True):
             for index, (array, type_) in enumerate(zip(arrays, self.inputs, strict=True)):
                 host = array if isinstance(array, jax.Array) else np.asarray(array)
                 if host.shape != type_.shape or host.dtype != numpy_dtype(type_):
                     given = f"{host.dtype}{list(host.shape)}"
                     raise ValueError(f"argument {index}: expected {type_}, got {given}")
-                placed.append(jax.device_put(host, self.device))
+                placed.append(jax.device_put(host, everywhere))
         return placed
 
     def __call__(self, placed: Sequence[Any]) -> list[Any]:
-        """Run on device arrays; returns the results on the device, without waiting for them."""
+        """Run on device arrays; returns the results on the first device, without waiting for them."""
         results = self.loaded.execute_sharded(list(placed)).disassemble_into_single_device_arrays()
         return [shards[0] for shards in results]

@@ -51,7 +51,10 @@ def resized(programs: Sequence[Program], walkers: int = WALKERS) -> Resized | No
     """``programs`` of one signature at ``walkers`` walkers (along each axis of more); None where none can be resized.
 
     An axis is resized if all of them treat what lies along it alike, and have it in the same places of the arguments.
+    None is that is divided over several devices.
     """
+    if any(program.has_collectives for program in programs):
+        return None
     views = [view_of_copies(program.parse()) for program in programs]
     found = [_axes_of_walkers(view, walkers) for view in views]
     common = list(itertools.takewhile(lambda axis: _agree(views, found, axis), sorted(found[0])))

@@ -5,13 +5,21 @@ The memory limit is three quarters of the machine's memory, so that a check cann
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
+from fusionlab.equivalence.between_collectives import (
+    BY_FUNCTION,
+    OtherAround,
+    functions_between,
+    identity_of_all,
+    verdict_of_all,
+)
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity, compare_functions
-from fusionlab.equivalence.few_walkers import resized
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, resized
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.subprocesses import ProcessFailed, call
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from fusionlab.equivalence.samples import Sample
 
 TIME_LIMIT_S = 300.0
+_OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|(?i:out of memory)|bad_alloc")
 
 
 def check_files(
@@ -34,7 +43,9 @@ def check_files(
     """Compare two programs; ``not-checked`` with the reason when a limit is exceeded.
 
     Programs that treat all walkers alike are compared at ``walkers`` of them, others at their own shapes, as are all
-    without a number. ``samples`` are used instead of random ones; ``oracles`` as in ``check_programs``.
+    without a number. Those of several devices run on as many of the CPU; where that exceeds a limit, they are compared
+    function by function between their collectives. ``samples`` are used instead of random ones; ``oracles`` as in
+    ``check_programs``.
     """
     few = None if walkers is None else resized((original, rewritten), walkers)
     if few is not None:
@@ -45,10 +56,23 @@ def check_files(
     try:
         verdict, found = call(check, *programs, given, oracles, limit_s=time_limit_s, memory_limited=True)
     except ProcessFailed as error:
-        late = error.exit_code is None
         failed = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
-        return Verdict("not-checked", reason=_late(time_limit_s) if late else failed)
+        why = _late(time_limit_s) if error.exit_code is None else failed
+        limited = error.exit_code is None or _OUT_OF_MEMORY.search(str(error)) is not None
+        if limited and original.has_collectives and samples is None:
+            return _check_functions(original, rewritten, why, time_limit_s)
+        return Verdict("not-checked", reason=why)
     return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
+
+
+def _check_functions(original: Program, rewritten: Program, why: str, time_limit_s: float) -> Verdict:
+    """The verdict by function between collectives, where there is none on the whole for the reason ``why``."""
+    try:
+        pairs = functions_between(original, rewritten).values()
+    except OtherAround as reason:
+        return Verdict("not-checked", reason=f"of the whole, {why}; {reason}")
+    found = [check_files(*pair, walkers=CHECKED_WALKERS, time_limit_s=time_limit_s) for pair in pairs]
+    return verdict_of_all(found, f"of the whole, {why}: compared {BY_FUNCTION}")
 
 
 def check(
@@ -61,18 +85,22 @@ def check(
     from fusionlab.equivalence.check import check_programs
     from fusionlab.equivalence.samples import Sample
 
+    programs = Program(*original), Program(*rewritten)
+    if (devices := max(program.devices for program in programs)) > 1:
+        jax_setup.provide_cpu_devices(devices, to_run=True)
     tuples = ("arrays", "kinds")
     given = (
         None if samples is None else [Sample(**one | {name: tuple(one[name]) for name in tuples}) for one in samples]
     )
-    verdict = check_programs(Program(*original), Program(*rewritten), given, oracles=oracles)
+    verdict = check_programs(*programs, given, oracles=oracles)
     return verdict.to_json(), verdict.counterexample and vars(verdict.counterexample)
 
 
 def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
     """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails.
 
-    Programs that treat all walkers alike are compared at a few walkers, others at their own shapes.
+    Programs that treat all walkers alike are compared at a few walkers, others at their own shapes; those of several
+    devices function by function between their collectives.
     """
     fault = "a fault of the check, not of the programs"
     try:
@@ -90,10 +118,20 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
 
 def compare(original: list[Any], rewritten: list[Any]) -> dict[str, Any]:
     """The exact verdict on the two programs, as JSON."""
-    programs: Sequence[Program] = [Program(*original), Program(*rewritten)]
+    programs = Program(*original), Program(*rewritten)
+    if not any(program.has_collectives for program in programs):
+        return _compare(*programs).to_json()
+    try:
+        pairs = functions_between(*programs).values()
+    except OtherAround as reason:
+        return Identity("not-covered", 0, 0, 1.0, str(reason)).to_json()
+    return identity_of_all([_compare(*pair) for pair in pairs]).to_json()
+
+
+def _compare(*programs: Program) -> Identity:
     few = resized(programs)
     views = map(program_view, programs if few is None else few.programs)
-    return replace(compare_functions(*views), walkers=None if few is None else few.walkers).to_json()
+    return replace(compare_functions(*views), walkers=None if few is None else few.walkers)
 
 
 def _late(limit_s: float) -> str:

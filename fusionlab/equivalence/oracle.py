@@ -19,6 +19,7 @@ import numpy as np
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program, require_known_calls
+from fusionlab.codegen.raising.devices import RaisingOfAllDevices
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
@@ -104,7 +105,8 @@ def program_runner(
     converted to ``dtype``.
     """
     dtype = "float64" if widen else "float32" if single else dtype
-    compiled = jax.jit(raise_program(program, Raising(widen=widen, single=single)), compiler_options=dict(options))
+    raising = (RaisingOfAllDevices if program.has_collectives else Raising)(widen=widen, single=single)
+    compiled = jax.jit(raise_program(program, raising), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):

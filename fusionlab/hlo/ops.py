@@ -210,6 +210,7 @@ OPS: dict[str, OpDef] = {
         # Control flow, calls, and collectives.
         _rows("while", "control", flops="while", axes="while", derivative="regions", control_flow=True),
         _rows("case if", "control", flops="branches", axes="branches", derivative="regions", control_flow=True),
+        _rows("manual_computation", "control", "sdy", flops="branches", axes="none", control_flow=True),
         _rows("scan", "control", "chlo", derivative="regions"),
         _rows("optimization_barrier", "control", flops="none", derivative="linear", free=True),
         _rows("after_all get_tuple_element tuple", "control", flops="none", free=True),
@@ -228,6 +229,15 @@ def op_of(name: str) -> OpDef:
     """The op called ``name``; one without traits if it is not in the table."""
     return OPS.get(name) or OpDef(name)
 
+
+MANUAL = "sdy.manual_computation"
+"""The op of ``shard_map``, whose region is the program of one device."""
+
+ACROSS = {
+    *(name for name, op in OPS.items() if op.family == "collective"),
+    *("stablehlo.partition_id", "stablehlo.replica_id", MANUAL),
+}
+"""The ops whose meaning needs the other devices, or the number of one."""
 
 ADD = OPS["stablehlo.add"]
 AND = OPS["stablehlo.and"]

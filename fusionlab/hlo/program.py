@@ -25,6 +25,7 @@ from jaxlib.mlir import ir
 from fusionlab.errors import InputError, NotStudied
 from fusionlab.files import read_file
 from fusionlab.hlo import ops
+from fusionlab.hlo.meshes import SHARDINGS, devices_of, has_collectives
 from fusionlab.hlo.sandbox.client import read_apart
 from fusionlab.hlo.sandbox.worker import Foreign, Unreadable
 from fusionlab.hlo.view import (
@@ -38,8 +39,7 @@ from fusionlab.hlo.view import (
 )
 
 MOST_ELEMENTS = 2**48
-SHARDINGS = ("mhlo.sharding", "sdy.sharding")
-"""Attributes of operations, and of a function's arguments and results, that say on which devices arrays lie."""
+_FULL_TO_SHARD = "SPMDFullToShardShape"
 _COUNTED = ("stablehlo", "chlo")
 _ONLY_STATIC = "only tensors of static shape can be studied"
 
@@ -132,6 +132,18 @@ class Program:
         names = (operation.name.partition(".") for operation in inner_operations(module.operation))
         return sum(dialect in _COUNTED and name != "return" for dialect, _, name in names)
 
+    @cached_property
+    def has_collectives(self) -> bool:
+        """True if it has a ``shard_map``, collectives, or something that reads the number of its device."""
+        # Names are plain in bytecode, and to look is to parse.
+        named = any(name.partition(".")[2].encode() in self.bytecode for name in ops.ACROSS)
+        return named and has_collectives(self.parse())
+
+    @cached_property
+    def devices(self) -> int:
+        """The number of devices of its ``shard_map``; 1 without one."""
+        return devices_of(self.parse()) if self.has_collectives else 1
+
     def __getstate__(self) -> dict[str, Any]:
         """All but the view: MLIR's objects can be neither pickled nor copied."""
         return {name: value for name, value in vars(self).items() if name != "_view"}
@@ -203,10 +215,11 @@ def platform_of(module: ir.Module) -> str:
 
 def is_sharded(module: ir.Module) -> bool:
     """True if any operation, argument or result of ``module`` has a sharding."""
-    return any(map(_has_sharding, inner_operations(module.operation)))
+    return any(map(has_sharding, inner_operations(module.operation)))
 
 
-def _has_sharding(operation: ir.Operation) -> bool:
+def has_sharding(operation: ir.Operation) -> bool:
+    """True if ``operation``, one of its arguments or of its results has a sharding."""
     attributes = operation.attributes
     of_values = [given for name in ("arg_attrs", "res_attrs") if name in attributes for given in attributes[name]]
     return operation.name.startswith("sdy.") or any(
@@ -214,11 +227,18 @@ def _has_sharding(operation: ir.Operation) -> bool:
     )
 
 
-def parts_by_hand(module: ir.Module) -> str | None:
-    """The function (``@main``) in which ``module`` partitions work by hand (``shard_map``); None if there is none."""
+def of_gspmd(program: Program) -> tuple[str, str] | None:
+    """A ``shard_map`` in ``program`` that was lowered for the GSPMD partitioner, in one line, and its function; None if
+    there is none."""
+    if _FULL_TO_SHARD.encode() not in program.bytecode:  # names are plain there; to look is to parse
+        return None
+    module = program.parse()  # held: a function does not keep its module alive
     for name, function in functions_of(module).items():
-        if any(inner.name == "sdy.manual_computation" for inner in inner_operations(function.operation)):
-            return f"@{name}"
+        for inner in inner_operations(function.operation):
+            if inner.name == ops.CUSTOM_CALL.name and inner.attributes["call_target_name"].value == _FULL_TO_SHARD:
+                what = f"there is a custom call @{_FULL_TO_SHARD} in @{name}"
+                remedy = "lower it with jax.config.update('jax_use_shardy_partitioner', True)"
+                return f"{what}: a shard_map lowered for the GSPMD partitioner; {remedy}", f"@{name}"
     return None
 
 

@@ -21,7 +21,7 @@ from fusionlab.hlo.ops import COMPLEX, CUSTOM_CALL, NUMPY, OpDef, family_of_targ
 
 _MAX_CALL_DEPTH = 200
 
-TERMINATORS = ("stablehlo.return", "func.return")
+TERMINATORS = ("stablehlo.return", "func.return", "sdy.return")
 
 TWIN = "twin"
 """Attribute of a function that holds a kernel: the function of plain ops that computes the same."""

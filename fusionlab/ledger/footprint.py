@@ -17,7 +17,8 @@ class Footprint:
 
     Launches are XLA's (``launch_source`` says from which of its lists), memory is XLA's buffer assignment;
     ``flops`` (None when not computed) and ``bytes_accessed`` are models, trips multiplied. Loops of unknown trip
-    count are taken as one trip and counted in ``unknown_trip_loops``; ``walkers`` is None for a file.
+    count are taken as one trip and counted in ``unknown_trip_loops``; ``walkers`` is None for a file. Of several
+    ``devices``, the figures are those of each one; ``dynamic_collectives`` are among its launches.
     """
 
     name: str
@@ -34,6 +35,8 @@ class Footprint:
     stablehlo_ops: int
     unknown_trip_loops: int = 0
     launch_source: str = ""
+    devices: int = 1
+    dynamic_collectives: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name, ready for ``json.dumps``."""
@@ -60,6 +63,8 @@ def footprint(
         stablehlo_ops=program.ops,
         unknown_trip_loops=counts.unknown_trip_loops,
         launch_source=counts.launch_source,
+        devices=program.devices,
+        dynamic_collectives=counts.dynamic_collectives,
     )
 
 

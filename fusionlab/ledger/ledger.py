@@ -25,6 +25,7 @@ THUNK_SEQUENCE, SCHEDULED_HLO = "xla thunk sequence", "scheduled hlo"
 
 _TO_HOST = "condition to host"
 _COPY = re.compile(r"Copy|Memset|Memzero|copy")
+_COLLECTIVE = re.compile(r"(?i)k?(ragged-?)?(all|collective|reduce)-?(reduce|gather|to-?all|permute|broadcast|scatter)")
 _CONTAINERS = frozenset({"kSequential", "kWhile", "kConditional", "kCommandBuffer"})
 # Bookkeeping between streams: nothing runs on the device.
 _SILENT = re.compile(r"kWaitForStreams|k\w+Done$|kHostSend|kHostRecv|kEvent")
@@ -55,7 +56,8 @@ class LaunchSite:
 
 @dataclass(frozen=True)
 class LaunchCounts:
-    """Totals of a ledger. ``unknown_trip_loops`` were taken as one trip, ``conditionals`` as their longest branch;
+    """Totals of a ledger. ``dynamic_collectives`` are those of the launches that wait for other devices;
+    ``unknown_trip_loops`` were taken as one trip, ``conditionals`` as their longest branch;
     ``bytes_accessed`` are operand and result bytes of every launch, trips multiplied, without copies (model)."""
 
     static_launches: int
@@ -66,6 +68,7 @@ class LaunchCounts:
     conditionals: int
     launch_source: str
     bytes_accessed: int
+    dynamic_collectives: int
 
 
 def launches(compiled: Compiled) -> tuple[LaunchSite, ...]:
@@ -87,6 +90,7 @@ def count_launches(compiled: Compiled) -> LaunchCounts:
         conditionals=sum(one.kind == "kConditional" for top in thunks for one in top.walk()),
         launch_source=source,
         bytes_accessed=sum(site.dynamic * (site.operand_bytes + site.result_bytes) for site in launched),
+        dynamic_collectives=sum(site.dynamic for site in launched if _COLLECTIVE.match(site.kind)),
     )
 
 

@@ -26,7 +26,8 @@ _BLOCK = re.compile(r"^thunk_metadata \{$", re.MULTILINE)
 # Opcodes of scheduled HLO that run nothing.
 _NOTHING = frozenset(
     ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "after-all", "add-dependency", "opt-barrier",
-     "optimization-barrier", "partition-id", "replica-id", "copy-done", "async-done", "domain")
+     "optimization-barrier", "partition-id", "replica-id", "copy-done", "async-done", "domain", "all-reduce-done",
+     "all-gather-done", "collective-permute-done")
 )  # fmt: skip
 
 

@@ -27,7 +27,8 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import size_bytes
 from fusionlab.hlo.loops import has_effect
-from fusionlab.hlo.program import SHARDINGS, Program
+from fusionlab.hlo.meshes import SHARDINGS
+from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, reads
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.refusals import Ground, Refusal

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusionlab.bytesize import ByteSize
+from fusionlab.codegen.between_collectives import divided, parts, with_parts
 from fusionlab.errors import CompileError, InputError, one_line, unknown
 from fusionlab.garbage import young_only
 from fusionlab.hlo import ops
@@ -71,12 +72,24 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
     InputError and CompileError are the user's and XLA's, and propagate.
     """
     try:
-        return pass_.run(program, setting)
+        return _run_on_parts(pass_, program, setting) if program.has_collectives else pass_.run(program, setting)
     except (InputError, CompileError):
         raise
     except Exception as error:  # the one place where a fault of a pass surfaces: the program stays as it was
         _log.exception("pass %s failed on %s", pass_, program.name)
         return Result(program, (Refusal(Ground.FAULT, one_line(error)).of(pass_.name, ""),))
+
+
+def _run_on_parts(pass_: Pass, program: Program, setting: Setting) -> Result:
+    """The pass on each function between the collectives of a program, which stay as they are. Where there is no such
+    function, on the whole program, for its refusals."""
+    whole = divided(program)
+    results = {name: pass_.run(part, setting) for name, part in parts(whole).items()}
+    if not results:
+        return pass_.run(program, setting)
+    changed = {name: result.program for name, result in results.items() if result.applied}
+    events = tuple(event for result in results.values() for event in result.events)
+    return Result(with_parts(whole, changed) if changed else program, events)
 
 
 def resolved_pipeline(events: Sequence[Event]) -> str:

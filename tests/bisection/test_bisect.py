@@ -21,6 +21,8 @@ from fusionlab.hlo.program import Program
 from fusionlab.passes import batch_replay
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from tests.equivalence.mapped import SHARDED
+from tests.equivalence.mapped import lowered as on_devices
 
 from .mutations import MUTATIONS
 from .small_programs import PROGRAMS, SQUARE
@@ -62,6 +64,18 @@ def test_a_pipeline_is_taken_apart(program):
     whole = run_pipeline(program, parse_pipeline("licm,batch-replay"), SETTING).program
     assert steps[-1].after == whole
     assert steps[0].before == program
+
+
+def test_a_pass_on_several_devices_is_one_step():
+    """What it makes one after another are parts of the program, which compare with no whole one."""
+
+    def energies(x):
+        first = lax.fori_loop(0, 9, lambda k, s: s + jnp.sin(x * k), x)
+        return lax.fori_loop(0, 9, lambda k, s: s + jnp.cos(x * k), first * lax.pmean(first.mean(), "walkers"))
+
+    program = on_devices(energies, outside=SHARDED)
+    steps, _ = steps_of(program, parse_pipeline("batch-replay"), SETTING)
+    assert [(step.number, step.of, step.after.devices) for step in steps] == [(0, 2, 4)]
 
 
 def test_what_chooses_is_taken_apart_into_what_it_chose(program):

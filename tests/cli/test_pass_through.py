@@ -1,7 +1,6 @@
 """What is not studied goes through ``apply`` byte by byte, and is named; other commands refuse it."""
 
 import json
-from pathlib import Path
 
 import jax
 import pytest
@@ -12,9 +11,9 @@ from fusionlab.cli.apply import pass_through
 from fusionlab.cli.pipelines import passes_of
 from fusionlab.cli.sources import load_program
 from fusionlab.errors import NotStudied
+from tests.cli.test_several_devices import GSPMD
 from tests.foreign.test_foreign_programs import DONATED
 
-SEVERAL_DEVICES = (Path(__file__).parent / "several_devices.mlir").read_text()
 SINE = "stablehlo.sine %y : tensor<4xf32>"
 DYNAMIC_FUNCTION = "func.func private @any(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
 ARITH = """func.func private @sum(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -46,7 +45,7 @@ UNTOUCHED = {
     "attribute": (module().replace("= 1 : i32}", "= #foo.bar<1>}", 1), "an attribute or a type of an unknown dialect"),
     "arith": (module(other=ARITH), "there is a arith.addf in @sum, line 20"),
     "dynamic": (module(other=DYNAMIC_FUNCTION), "there is a tensor<?xf32> in @any"),
-    "several devices": (SEVERAL_DEVICES, "there is a sdy.manual_computation (shard_map) in @main"),
+    "GSPMD": (GSPMD, "there is a custom call @SPMDFullToShardShape in @main"),
     "argument": (
         module().replace("%unused: tensor<7xf32>", "%unused: !stablehlo.token"),
         "argument 2 of @main has type !stablehlo.token",
@@ -69,7 +68,7 @@ def test_it_comes_out_as_it_went_in(name, cli, path, out):
     assert document["equivalence"]["verdict"] == "equal"
     assert named in result.stderr
     cli("apply", path, *pipeline, "--require-applied", "--quiet", code=1)
-    if name == "several devices":  # what only reads a program takes it
+    if name == "GSPMD":  # what only reads a program takes it
         return
     refused = cli("replays", path, "--quiet", code=2)
     assert named in refused.stderr

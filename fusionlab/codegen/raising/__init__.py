@@ -27,8 +27,9 @@ from fusionlab.codegen.raising.rules.rule import (
     ShardingLost,
 )
 from fusionlab.hlo import ops
+from fusionlab.hlo.meshes import SHARDINGS
 from fusionlab.hlo.ops import NUMPY
-from fusionlab.hlo.program import SHARDINGS, Program, program_view
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import (
     FunctionView,
     Node,

@@ -157,7 +157,7 @@ def import_lowered(
     To be called in the module's context. ValueError if it returns other types than ``results``.
     """
     lowered = lower_callable(function, [TensorType.of(type_) for type_ in operands], platform)
-    entry, copies = _import(getattr(module, "operation", module), ir.Module.parse(lowered), name)
+    entry, copies = import_functions(getattr(module, "operation", module), ir.Module.parse(lowered), name)
     outer = "/".join(part for part in callers if part)
     for copy in copies:
         _sink_constants(copy)
@@ -185,14 +185,15 @@ def lower_callable(function: Callable[..., Sequence[Any]], types: Sequence[Tenso
         return bytecode_of(lower_traced(traced, "cpu" if platform == "any" else platform, source_lines=0))
 
 
-def _import(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:
+def import_functions(target: Any, source: ir.Module, name: str) -> tuple[Any, list[Any]]:
     """Copy the functions of ``source`` into ``target`` as private ones, renamed; returns the entry and all of them."""
     block = target.regions[0].blocks[0]
     taken = {ir.StringAttr(op.operation.attributes["sym_name"]).value for op in block.operations if _is_function(op)}
     entry_name = ""
     for function in filter(_is_function, list(source.body.operations)):
         old = function.name.value
-        fresh = next(n for n in _numbered(name if old == "main" else f"{name}_{old}") if n not in taken)
+        own = name if old == "main" else old if old.startswith(f"{name}_") else f"{name}_{old}"
+        fresh = next(n for n in _numbered(own) if n not in taken)
         taken.add(fresh)
         entry_name = fresh if old == "main" else entry_name
         ir.SymbolTable.replace_all_symbol_uses(old, fresh, source.operation)

@@ -68,6 +68,7 @@ class Identity:
             return (
                 f"identical: all outputs{walkers} equal in {self.draws} draws over {self.primes} primes, under random "
                 f"and steered predicates (chance of error below {self.error_probability:.0e})"
+                + (f", {self.reason}" if self.reason else "")
                 + (f", but where inputs are exactly tied {self.at_ties}" if self.at_ties else "")
             )
         where = f"; the first value that differs: {self.first_difference}" if self.first_difference else ""

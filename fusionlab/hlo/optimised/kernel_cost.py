@@ -62,7 +62,7 @@ def family_of_kernel(name: str, opcode: str, custom_call_target: str = "") -> st
             return "attention" if re.search("(?i)attention|flash|mhsea", name) else "custom"
         return family_of_target(custom_call_target)
     if opcode != "fusion":
-        return _HLO_OPCODES.get(opcode, "unknown")
+        return _HLO_OPCODES.get(opcode) or _HLO_OPCODES.get(opcode.removesuffix("-start"), "unknown")
     if re.match(r"(triton_gemm|gemm_fusion|cublas|cudnn)", name):
         return "gemm"
     if re.match(r"triton_softmax", name):

@@ -92,6 +92,11 @@ def _note_compilation(found: Sequence[Footprint], console: Console) -> None:
     """The conditions under which these figures can be compared with others."""
     sources = sorted({one.launch_source for one in found if one.launch_source})
     console.print(f"launches: {', '.join(sources)}; compiled without autotuning when the GPU is absent", style="dim")
+    if (devices := max((one.devices for one in found), default=1)) > 1:
+        collectives = " and ".join(f"{one.dynamic_collectives:,}" for one in found)
+        console.print(f"of each of {devices} devices; collectives among its launches: {collectives}", style="dim")
+        if any(one.target == "cpu" for one in found):
+            console.print("on the CPU each holds the whole of all arguments, and gathers all results", style="dim")
 
 
 _ERRORS = (

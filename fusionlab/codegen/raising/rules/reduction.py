@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
@@ -35,6 +36,16 @@ def combiner(region: Region) -> str:
     node = region.nodes[0]
     commutes = set(node.operands) == {first, second}
     return node.op.mnemonic if commutes else "custom"
+
+
+def combination(raised: RaisedOp) -> Callable[[Any, Any], Any]:
+    """The function by which the region of a collective, one of scalars, combines two arrays."""
+    region = raised.region()
+
+    def elementwise(first: Any, second: Any) -> Any:
+        return jax.vmap(lambda *pair: region(*pair)[0])(first.ravel(), second.ravel()).reshape(first.shape)
+
+    return _BINARY.get(combiner(raised.node.regions[0]), elementwise)
 
 
 def _reduce(raised: RaisedOp) -> list[Any]:
