@@ -87,7 +87,9 @@ def tables(systems: Systems) -> str:
         if "pipeline" in (row := sides.get("verdict", {}))
     ]
     header = ["model", "system", "exactly", "in floating point", "chosen"]
-    parts.append(f"## The rewritten programs\n\n{markdown_table(header, verdicts)}\n")
+    parts.append(
+        "## The rewritten programs\n\n" + (markdown_table(header, verdicts) if verdicts else "Not checked.") + "\n"
+    )
     compiled = dict.fromkeys(
         f"- {key[0]}: {row['code']}; {row['versions']}; {row['walkers']:,} walkers, target {row['target']}"
         for key, sides in systems.items()
@@ -196,7 +198,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="a100", help="A GPU that need not be there, or cpu.")
     parser.add_argument("--out", type=Path, default=Path("studies/other-codes-a100.json"), help="The JSON record.")
     parser.add_argument("--markdown", type=Path, help="Write the tables to this file as well.")
-    parser.add_argument("--limit-s", type=float, default=900.0, help="Seconds for one row.")
+    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one row.")
     parser.add_argument("--again", action="store_true", help="Measure rows that are there, too.")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--pipeline", default="", help=argparse.SUPPRESS)

@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 def test_the_kinetic_energies_are_netkets(tmp_path, monkeypatch):
     monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
     netket_kinetic = pytest.importorskip("netket_kinetic")
-    found = netket_kinetic.main(particles=4, walkers=64, memory_budget="8MiB")
+    found = netket_kinetic.main(particles=4, walkers=64, memory_budget="4MiB")
     (energies, temp), *ours = found.values()
     for other, _ in ours:
         np.testing.assert_allclose(other, energies, rtol=1e-8, atol=1e-8 * np.abs(energies).max())
     assert ours[0][1] < temp
-    assert ours[1][1] <= 8 * 2**20
+    assert ours[1][1] <= 6 * 2**20  # the budget is of the Laplacian alone, this is the whole kernel
