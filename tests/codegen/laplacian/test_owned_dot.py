@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from fusionlab.codegen.laplacian.rules import owned_dot
 
@@ -44,6 +45,17 @@ def masked_softmax(s):
     return e / e.sum(-1, keepdims=True)
 
 
+def of_pairs(s):
+    """Weights of all pairs."""
+    e = jnp.exp(s)
+    return e / e.sum((-2, -1), keepdims=True)
+
+
+def along(x, axis, other):
+    """[B, N, N, F], equal along ``other``."""
+    return jnp.repeat(jnp.expand_dims(h(x), other), N, other) * (1 + axis)
+
+
 def turned(a):
     return jnp.swapaxes(a, 2, 3)
 
@@ -71,6 +83,9 @@ CASES = {
     "one electron with all": lambda x: jnp.einsum("bf,bif->bi", h(x)[:, 1], h(x) * h(x).mean(1, keepdims=True)),
     "also in another way": lambda x: (mixed(a := softmax(scores(x)), heads(x)), jnp.sin(a)),
     "two axes": lambda x: jnp.einsum("bijf,bjf->bi", jnp.tanh(pairs(x) @ W), h(x)),
+    "two axes of electrons": lambda x: jnp.einsum("bhij,bhij->bh", jnp.exp(scores(x)), jnp.sin(scores(x))),
+    "two axes of electrons, divided": lambda x: jnp.einsum("bhij,bhij->bh", of_pairs(scores(x)), jnp.sin(scores(x))),
+    "two axes of one electron each": lambda x: jnp.einsum("bijf,bijg->bfg", along(x, 2, 1), along(x, 1, 2)),
     "two values": lambda x: jnp.einsum("bhij,bhjf,bhjg->bhifg", jnp.exp(scores(x)), heads(x), heads(x)),
 }  # fmt: skip
 
@@ -90,20 +105,31 @@ def test_contractions_over_electrons(name, check_jets):
 @pytest.mark.parametrize("name", ["softmax", "values of all", "spins apart"])
 def test_nothing_dense_is_contracted(name, jets_of, monkeypatch):
     """Rows of all 3 N directions are only those of values that depend on all electrons."""
-    taken = []
+    dense = []
     plain = owned_dot._assembled
 
     def assembled(sides, axes, of):
-        taken.append(axes)
+        dense.append(sum(side.dense is not None for side in sides))
         return plain(sides, axes, of)
 
     monkeypatch.setattr(owned_dot, "_assembled", assembled)
     jets_of(CASES[name], X)
-    assert taken
+    assert dense == [int(name == "values of all")]
+
+
+@pytest.mark.parametrize("stated", ["bfloat16", "float32"])
+@pytest.mark.parametrize("values", [heads, of_all])
+def test_jets_have_the_type_that_a_contraction_states(values, stated, jets_of):
+    def function(x):
+        weights, factors = (array.astype("bfloat16") for array in (jnp.exp(scores(x)), values(x)))
+        return lax.dot_general(weights, factors, (((3,), (2,)), ((0, 1), (0, 1))), preferred_element_type=stated)
+
+    found = jets_of(function, X)
+    assert {array.dtype.name for array in (*found.values, *found.laplacians, *found.rows)} == {stated}
 
 
 def test_letters_are_equal_where_axes_are_one():
-    axes = owned_dot.Axes.of(((0,), (1,)), ((2,), (0,)), (3, 3), None)
+    axes = owned_dot.Axes.of(((0,), (1,)), ((2,), (0,)), (3, 3), None, np.float32)
     assert axes.operands == ("ACB", "BAD")
     assert (axes.summed, axes.result) == ("B", "ACD")
     moved = axes.moved(np.arange(6).reshape(2, 3, 1), 0, axes.result)

@@ -48,18 +48,20 @@ _Part = tuple[Value, Any, int]
 
 @dataclass(frozen=True)
 class Contraction:
-    """``dot_general`` of two values: its dimension numbers, and ``apply(u, v, numbers)`` at the program's precision."""
+    """``dot_general`` of two values: its dimension numbers, and ``apply(u, v, numbers)`` at the program's precision,
+    whose result is of type ``dtype``."""
 
     batch: tuple[tuple[int, ...], tuple[int, ...]]
     summed: tuple[tuple[int, ...], tuple[int, ...]]
     ranks: tuple[int, int]
     apply: Callable[..., Any]
+    dtype: Any
     join_rows: bool = False
 
     @property
     def axes(self) -> Axes:
         """The axes of operands and result, by letters."""
-        return Axes.of(self.batch, self.summed, self.ranks, self.apply)
+        return Axes.of(self.batch, self.summed, self.ranks, self.apply, self.dtype)
 
     def free(self, side: int) -> tuple[int, ...]:
         """Axes of operand ``side`` that are neither batch axes nor summed over."""
@@ -179,6 +181,7 @@ def _contraction(state: State, node: Node) -> Contraction:
             precision=precision_of(node, with_algorithm=state.raising.marks is not None),
             preferred_element_type=dtype,
         ),
+        dtype=dtype,
         join_rows=state.options.for_cpu,
     )
 

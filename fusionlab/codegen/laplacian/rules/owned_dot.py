@@ -36,15 +36,16 @@ _ROW = "r"
 @dataclass(frozen=True)
 class Axes:
     """The axes of both operands and of the result of a contraction as letters, equal where they are one axis;
-    ``apply(left, right, numbers)`` is ``dot_general`` at the program's precision."""
+    ``apply(left, right, numbers)`` is ``dot_general`` at the program's precision, ``dtype`` that of its result."""
 
     operands: tuple[str, str]
     summed: str
     result: str
     apply: Callable[..., Any]
+    dtype: Any
 
     @staticmethod
-    def of(batch: Any, summed: Any, ranks: tuple[int, int], apply: Callable[..., Any]) -> Axes:
+    def of(batch: Any, summed: Any, ranks: tuple[int, int], apply: Callable[..., Any], dtype: Any) -> Axes:
         """Those of ``dot_general`` with these dimension numbers, of operands of these ranks."""
         letters = iter(string.ascii_uppercase)
         names: tuple[dict[int, str], dict[int, str]] = ({}, {})
@@ -58,7 +59,7 @@ class Axes:
         left, right = ("".join(own[axis] for axis in range(len(own))) for own in names)
         over = "".join(names[0][axis] for axis in summed[0])
         result = "".join([*(names[0][axis] for axis in batch[0]), *free[0], *free[1]])
-        return Axes((left, right), over, result, apply)
+        return Axes((left, right), over, result, apply, dtype)
 
     def product(self, left: str, x: Any, right: str, y: Any, result: str) -> Any:
         """The einsum of two operands with these axes; elementwise, so that it fuses, where no operand is reused."""
@@ -66,9 +67,10 @@ class Axes:
         summed, batch = ([axis for axis in common if (axis in result) == kept] for kept in (False, True))
         every = result + "".join(summed)
         if not summed or all(axis in common for axis in left + right):
-            products = _placed(x, left, every) * _placed(y, right, every)
+            wide = jnp.result_type(x, y, self.dtype)
+            products = _placed(x, left, every).astype(wide) * _placed(y, right, every).astype(wide)
             over = tuple(range(len(result), len(every)))
-            return lax.reduce(products, np.zeros((), products.dtype), lax.add, over) if over else products
+            return (lax.reduce(products, np.zeros((), wide), lax.add, over) if over else products).astype(self.dtype)
         numbers = tuple(tuple(tuple(map(own.index, axes)) for own in (left, right)) for axes in (summed, batch))
         found = [*batch, *(axis for axis in left if axis not in right), *(axis for axis in right if axis not in left)]
         return jnp.transpose(self.apply(x, y, numbers), [found.index(axis) for axis in result])
@@ -269,9 +271,9 @@ def _cross_terms(sides: Sequence[_Side], axes: Axes) -> Iterator[Any]:
         other, theirs = sides[1 - number], axes.operands[1 - number]
         for block in side.along:
             # The derivatives of the other operand by the electron of each term; pairs of such blocks on one side.
-            rows = [one.rows for one in other.along if number and (one.along, one.first) == (block.along, block.first)]
+            rows = []
             owner = axes.moved(block.owner, number, theirs)
-            for one in other.kept:
+            for one in other.blocks if number else other.kept:
                 both = (one.owner == owner) & (one.owner != NO_ELECTRON)
                 rows += [where(both, one.rows)] if both.any() else []
             at = theirs.index(block.along), block.first, block.owner.size
@@ -354,6 +356,5 @@ def _assembled(sides: Sequence[_Side], axes: Axes, of: Coordinates) -> Jet:
             total = total - value * axes.moved_rows(side.common, number)
     jacobian = total.reshape(of.count, *value.shape)
     laplacians += [sum_of(crosses) * np.asarray(2, value.dtype)] if crosses else []
-    return Jet.of_stack(
-        Jet(value, sum_of(laplacians) if laplacians else None, jacobian, None).stacked(True), True, None
-    )
+    stack = Jet(value, sum_of(laplacians) if laplacians else None, jacobian, None).stacked(True)
+    return Jet.of_stack(stack.astype(axes.dtype), True, None)
