@@ -62,8 +62,10 @@ class FoldConstantLoops(Pass):
             one for node in (*before, loop) for one in (node, *(i for region in node.regions for i in region.walk()))
         ]
         for node in nodes:
-            if node.op is ops.CUSTOM_CALL or has_effect(node):
-                raise Refusal(Ground.EFFECT, f"{node.op.mnemonic} has an effect, or is opaque", node)
+            if has_effect(node):
+                raise Refusal(Ground.EFFECT, f"{node.label} has an effect", node)
+            if node.op is ops.CUSTOM_CALL:
+                raise Refusal(Ground.OPAQUE_CALL, f"{node.label} is opaque", node)
             if any(name in node.attributes for name in SHARDINGS):
                 raise Refusal(Ground.SHARDED, "it is sharded", node)
             if not all(result.is_array for result in node.results):
