@@ -103,9 +103,14 @@ class State:
 
     def postpone(self, node: Node, jet: Callable[[], Jet]) -> None:
         """Record the array of the result of ``node``, and its jet for when it is asked for."""
+
+        def of_node() -> Jet:
+            with self.raising.scope(node):
+                return jet()
+
         [value] = node.results
         self.environment[value] = self.run(node)
-        self.postponed[value] = jet
+        self.postponed[value] = of_node
 
     def run(self, node: Node, replaced: Mapping[Value, Any] = MappingProxyType({})) -> Any:
         """The first result of ``node``, with other arrays for some operands."""
