@@ -1,5 +1,7 @@
 """Contractions over an axis along which elements belong to different electrons, with operands of every kind."""
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -134,3 +136,56 @@ def test_letters_are_equal_where_axes_are_one():
     assert (axes.summed, axes.result) == ("B", "ACD")
     moved = axes.moved(np.arange(6).reshape(2, 3, 1), 0, axes.result)
     assert moved.shape == (2, 3, 1)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """exp(sum of a feature of one electron for each axis of electrons), perhaps divided by its sum over ``over``, or
+    times a value of all electrons."""
+
+    axes: str
+    owned: str
+    over: tuple[int, ...]
+    of_all: bool
+    starts: dict[str, int]
+
+    def __call__(self, x, extents):
+        total = jnp.full((len(x), *(extents[axis] for axis in self.axes)), 0.1)
+        for number, axis in enumerate(self.axes):
+            if axis in self.owned:
+                first = self.starts[axis]
+                feature = h(x)[:, first : first + extents[axis], number]
+                total = total + jnp.expand_dims(feature, [1 + i for i in range(len(self.axes)) if i != number])
+        e = jnp.exp(jnp.tanh(total))
+        if self.over:
+            e = e / e.sum([1 + axis for axis in self.over], keepdims=True)
+        return e * jnp.tanh(h(x).mean((1, 2))).reshape(-1, *[1] * len(self.axes)) if self.of_all else e
+
+
+def drawn(seed):
+    """(contraction of two operands, a string for einsum, their axes' extents)."""
+    random = np.random.default_rng(seed)
+    first = {axis: int(random.choice([0, 0, 1])) for axis in "ijk"}
+    extents = {**{axis: N - 1 if any(first.values()) else N for axis in "ijk"}, "f": 2}
+    axes = ["".join(random.permutation(list("ijkf"))[: random.integers(1, 4)]) for _ in range(2)]
+    common = str(random.choice(list("ijk")))
+    axes = [one if common in one else one + common for one in axes]
+    summed = {common, *(axis for axis in set(axes[0]) & set(axes[1]) if random.random() < 0.5)}
+    result = "".join(axis for axis in dict.fromkeys("".join(axes)) if axis not in summed)
+    operands = [
+        Operand(
+            one,
+            "".join(axis for axis in one if axis != "f" and random.random() < 0.8),
+            tuple(number for number, axis in enumerate(one) if axis in summed) if random.random() < 0.5 else (),
+            bool(random.random() < 0.2),
+            first,
+        )
+        for one in axes
+    ]
+    return operands, f"b{axes[0]},b{axes[1]}->b{result}", extents
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 30))])
+def test_random_contractions(seed, check_jets):
+    operands, spec, extents = drawn(seed)
+    check_jets(lambda x: jnp.einsum(spec, *(operand(x, extents) for operand in operands)), X)
