@@ -13,7 +13,7 @@ from jax import lax
 
 from fusionlab.codegen.laplacian import chains, interpreter, jet, owners
 from fusionlab.codegen.laplacian.jet import Jet, row_products
-from fusionlab.codegen.laplacian.rules import dot_general, elementwise, reductions, slogdet
+from fusionlab.codegen.laplacian.rules import dot_general, elementwise, owned_dot, reductions, slogdet
 from fusionlab.codegen.raising import trips
 from fusionlab.hlo.loops import Sum
 from fusionlab.passes import batch_replay, licm, rewriting
@@ -136,6 +136,11 @@ def agrees_with_any(patch):
     instead(identify.Identification, "_at_equal_inputs", lambda right, *given: tuple(given[-1]))(patch)
 
 
+def divisor_held_constant(right, *given):
+    found = right(*given)
+    return replace(found, common=jnp.zeros_like(found.common))
+
+
 def times(factor):
     return lambda right, *given: factor * right(*given)
 
@@ -179,7 +184,12 @@ MUTATIONS = tuple(Mutation(*row) for row in (
     ("half of the cross term of a product", "products", SPARSE,
      in_the_rewrite(elementwise, "row_products", times(0.5)), FAST),
     ("cross term of a product missing", "products", DENSE, in_the_rewrite(elementwise, "row_products", times(0.0))),
-    ("cross term of a contraction missing", "overlaps", SPARSE, in_the_rewrite(dot_general, "_cross", times(0.0))),
+    ("cross term of a contraction missing", "overlaps", SPARSE,
+     in_the_rewrite(dot_general, "products_of_blocks", lambda right, *given: None)),
+    ("cross terms over electrons missing", "attention", SPARSE,
+     in_the_rewrite(owned_dot, "_cross_terms", lambda right, *given: iter(()))),
+    ("the sum of attention's weights taken for a constant", "attention", SPARSE,
+     in_the_rewrite(owned_dot, "_quotient", divisor_held_constant)),
     ("cross term of a contraction once", "overlaps", DENSE, in_the_rewrite(dot_general, "_cross", times(0.5))),
     ("second derivative of a function dropped", "products", SPARSE,
      in_the_rewrite(chains, "_affine", lambda right, *given: True), FAST),

@@ -42,6 +42,12 @@ def overlaps(x):
     return jnp.cos(jnp.sin(x @ W) @ jnp.tanh(x @ V).T).sum()
 
 
+def attention(x):
+    """Values of electrons, weighted by a softmax of products of two."""
+    e = jnp.exp(jnp.sin(x @ W) @ jnp.tanh(x @ V).T)
+    return jnp.cos((e / e.sum(-1, keepdims=True)) @ jnp.sin(x @ V)).sum()
+
+
 def quotient(x):
     return (jnp.sin(x @ W) / (2.0 + jnp.tanh(x @ V))).sum()
 
@@ -81,7 +87,7 @@ PROGRAMS = {
     "with-weights": (with_weights, SQUARE),
     **{
         f.__name__: (jax.vmap(lambda x, f=f: (f(x), replay(f, x)[0])), POSITIONS)
-        for f in (products, overlaps, quotient, determinant, largest, pairs)
+        for f in (products, overlaps, attention, quotient, determinant, largest, pairs)
     },
     "gradient": (jax.vmap(with_gradient), POSITIONS),
     "scaled": (jax.vmap(scaled), POSITIONS),

@@ -58,5 +58,5 @@ def test_a_rule_that_is_wrong_is_not_found_to_be_a_laplacian(programs, monkeypat
 
 
 def test_every_pass_that_replaces_a_loop_has_some():
-    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) == 28
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) == 30
     assert len({mutation.guilty.partition("{")[0] for mutation in MUTATIONS}) == 5
