@@ -1,6 +1,7 @@
 """``fusionlab apply`` on files: what is written, what is said, and the exit code."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -57,7 +58,8 @@ def test_a_fallback_is_told_in_the_first_line(cli, as_json, replay_file):
     assert told.startswith("fallback: batch-replay instead of a forward Laplacian (")
     *_, event = as_json(*asked)["events"]
     assert told == f"fallback: {event['resolved']} instead of a {event['fallback']}"
-    assert "; cause: form, stablehlo.dynamic_slice at conftest.py:" in told
+    # x[:, k] is a gather before JAX 0.10.
+    assert re.search(r"; cause: form, stablehlo\.(dynamic_slice|gather) at conftest\.py:", told)
 
 
 def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cli, recurrence_file, replay_file, out):
