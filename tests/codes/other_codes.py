@@ -18,6 +18,7 @@ code_programs = pytest.importorskip("code_programs")
 HAS_DEEPQMC, HAS_NETKET = (importlib.util.find_spec(name) is not None for name in ("deepqmc", "netket"))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its dependencies, when they are imported
 @pytest.mark.skipif(not HAS_DEEPQMC, reason="in DeepQMC's environment")
 @pytest.mark.parametrize("model", code_programs.DEEPQMC.values())
 def test_deepqmcs_own_program_is_rewritten(model):
