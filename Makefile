@@ -120,7 +120,7 @@ middle-python:
 	@touch $@
 
 .venv-deepqmc/.installed: CODE := deepqmc==1.3.0 hydra-core==1.3.2
-.venv-netket/.installed: CODE := netket==3.23 equinox dm-haiku
+.venv-netket/.installed: CODE := netket==3.23 equinox dm-haiku folx
 .venv-deepqmc/.installed .venv-netket/.installed: .venv-%/.installed: pyproject.toml
 	@test -n "$(PYTHON_OF)" || { echo "$* needs Python 3.12, and none was found: say make MIDDLE_PYTHON=..." >&2; exit 2; }
 	rm -rf .venv-$* && $(PYTHON_OF) -m venv .venv-$*
