@@ -88,8 +88,8 @@ test-newest: .venv-newest/.installed
 
 # What these codes take decides the versions: DeepQMC pins JAX below 0.9, NetKet takes the newest that we do.
 test-codes: .venv-deepqmc/.installed .venv-netket/.installed
-	.venv-deepqmc/bin/python -m pytest -p no:cacheprovider tests/codes/deepqmc_training.py tests/codes/other_codes.py
-	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/netket_kinetic.py tests/codes/other_codes.py
+	.venv-deepqmc/bin/python -m pytest -p no:cacheprovider tests/codes/deepqmc_training.py tests/codes/deepqmc_local_energy.py
+	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/netket_kinetic.py
 	.venv-netket/bin/python -m pytest -p no:cacheprovider tests/codes/modules.py
 
 # Fills studies/other-codes-a100.json; what is there and of the same sources is not measured again.

@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from fusionlab.hlo.cost import program_cost
+
+for folder in ("benchmarks", "examples"):
+    sys.path.insert(0, str(Path(__file__).parents[2] / folder))
 
 
 def test_the_kinetic_energies_are_netkets(tmp_path, monkeypatch):
@@ -18,3 +21,13 @@ def test_the_kinetic_energies_are_netkets(tmp_path, monkeypatch):
         np.testing.assert_allclose(other, energies, rtol=1e-8, atol=1e-8 * np.abs(energies).max())
     assert ours[0][1] < temp
     assert ours[1][1] <= 6 * 2**20  # the budget is of the Laplacian alone, this is the whole kernel
+
+
+def test_its_pairs_stay_sparse():
+    """Its network takes pairs by indices that the program computes (``jnp.triu_indices``)."""
+    code_programs = pytest.importorskip("code_programs")
+    flops = {
+        side: program_cost(code_programs.lowered(code_programs.NETKET, "6", side, 4)).flops
+        for side in ("own", "laplacian", "folx-dense")
+    }
+    assert flops["laplacian"] < 0.6 * flops["folx-dense"] < flops["own"]
