@@ -16,7 +16,7 @@ import jax
 
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import Measured, MeasurementPlan
-from fusionlab.bench.variants import Failure, Variant, make_variants
+from fusionlab.bench.variants import Failure, Variant, attempt, make_variants
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import VerdictStore
@@ -33,7 +33,7 @@ from fusionlab.measure.peers import Peer
 from fusionlab.measure.records import FORMAT
 from fusionlab.passes.interface import Pass
 from fusionlab.passes.pipeline import print_pipeline
-from fusionlab.study import Circumstances
+from fusionlab.study import Circumstances, lower, measure
 from fusionlab.workload import Workload
 
 _MOST_COUNTERS = 50
@@ -74,10 +74,23 @@ def bench(source: Workload | Program, request: Request, given: Circumstances) ->
         **environment(given.target, jax.devices(given.target.kind)[0]),
         "protocol": {**dataclasses.asdict(request.plan), "dropped": DROPPED},
         "check_walkers": given.check_walkers,
+        "log_psi": _log_psi(source, given, failures) if measured else None,
         "variants": [variant_record(one, measured[0], given.target) for one in measured],
         "checked": [_checked(one) for one in variants],
         "failures": [asdict(failure) for failure in failures],
     }
+
+
+def _log_psi(source: Workload | Program, given: Circumstances, failures: list[Failure]) -> dict[str, float] | None:
+    """FLOPs and bytes accessed (models) of log|psi| alone, and the directions of the Laplacian; None for a program
+    that is no local energy."""
+    if isinstance(source, Program) or source.program != "local-energy":
+        return None
+    alone = source.rebuild(program="log-psi", laplacian=None)
+    found = attempt("log-psi", "compile", lambda: measure(alone, lower(alone, given), given), failures)
+    if found is None or found.flops is None:
+        return None
+    return {"directions": 3 * source.electrons, "flops": found.flops, "bytes_accessed": found.bytes_accessed}
 
 
 def _checked(variant: Variant) -> dict[str, Any]:

@@ -55,6 +55,10 @@ def test_a_model_is_its_replay_beside_its_rewriting_and_a_peer_that_cannot_do_it
     families = {row[fused["kernels"]["columns"].index("family")] for row in fused["kernels"]["rows"]}
     assert {"gemm", "elementwise"} <= families
     assert fused["kernels_joined"] > 0.9
+    log_psi = document["log_psi"]
+    assert log_psi["directions"] == 12
+    assert log_psi["flops"] < fused["flops"] < replay["flops"]
+    assert 0 < log_psi["bytes_accessed"] < fused["bytes_accessed"]
     assert fused["energy_j"] is None
     reason = "jax.experimental.jet has no rule for tile"
     assert document["failures"] == [{"name": "jet", "step": "lower", "reason": reason}]

@@ -15,9 +15,9 @@ from dataclasses import replace
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.laplacian.state import Options
-from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
+from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nodes
 from fusionlab.codegen.raising.splice import rebuild
-from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.cost import node_cost, program_cost
 from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_in_view
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
@@ -217,7 +217,10 @@ def _rewritten(
                 raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
         told: dict[Event, tuple[bool, bool, float]] = {}
         for each in sites:
-            told[Applied(by.name, _describe(*each.identified(), chunks), each.scope, str(by))] = each.likeness
+            what = _describe(*each.identified(), chunks)
+            if len(sites) == 1 and own.flat is view.flat:
+                what += f"; psi per direction: {_psi_per_direction(rebuilt, *each.identified()):.2f} in FLOPs"
+            told[Applied(by.name, what, each.scope, str(by))] = each.likeness
         return rebuilt, told
     except (Refusal, RaiseError, NotImplementedError) as error:
         return refused(error).of(by.name, site.scope)
@@ -254,6 +257,13 @@ def _rebuilt(program: Program, view: View, entry: RewrittenEntry | JointEntry, n
     verify(module, name)
     known = None if program.platform == "any" else program.platform
     return Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
+
+
+def _psi_per_direction(rebuilt: Program, candidate: TraceCandidate, found: Laplacian) -> float:
+    """FLOPs of ``rebuilt`` over those of the function that is differentiated, for each direction."""
+    flat = candidate.flat
+    psi = sum(node_cost(node).flops for node in live_nodes(flat.nodes, flat.arguments, [found.output]))
+    return program_cost(rebuilt).flops / max(psi, 1) / candidate.directions
 
 
 def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:

@@ -41,13 +41,25 @@ def print_run(record: Mapping[str, Any], console: Console) -> None:
     """The variants of one record, a row each; what failed; and how it was measured."""
     if record["variants"]:
         title = f"{record['workload']['title']} on {record['device']['name']}"
-        Table.of(title, record["variants"], _VARIANT).print(console)
+        Table.of(title, record["variants"], _columns(record["log_psi"])).print(console)
         _print_protocol(record, console)
     else:
         for one in record["checked"]:
             console.print(f"{one['name']}: {one['verdict']} {one['pipeline']}", soft_wrap=True)
     for failure in record["failures"]:
         console.print(f"not measured: {_failed(failure)}", soft_wrap=True)
+
+
+def _columns(log_psi: Mapping[str, float] | None) -> Sequence[tuple[str, Cell]]:
+    """Those of the table of variants; of local energies FLOPs and bytes over those of log|psi|, per direction."""
+    if log_psi is None:
+        return _VARIANT
+    each = {name: log_psi["directions"] * log_psi[name] for name in ("flops", "bytes_accessed")}
+
+    def per_direction(variant: Mapping[str, Any]) -> str:
+        return " / ".join(f"{variant[name] / of:.2f}" if of else UNKNOWN for name, of in each.items())
+
+    return (*_VARIANT, ("psi per direction: FLOPs / bytes", per_direction))
 
 
 def _failed(failure: Mapping[str, Any]) -> str:
