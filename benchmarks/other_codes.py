@@ -94,7 +94,7 @@ def tables(systems: Systems) -> str:
         f"- {key[0]}: {row['code']}; {row['versions']}; {row['walkers']:,} walkers, target {row['target']}"
         for key, sides in systems.items()
         for row in sides.values()
-        if "code" in row
+        if "code" in row and "target" in row
     )
     parts.append("## Versions\n\n" + "\n".join(compiled) + "\n")
     return "\n".join(parts)

@@ -124,6 +124,16 @@ def test_what_is_worse_than_folx_is_told_with_its_figures(module, changes, worse
     assert found == [f"netket:deep-set 10, {line}" for line in worse]
 
 
+def test_rows_that_are_not_finished_have_no_version_and_verdicts_are_shown(module):
+    script = module("other_codes")
+    verdict = {"code": "a code 1", "versions": "jax 1", "pipeline": "licm", "verdict": "equal", "walkers": None}
+    text = script.tables(
+        {("ferminet", "CH4"): {**sides(), "verdict": verdict, "own": {"code": "a code 1", "failed": "late"}}}
+    )
+    assert "| ferminet | CH4 | - | equal | `licm` |" in text
+    assert "a code 1" not in text
+
+
 def test_the_tables_of_other_codes_are_those_of_their_record(module):
     """`studies/other-codes-a100.md` has all figures, docs/deepqmc.md launches, temp memory and FLOPs."""
     root, script = FOLDER.parent, module("other_codes")

@@ -58,7 +58,7 @@ def test_its_forward_laplacian_has_fewer_launches_and_needs_less_memory(paulinet
     result, _ = study.rewrite(original, (SparsifyDirections(),), given)
     (event,) = result.applied
     assert event.what.startswith("30 trips are the Laplacian of")
-    assert event.what.endswith("; psi per direction: 0.62 in FLOPs")
+    assert event.what.endswith("; the program: 0.62 psi per direction in FLOPs")
     assert find_loops(view_of(result.program.parse())) == []
     found = study.measure(paulinet, result.program, given)
     assert found.dynamic_launches <= 200

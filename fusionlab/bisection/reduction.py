@@ -20,6 +20,7 @@ from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import FunctionView, Value, reads
 from fusionlab.passes.interface import Setting, VerificationError
+from fusionlab.passes.pipeline import run_pass
 
 MOST_TRIALS = 24
 _PARTS = (0.9, 0.75, 0.5, 0.25, 0.1)
@@ -46,7 +47,7 @@ def reduce_program(step: Step, setting: Setting, judge: Judge, *, most_trials: i
 
     def still_wrong(candidate: Program) -> bool:
         try:
-            result = step.by.run(candidate, setting)
+            result = run_pass(step.by, candidate, setting)
             return bool(result.applied) and judge(candidate, result.program).verdict == "different"
         except (*_NOT_CUT, VerificationError, CompileError, InputError):
             return False

@@ -184,9 +184,8 @@ class _Division:
         for at, (between, crossing) in enumerate(levels):
             own, rest = self._apart(between)
             others = [*rest, *crossing, *(other for each in later[at + 1 :] for other in each), last]
-            if own:
-                self._outline(own, {value for other in others for value in _reads(other)}, last)
-            for operation in (*rest, *crossing):
+            outlined = self._outline(own, {value for other in others for value in _reads(other)}, last)
+            for operation in (*(rest if outlined else between), *crossing):
                 operation.move_before(last)
 
     def _levels(self, operations: Sequence[Any]) -> list[tuple[list[Any], list[Any]]]:
@@ -228,16 +227,17 @@ class _Division:
                 own.append(operation)
         return own[::-1], rest[::-1]
 
-    def _outline(self, own: Sequence[Any], wanted: set[Any], last: Any) -> None:
-        """Replace ``own`` by a call of a function of them, before ``last``; of their results others want ``wanted``."""
+    def _outline(self, own: Sequence[Any], wanted: set[Any], last: Any) -> bool:
+        """Replace ``own`` by a call of a function of them, before ``last``; of their results others want ``wanted``.
+
+        False where nothing is changed: no result is wanted, or a value that passes is not a tensor.
+        """
         inside = {value for operation in own for value in operation.results}
         read = dict.fromkeys(value for operation in own for value in _reads(operation))
         given = [value for value in read if value not in inside and not self._is_constant(value)]
         results = [value for operation in own for value in operation.results if value in wanted]
         if not results or not all(isinstance(value.type, ir.RankedTensorType) for value in (*given, *results)):
-            for operation in own:
-                operation.move_before(last)
-            return
+            return False
         name = next(name for n in range(self.made, 2**30) if (name := f"{MARK}_{n}") not in self.functions)
         type_ = ir.FunctionType.get([value.type for value in given], [value.type for value in results])
         function = func.FuncOp(name, type_, visibility="private", ip=ir.InsertionPoint(self.module.body))
@@ -258,6 +258,7 @@ class _Division:
         self._constant.clear()  # of values, some of which are no more
         self.functions[name] = function.operation
         self.made += 1
+        return True
 
     def _copy_constant(self, value: Any, known: dict[Any, Any]) -> None:
         if value in known or not self._is_constant(value):
@@ -288,7 +289,8 @@ class _Division:
         if operation.name == _CALL:
             name = _callee(operation)
             if name not in self._crossing:
-                self._crossing[name] = any(map(self._crosses_itself, inner_operations(self.functions[name])))
+                callee = self.functions[name]
+                self._crossing[name] = any(map(self._crosses_itself, (callee, *inner_operations(callee))))
             return self._crossing[name]
         return any(map(self._crosses_itself, (operation, *inner_operations(operation))))
 

@@ -28,6 +28,8 @@ def functions_between(original: Program, rewritten: Program) -> dict[str, tuple[
     if around_parts(ours) != around_parts(theirs):
         raise OtherAround("the programs differ outside of their functions between collectives")
     first, second = parts(ours), parts(theirs)
+    if first.keys() != second.keys() or any(part.has_collectives for part in (*first.values(), *second.values())):
+        raise OtherAround("their functions between collectives are not the same, or have collectives inside")
     pairs = {name: (part, second[name]) for name, part in first.items()}
     if not pairs:
         raise OtherAround("the programs have no function between collectives that would be rewritten")

@@ -105,12 +105,19 @@ def drop_open_constraints(module: ir.Module) -> None:
             sharding = sdy.TensorShardingAttr(operation.attributes["sharding"])
             axes = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
             fixed = len(sharding.replicated_axes) or any(axis.is_closed or len(axis.axes) for axis in axes)
-            if not fixed:
+            if not (fixed or _is_unreduced(sharding)):
                 operation.results[0].replace_all_uses_with(operation.operands[0])
                 operation.erase()
 
 
+def _is_unreduced(sharding: Any) -> bool:
+    """True of an array whose parts are summands along an axis of the mesh; not before Shardy knew of them."""
+    return len(getattr(sharding, "unreduced_axes", ())) > 0
+
+
 def _split(sharding: Any, manual: set[str]) -> Split:
+    if _is_unreduced(sharding):
+        raise ValueError("an array is unreduced over an axis of the mesh")
     split = []
     for axis in map(sdy.DimensionShardingAttr, sharding.dimension_shardings):
         references = list(map(sdy.AxisRefAttr, axis.axes))

@@ -72,7 +72,7 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
     InputError and CompileError are the user's and XLA's, and propagate.
     """
     try:
-        return _run_on_parts(pass_, program, setting) if program.has_collectives else pass_.run(program, setting)
+        return run_pass(pass_, program, setting)
     except (InputError, CompileError):
         raise
     except Exception as error:  # the one place where a fault of a pass surfaces: the program stays as it was
@@ -80,9 +80,11 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
         return Result(program, (Refusal(Ground.FAULT, one_line(error)).of(pass_.name, ""),))
 
 
-def _run_on_parts(pass_: Pass, program: Program, setting: Setting) -> Result:
-    """The pass on each function between the collectives of a program, which stay as they are. Where there is no such
-    function, on the whole program, for its refusals."""
+def run_pass(pass_: Pass, program: Program, setting: Setting) -> Result:
+    """The pass on ``program``; of one with collectives, which stay as they are, on each function between them. Where
+    there is no such function, on the whole program, for its refusals. What the pass raises propagates."""
+    if not program.has_collectives:
+        return pass_.run(program, setting)
     whole = divided(program)
     results = {name: pass_.run(part, setting) for name, part in parts(whole).items()}
     if not results:

@@ -23,7 +23,7 @@ from fusionlab.errors import CompileError, InputError, one_line
 from fusionlab.hlo.diff.numbering import content_digest
 from fusionlab.hlo.program import Program, without_view
 from fusionlab.passes.interface import Pass, Setting
-from fusionlab.passes.pipeline import print_pipeline
+from fusionlab.passes.pipeline import print_pipeline, run_pass
 from fusionlab.search import space
 from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, figures, front
 from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
@@ -285,7 +285,7 @@ class Search:
         """The program of ``pipeline``, rewritten from that of its prefix."""
         if pipeline not in self._programs:
             before = without_view(self._program(pipeline[:-1]))
-            self._programs[pipeline] = without_view(pipeline[-1].run(before, self.setting).program)
+            self._programs[pipeline] = without_view(run_pass(pipeline[-1], before, self.setting).program)
         return self._programs[pipeline]
 
     def _measured(self, pipeline: tuple[Pass, ...]) -> Trial:

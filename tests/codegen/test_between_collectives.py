@@ -1,5 +1,8 @@
 """A program of several devices is divided at its collectives, and nothing else of it changes."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +12,9 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as Spec
 
 from fusionlab.codegen.between_collectives import around_parts, divided, parts, with_parts
-from fusionlab.codegen.raising import raise_program
+from fusionlab.codegen.raising import RaiseError, raise_program
 from fusionlab.codegen.raising.devices import RaisingOfAllDevices
+from fusionlab.hlo import meshes
 from fusionlab.hlo.meshes import Mesh, members_of, parts_of_devices, whole_of_parts
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import functions_of
@@ -26,7 +30,7 @@ SPLIT, WHOLE = Spec("walkers"), Spec()
 
 def on_mesh(function, *arguments, outside=SPLIT):
     mapped = jax.shard_map(function, mesh=MESH, in_specs=SPLIT, out_specs=outside, check_vma=False)
-    lowered = jax.jit(mapped).trace(*arguments).lower(lowering_platforms=("cpu",))
+    lowered = jax.jit(mapped, keep_unused=True).trace(*arguments).lower(lowering_platforms=("cpu",))
     return Program.from_module(lowered.compiler_ir("stablehlo"), name="mapped", provenance="a test")
 
 
@@ -131,6 +135,44 @@ def test_the_place_of_a_device_is_no_part_of_a_function():
     [part] = parts(divided(program)).values()
     assert "partition_id" not in part.text
     assert "partition_id" in around_parts(divided(program))
+
+
+def test_what_nobody_wants_is_no_function_and_stays_after_what_it_reads():
+    """A loop whose result is not used, which JAX would drop, with constants of the same level."""
+    sums = on_mesh(lambda x: lax.psum(x.sum(), "walkers"), X, outside=WHOLE)
+    text = sums.text
+    at = text.index("stablehlo.reduce")
+    start = text.rindex("\n", 0, at) + 1
+    dead = (
+        "      %zero = stablehlo.constant dense<0.5> : tensor<3x3xf32>\n"
+        "      %dead = stablehlo.dot_general %arg1, %zero, contracting_dims = [1] x [0]"
+        " : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>\n"
+    )
+    program = Program.of_foreign_bytes((text[:start] + dead + text[start:]).encode(), Path("dead.mlir"))
+    assert "dot_general" in program.text
+    assert parts(divided(program)) == {}
+    result = run_pipeline(program, parse_pipeline("licm,fuse-jvp-replay"), Setting())
+    assert not [event for event in result.events if event.kind == "fault"]
+
+
+@pytest.mark.parametrize("channel", ["handle = 1", "handle = 0"])
+def test_collectives_over_replicas_are_not_read_as_over_devices(channel):
+    program = on_mesh(lambda x: lax.psum(x.sum(), "walkers"), X, outside=WHOLE)
+    text = program.text.replace(", use_global_device_ids", "").replace("handle = 1", channel)
+    other = Program.of_foreign_bytes(text.encode(), Path("replicas.mlir"))
+    with pytest.raises(RaiseError, match="over replicas"):
+        numbers(other, *arrays_like(program))
+
+
+def test_an_array_of_summands_is_not_read_as_replicated():
+    @dataclass
+    class Sharding:
+        unreduced_axes: tuple = ()
+        dimension_shardings: tuple = ()
+
+    assert meshes._split(Sharding(), set()) == ()
+    with pytest.raises(ValueError, match="unreduced"):
+        meshes._split(Sharding(unreduced_axes=("walkers",)), {"walkers"})
 
 
 def test_arithmetic_alone_is_no_function():

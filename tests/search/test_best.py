@@ -19,6 +19,7 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.search import space
 from fusionlab.search.best import Goal, Search, TrialStore
 from fusionlab.search.costs import Costs, TrialFailed
+from tests.equivalence import mapped
 
 MOVES = "scatter-to-gather,batch-replay,batch-replay{chunk=2},licm"
 LAUNCHES = Goal("launches")
@@ -240,3 +241,14 @@ def test_two_pipelines_that_meet_in_one_program_are_compiled_once(run, monkeypat
     found = run()
     statuses = sorted(trial.status for trial in found.trials if trial.pipeline.count(",") == 0 and trial.pipeline)
     assert statuses == ["measured", "same"]
+
+
+def test_the_functions_between_collectives_are_searched(tmp_path, monkeypatch):
+    monkeypatch.setattr(space, "moves", tuple)
+    monkeypatch.setattr(space, "beginnings", lambda: [parse_pipeline("fuse-jvp-replay")])
+    program = mapped.lowered(mapped.clipped)
+    store = TrialStore(None, program, load_target("cpu"))
+    measure, [pass_] = Measuring(), parse_pipeline("fuse-jvp-replay")
+    Search(program, (), LAUNCHES, Setting(), measure, store, lambda line: None).run()
+    applied = run_pipeline(program, (pass_,), Setting()).program
+    assert measure.measured == [content_digest(program), content_digest(applied)]

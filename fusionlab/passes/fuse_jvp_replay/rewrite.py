@@ -17,7 +17,7 @@ from jaxlib.mlir import ir
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nodes
 from fusionlab.codegen.raising.splice import rebuild
-from fusionlab.hlo.cost import node_cost, program_cost
+from fusionlab.hlo.cost import Cost, node_cost, program_cost
 from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_in_view
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
@@ -218,8 +218,8 @@ def _rewritten(
         told: dict[Event, tuple[bool, bool, float]] = {}
         for each in sites:
             what = _describe(*each.identified(), chunks)
-            if len(sites) == 1 and own.flat is view.flat:
-                what += f"; psi per direction: {_psi_per_direction(rebuilt, *each.identified()):.2f} in FLOPs"
+            if (cost := _psi_per_direction(rebuilt, view, sites)) is not None:
+                what += f"; the program: {cost:.2f} psi per direction in FLOPs"
             told[Applied(by.name, what, each.scope, str(by))] = each.likeness
         return rebuilt, told
     except (Refusal, RaiseError, NotImplementedError) as error:
@@ -259,11 +259,19 @@ def _rebuilt(program: Program, view: View, entry: RewrittenEntry | JointEntry, n
     return Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
 
 
-def _psi_per_direction(rebuilt: Program, candidate: TraceCandidate, found: Laplacian) -> float:
-    """FLOPs of ``rebuilt`` over those of the function that is differentiated, for each direction."""
-    flat = candidate.flat
-    psi = sum(node_cost(node).flops for node in live_nodes(flat.nodes, flat.arguments, [found.output]))
-    return program_cost(rebuilt).flops / max(psi, 1) / candidate.directions
+def _psi_per_direction(rebuilt: Program, view: View, sites: Sequence[SumSite]) -> float | None:
+    """FLOPs of ``rebuilt`` over those of the function that is differentiated, for each direction; None where the entry
+    has further loops over directions, or costs that are not known."""
+    [site, *more] = sites
+    loops = (other.replay for other in view.sites if other is not site)
+    if more or site.flat is not view.flat or any(loop is not None and loop.directed for loop in loops):
+        return None
+    candidate, found = site.identified()
+    needed = live_nodes(site.flat.nodes, site.flat.arguments, [found.output])
+    whole, psi = program_cost(rebuilt), sum(map(node_cost, needed), Cost())
+    if not psi.flops or whole.unmodelled or psi.unmodelled:
+        return None
+    return whole.flops / psi.flops / candidate.directions
 
 
 def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.reduction import combination
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
@@ -19,11 +20,13 @@ from fusionlab.hlo.meshes import groups_of, members_of
 DEVICES = "devices"
 """The name of the mapped axis."""
 
+_OF_REPLICAS_TOO = ("stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter")
+"""Collectives whose groups are of replicas unless they have ``use_global_device_ids``."""
+
 
 def _of_group(op: RaisedOp, array: Any) -> tuple[Any, Any]:
     """``array`` of each member of this device's group [members, ...], and this device's position among them."""
-    if "channel_handle" not in op.node.attributes:
-        raise RaiseError(f"{op.node.name} over replicas, not over the devices of a mesh", op.node)
+    _require_devices(op)
     try:
         groups = groups_of(op.node.module, op.node.attributes["replica_groups"])
         members = np.asarray(members_of(groups, lax.axis_size(DEVICES)))
@@ -31,6 +34,15 @@ def _of_group(op: RaisedOp, array: Any) -> tuple[Any, Any]:
         raise RaiseError(f"{op.node.name}: {reason}", op.node) from None
     own = jnp.asarray(members)[lax.axis_index(DEVICES)]
     return lax.all_gather(array, DEVICES)[own], jnp.argmax(own == lax.axis_index(DEVICES))
+
+
+def _require_devices(op: RaisedOp) -> None:
+    """RaiseError for a collective whose groups are not of the devices of a mesh alone: of replicas, or of replicas with
+    all of their devices (StableHLO's specification of ``channel_id`` and ``use_global_device_ids``)."""
+    attributes = op.node.attributes
+    has_channel = "channel_handle" in attributes and stablehlo.ChannelHandle(attributes["channel_handle"]).handle > 0
+    if not has_channel or (op.node.name in _OF_REPLICAS_TOO and "use_global_device_ids" not in attributes):
+        raise RaiseError(f"{op.node.name} over replicas, not over the devices of a mesh", op.node)
 
 
 def _all_reduce(op: RaisedOp) -> list[Any]:
@@ -66,8 +78,7 @@ def _all_to_all(op: RaisedOp) -> list[Any]:
 
 def _collective_permute(op: RaisedOp) -> list[Any]:
     """A device to which none sends receives zeros."""
-    if "channel_handle" not in op.node.attributes:
-        raise RaiseError(f"{op.node.name} over replicas, not over the devices of a mesh", op.node)
+    _require_devices(op)
     sources = np.full(lax.axis_size(DEVICES), -1)
     for source, target in np.asarray(op.node.attributes["source_target_pairs"]).tolist():
         sources[target] = source
