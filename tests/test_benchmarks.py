@@ -343,3 +343,22 @@ def test_the_first_call_of_a_tiny_model():
     model, walkers, *seconds, exact, verdict = done.stdout.splitlines()[1].split()
     assert (model, walkers, exact, verdict) == ("ferminet", "20", "identical,", "within-bound")
     assert all(float(one) > 0 for one in seconds)
+
+
+def test_the_ratios_of_errors_have_an_interval_over_walkers(module):
+    script = module("float32_accuracy")
+    of = np.random.default_rng(0).lognormal(size=256)
+    assert script.ratios(2 * of, of) == {"geometric mean": [2, 2, 2], "p99": [2, 2, 2]}
+    [found, lower, upper] = script.ratios(of[::-1], of)["geometric mean"]
+    assert found == 1
+    assert 0.7 < lower < 1 < upper < 1.4  # the same errors, of other walkers
+    lost = script.errors_of(np.array([1.0, np.nan, np.inf, 2.5]), np.full(4, 2.0))
+    assert lost.tolist() == [1, np.inf, np.inf, 0.5]
+    assert script.FIGURES["max"](lost) == np.inf
+
+
+def test_the_table_of_errors_is_that_of_its_record(module):
+    root, script = FOLDER.parent, module("float32_accuracy")
+    rows = json.loads((root / "studies/float32-accuracy.json").read_text())["rows"]
+    assert set(rows) == {f"{model} {molecule}" for model in script.MODELS for molecule in script.MOLECULES}
+    assert script.table(rows) == (root / "studies/float32-accuracy.md").read_text()
