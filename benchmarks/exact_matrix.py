@@ -25,7 +25,7 @@ from fusionlab import jax_setup
 
 jax_setup.load_jax()
 
-from rows import Row, fill_record, measure_apart  # noqa: E402  # after load_jax
+from rows import Row, add_options, fill_record, measure_apart  # noqa: E402  # after load_jax
 
 from fusionlab.codegen.compile import versions  # noqa: E402
 from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
@@ -199,9 +199,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--molecules", default="LiH,CH4")
     parser.add_argument("--size", default="", help="full or tiny, to try the other one.")
     parser.add_argument("--out", type=Path, help="The JSON record; under studies/ if not given.")
-    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one row.")
-    parser.add_argument("--again", action="store_true", help="Make rows that are there, too.")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    add_options(parser)
     return parser.parse_args()
 
 

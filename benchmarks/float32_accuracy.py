@@ -25,7 +25,8 @@ jax_setup.load_jax()
 import jax  # noqa: E402  # after load_jax
 import numpy as np  # noqa: E402
 from laplacian_sides import LAPLACIANS, Case, event_words, revision, timed_rewrite  # noqa: E402
-from rows import Row, fill_record, measure_apart  # noqa: E402
+from laplacian_tables import markdown_table  # noqa: E402
+from rows import Row, add_options, fill_record, measure_apart  # noqa: E402
 
 from fusionlab.codegen.compile import versions  # noqa: E402
 from fusionlab.codegen.targets import load_target  # noqa: E402
@@ -78,9 +79,7 @@ def main() -> None:
         versions(),
         names,
         lambda name: measure_apart(__file__, name, options, given.limit_s),
-        lambda name, row: (
-            not given.again and "failed" not in row and row.get("revision") == (revision("fused") or None)
-        ),
+        lambda name, row: not given.again and "failed" not in row and _is_current(row, given),
     )
     text = table(rows)
     if given.markdown:
@@ -164,16 +163,17 @@ def table(rows: Mapping[str, Row]) -> str:
     heads = [f"{figure}: {side}" for figure in MOST for side in (*SIDES, "rewritten / folx-dense")]
     bounds = " and ".join(f"{most} ({figure})" for figure, most in MOST.items())
     walkers = " or ".join(sorted({f"{row['walkers']:,}" for row in rows.values() if "walkers" in row}))
+    cells = [
+        [*name.split(), kind, *_cells(row.get(kind))]
+        for name, row in rows.items()
+        for kind in ("initial", "equilibrated")
+    ]
     lines = [
         f"Errors of local energies in float32, hartree, {walkers} walkers, on the CPU; protocol: the docstring of",
         f"`benchmarks/float32_accuracy.py`. Bold: over {bounds} of dense folx's.",
         "",
-        f"| model | molecule | walkers | {' | '.join(heads)} |",
-        "|---" * (len(heads) + 3) + "|",
+        markdown_table(["model", "molecule", "walkers", *heads], cells),
     ]
-    for name, row in rows.items():
-        for kind in ("initial", "equilibrated"):
-            lines.append(f"| {' | '.join([*name.split(), kind, *_cells(row.get(kind))])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -195,9 +195,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--size", default="full", help="full, or tiny for a trial of this script.")
     parser.add_argument("--out", type=Path, default=Path("studies/float32-accuracy.json"), help="The JSON record.")
     parser.add_argument("--markdown", type=Path, help="Write the table to this file as well.")
-    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one row.")
-    parser.add_argument("--again", action="store_true", help="Measure rows that are there, too.")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    add_options(parser)
     return parser.parse_args()
 
 

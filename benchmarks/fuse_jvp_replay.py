@@ -23,7 +23,7 @@ jax_setup.load_jax()
 from cpu_times import cpu_table, measure_times  # noqa: E402  # after load_jax
 from laplacian_sides import SIDES, Case, measure_side, revision  # noqa: E402
 from laplacian_tables import by_system, tables  # noqa: E402
-from rows import Row, fill_record, measure_apart, read_record  # noqa: E402
+from rows import Row, add_options, fill_record, measure_apart, read_record  # noqa: E402
 
 from fusionlab.codegen.compile import versions  # noqa: E402
 
@@ -105,9 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=15, help="Timed runs of each side on the CPU.")
     parser.add_argument("--out", type=Path, help="The JSON record; under studies/ if not given.")
     parser.add_argument("--markdown", type=Path, help="Write the tables to this file as well.")
-    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one row.")
-    parser.add_argument("--again", action="store_true", help="Measure rows that are there, too.")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    add_options(parser)
     parser.add_argument("--pipeline", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     on_cpu = given.device == "cpu"

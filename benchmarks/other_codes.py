@@ -25,7 +25,7 @@ jax_setup.load_jax()
 from code_programs import DEEPQMC, NETKET, SIDES, code_version, lowered  # noqa: E402  # after load_jax
 from laplacian_sides import event_words, revision  # noqa: E402
 from laplacian_tables import Systems, by_system, markdown_table, shown  # noqa: E402
-from rows import Row, fill_record, measure_apart, read_record  # noqa: E402
+from rows import Row, add_options, fill_record, measure_apart, read_record  # noqa: E402
 
 from fusionlab.codegen.cache import default_cache  # noqa: E402
 from fusionlab.codegen.compile import versions  # noqa: E402
@@ -198,9 +198,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="a100", help="A GPU that need not be there, or cpu.")
     parser.add_argument("--out", type=Path, default=Path("studies/other-codes-a100.json"), help="The JSON record.")
     parser.add_argument("--markdown", type=Path, help="Write the tables to this file as well.")
-    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one row.")
-    parser.add_argument("--again", action="store_true", help="Measure rows that are there, too.")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    add_options(parser)
     parser.add_argument("--pipeline", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.models = given.models or ",".join(_installed())

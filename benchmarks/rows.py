@@ -6,6 +6,7 @@ each time that it knows more; the last line counts. So one failure costs one row
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -16,6 +17,13 @@ from typing import Any
 from fusionlab.files import write_whole
 
 Row = dict[str, Any]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every script of rows: ``--limit-s``, ``--again`` and the inner ``--one``."""
+    parser.add_argument("--limit-s", type=float, default=1500.0, help="Seconds for one row.")
+    parser.add_argument("--again", action="store_true", help="Measure rows that are there, too.")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
 
 
 def measure_apart(script: str, name: str, options: Sequence[str], limit_s: float) -> Row:

@@ -105,7 +105,7 @@ def drop_open_constraints(module: ir.Module) -> None:
             sharding = sdy.TensorShardingAttr(operation.attributes["sharding"])
             axes = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
             fixed = len(sharding.replicated_axes) or any(axis.is_closed or len(axis.axes) for axis in axes)
-            if not (fixed or _is_unreduced(sharding)):
+            if not fixed and not _is_unreduced(sharding):
                 operation.results[0].replace_all_uses_with(operation.operands[0])
                 operation.erase()
 

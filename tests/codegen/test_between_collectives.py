@@ -30,7 +30,7 @@ SPLIT, WHOLE = Spec("walkers"), Spec()
 
 def on_mesh(function, *arguments, outside=SPLIT):
     mapped = jax.shard_map(function, mesh=MESH, in_specs=SPLIT, out_specs=outside, check_vma=False)
-    lowered = jax.jit(mapped, keep_unused=True).trace(*arguments).lower(lowering_platforms=("cpu",))
+    lowered = jax.jit(mapped).trace(*arguments).lower(lowering_platforms=("cpu",))
     return Program.from_module(lowered.compiler_ir("stablehlo"), name="mapped", provenance="a test")
 
 

@@ -65,7 +65,7 @@ def make_files(folder: Path) -> None:
     for name in ("program.mlir", "A.mlir", "B.mlir", "FILE", "A", "B"):
         (folder / name).write_text(text)
     shutil.copy(ROOT / "fusionlab/codegen/targets/a100.txtpb", folder / "SPEC.txtpb")
-    (folder / "studies").symlink_to(ROOT / "studies")
+    shutil.copytree(ROOT / "studies", folder / "studies")  # `bench --records` writes there
 
 
 def run_command(text: str, folder: Path) -> tuple[int, str]:

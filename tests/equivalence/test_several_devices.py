@@ -77,13 +77,11 @@ def vars_of(program):
 def test_a_function_that_reads_its_place_among_the_devices_is_not_compared_alone(original, rewritten):
     """On one device it is 0 in every function."""
     at = rewritten.text.index("between_collectives = true")
-    [line] = [
-        line for line in rewritten.text[at:].splitlines() if " return " in line or line.strip().startswith("return")
-    ][:1]
+    line = next(line for line in rewritten.text[at:].splitlines() if line.strip().startswith("return"))
     name, type_ = line.split()[1].rstrip(","), line.split(" : ")[1].split(",")[0].strip()
     place = (
         "    %place = stablehlo.partition_id : tensor<ui32>\n"
-        f"    %number = stablehlo.convert %place : (tensor<ui32>) -> tensor<f32>\n"
+        "    %number = stablehlo.convert %place : (tensor<ui32>) -> tensor<f32>\n"
         f"    %wide = stablehlo.broadcast_in_dim %number, dims = [] : (tensor<f32>) -> {type_}\n"
         f"    %moved = stablehlo.add {name}, %wide : {type_}\n"
     )

@@ -123,24 +123,25 @@ def test_memory_is_the_allocators_peak_and_else_named_as_buffer_assignment():
     assert peak_mib({"peak_bytes": None, "assigned_bytes": 2**20}) == "1.0 (XLA)"
 
 
+def run_on(**device):
+    """A record of one variant on a device."""
+    one = {**variant(ratio_interval=None), "median_us": 1e3, "dynamic_launches": 7, "compile_s": 1.0}
+    one |= {"device_time": {"mean_us": None, "ratio_interval": None}, "flops": 6e9, "bytes_accessed": 9e6}
+    given = record(one, protocol={"runs": 11, "dropped": 1, "repeats": 10}, versions={"jax": "jax 1", "python": "3.11"})
+    return given | {"device": {"name": "a device", **device}, "log_psi": None}
+
+
 @pytest.mark.parametrize(
     ("platform", "driver", "said"), [("cuda", None, True), ("cuda", "570.1", False), ("cpu", None, False)]
 )
 def test_a_gpu_without_nvml_is_said(platform, driver, said, console):
-    one = {**variant(ratio_interval=None), "median_us": 1e3, "dynamic_launches": 7, "compile_s": 1.0}
-    one["device_time"] = {"mean_us": None, "ratio_interval": None}
-    given = record(one, protocol={"runs": 11, "dropped": 1, "repeats": 10}, versions={"jax": "jax 1", "python": "3.11"})
-    given |= {"device": {"name": "a device", "platform": platform, "driver": driver}, "log_psi": None}
-    print_run(given, console)
+    print_run(run_on(platform=platform, driver=driver), console)
     assert ("NVML does not answer" in console.file.getvalue()) == said
 
 
 def test_local_energies_have_their_cost_over_that_of_log_psi_per_direction(console):
-    one = {**variant(ratio_interval=None), "median_us": 1e3, "dynamic_launches": 7, "compile_s": 1.0}
-    one |= {"device_time": {"mean_us": None, "ratio_interval": None}, "flops": 6e9, "bytes_accessed": 9e6}
-    given = record(one, protocol={"runs": 11, "dropped": 1, "repeats": 10}, versions={"jax": "jax 1", "python": "3.11"})
-    given["device"] = {"name": "a device", "platform": "cpu", "driver": None}
+    given = run_on(platform="cpu", driver=None)
     print_run(given | {"log_psi": {"directions": 30, "flops": 4e8, "bytes_accessed": 2e5}}, console)
     assert "0.50 / 1.50" in console.file.getvalue()
-    print_run(given | {"log_psi": None}, console)
+    print_run(given, console)
     assert console.file.getvalue().count("psi per direction") == 1

@@ -215,11 +215,11 @@ def _rewritten(
             part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
             if part > _MOST_FLOPS:
                 raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
+        cost = _psi_per_direction(rebuilt, view, sites)
+        per_direction = "" if cost is None else f"; the program: {cost:.2f} psi per direction in FLOPs"
         told: dict[Event, tuple[bool, bool, float]] = {}
         for each in sites:
-            what = _describe(*each.identified(), chunks)
-            if (cost := _psi_per_direction(rebuilt, view, sites)) is not None:
-                what += f"; the program: {cost:.2f} psi per direction in FLOPs"
+            what = _describe(*each.identified(), chunks) + per_direction
             told[Applied(by.name, what, each.scope, str(by))] = each.likeness
         return rebuilt, told
     except (Refusal, RaiseError, NotImplementedError) as error:
