@@ -43,9 +43,9 @@ def check_files(
     """Compare two programs; ``not-checked`` with the reason when a limit is exceeded.
 
     Programs that treat all walkers alike are compared at ``walkers`` of them, others at their own shapes, as are all
-    without a number. Those of several devices run on as many of the CPU; where that exceeds a limit, they are compared
-    function by function between their collectives. ``samples`` are used instead of random ones; ``oracles`` as in
-    ``check_programs``.
+    without a number. Those of several devices run on as many of the CPU; where that exceeds a limit, or one of their
+    ops has no rule for truth, they are compared function by function between their collectives. ``samples`` are used
+    instead of random ones; ``oracles`` as in ``check_programs``.
     """
     few = None if walkers is None else resized((original, rewritten), walkers)
     if few is not None:
@@ -58,11 +58,14 @@ def check_files(
     except ProcessFailed as error:
         failed = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
         why = _late(time_limit_s) if error.exit_code is None else failed
-        limited = error.exit_code is None or _OUT_OF_MEMORY.search(str(error)) is not None
-        if limited and original.has_collectives and samples is None:
-            return _check_functions(original, rewritten, why, time_limit_s)
-        return Verdict("not-checked", reason=why)
-    return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
+        by_function = error.exit_code is None or _OUT_OF_MEMORY.search(str(error)) is not None
+    else:
+        if verdict is not None:
+            return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
+        why, by_function = f"there is no float64 truth to compare with: {found}", True
+    if by_function and original.has_collectives and samples is None:
+        return _check_functions(original, rewritten, why, time_limit_s)
+    return Verdict("not-checked", reason=why)
 
 
 def _check_functions(original: Program, rewritten: Program, why: str, time_limit_s: float) -> Verdict:
@@ -78,10 +81,12 @@ def _check_functions(original: Program, rewritten: Program, why: str, time_limit
 def check(
     original: list[Any], rewritten: list[Any], samples: list[dict[str, Any]] | None, oracles: bool
 ) -> tuple[Any, Any]:
-    """The verdict on the two programs, and the inputs of the worst walker of a difference, as JSON."""
+    """The verdict on the two programs, and the inputs of the worst walker of a difference, as JSON; where the original
+    cannot be raised, None and the reason."""
     from fusionlab import jax_setup
 
     jax_setup.load_jax()
+    from fusionlab.codegen.raising import RaiseError
     from fusionlab.equivalence.check import check_programs
     from fusionlab.equivalence.samples import Sample
 
@@ -92,7 +97,10 @@ def check(
     given = (
         None if samples is None else [Sample(**one | {name: tuple(one[name]) for name in tuples}) for one in samples]
     )
-    verdict = check_programs(*programs, given, oracles=oracles)
+    try:
+        verdict = check_programs(*programs, given, oracles=oracles)
+    except RaiseError as error:
+        return None, str(error)
     return verdict.to_json(), verdict.counterexample and vars(verdict.counterexample)
 
 

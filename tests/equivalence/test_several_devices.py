@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jax import lax
 
 from fusionlab.equivalence import isolated
 from fusionlab.equivalence.between_collectives import OtherAround, functions_between, identity_of_all, verdict_of_all
@@ -17,7 +18,7 @@ from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.subprocesses import ProcessFailed
 from tests.conftest import call_here
-from tests.equivalence.mapped import clipped, lowered
+from tests.equivalence.mapped import clipped, energies, lowered
 
 ROOT = Path(__file__).parents[2]
 
@@ -147,6 +148,24 @@ def test_what_takes_too_long_is_compared_by_function(original, rewritten, failin
     unknown = check_files(original, around)
     assert unknown.verdict == "not-checked"
     assert "outside of their functions" in unknown.reason
+
+
+def test_a_collective_without_truth_leaves_the_functions_to_compare():
+    """No rule says what ``collective_broadcast`` means; both programs have the same."""
+
+    def of_the_first_device(x):
+        local = energies(x)
+        return lax.pbroadcast(local.mean(), ("walkers",), 0), local
+
+    program = lowered(of_the_first_device, platform="cuda")
+    result = run_pipeline(program, parse_pipeline("fuse-jvp-replay"), Setting())
+    assert result.applied
+    verdict = check_files(program, result.program)
+    assert verdict.passed
+    assert "there is no float64 truth to compare with: stablehlo.collective_broadcast" in verdict.reason
+    assert "compared function by function" in verdict.reason
+    other = edited(result.program, "stablehlo.tanh", "stablehlo.sine")
+    assert check_files(program, other).verdict == "different"
 
 
 def test_one_function_that_fails_decides():
