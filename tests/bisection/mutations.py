@@ -89,12 +89,13 @@ def swapped_operands(right, operation, function, *, operands, **named):
     return right(operation, function, operands=operands, **named)
 
 
-def of_jacobian_alone(right, value, matrix, *given):
-    return right(value, Jet(matrix.value, None, matrix.jacobian, matrix.owners), *given)
+def of_jacobian_alone(right, value, matrix, *given, **named):
+    return right(value, Jet(matrix.value, None, matrix.jacobian, matrix.owners), *given, **named)
 
 
-def quadratic_added(right, value, matrix, *given):
-    found, quadratic = right(value, matrix, *given), of_jacobian_alone(right, value, matrix, *given).laplacian
+def quadratic_added(right, value, matrix, *given, **named):
+    found = right(value, matrix, *given, **named)
+    quadratic = of_jacobian_alone(right, value, matrix, *given, **named).laplacian
     return Jet(found.value, found.laplacian - 2 * quadratic, found.jacobian, found.owners)
 
 
