@@ -21,6 +21,8 @@ Array = np.ndarray[Any, Any]
 BITS = 21
 MOST_TERMS = 2 ** (53 - 2 * (BITS - 1))
 """The number of products of two residues whose sum is exact in float64."""
+_BLOCK = 2**13
+"""The number of residues that are reduced together."""
 
 
 def _is_prime(n: int) -> bool:
@@ -120,27 +122,37 @@ class PrimeField:
 
     # Ring operations: exact.
 
-    def reduced(self, x: Array) -> Array:
-        """The residues of integers of magnitude at most 2**42; of both parts of complex ones."""
-        if x.dtype.kind == "c":
-            return np.asarray(self.reduced(x.real) + 1j * self.reduced(x.imag))
-        quotient = np.asarray(x * self._reciprocal)
-        np.rint(quotient, out=quotient)
-        quotient *= self.p
-        return np.subtract(x, quotient, out=quotient)
+    def _reduced(self, x: Array, times: int = 1) -> Array:
+        """The residues of the integers ``x``, of both parts of complex ones, in the memory of ``x``, which nothing else
+        may read: of magnitude at most 2**42, or in two ``times`` at most 2**53, whose quotient may be rounded to a
+        neighbour at first.
 
-    def reduced_sum(self, x: Array) -> Array:
-        """The residues of integers of magnitude at most 2**53: a quotient may be rounded to a neighbour at first."""
-        return self.reduced(self.reduced(x))
+        Block by block, which stays in the cache: a temporary of the size of ``x`` costs several times the arithmetic.
+        """
+        x = np.asarray(x)
+        numbers = x.ravel("K")  # a view, as results of operations are contiguous in some order of their axes
+        assert np.may_share_memory(numbers, x) or not x.size
+        if x.dtype.kind == "c":
+            numbers = numbers.view(np.float64)
+        quotients = np.empty(min(_BLOCK, numbers.size))
+        for at in range(0, numbers.size, _BLOCK):
+            block = numbers[at : at + _BLOCK]
+            quotient = quotients[: block.size]
+            for _ in range(times):
+                np.multiply(block, self._reciprocal, out=quotient)
+                np.rint(quotient, out=quotient)
+                quotient *= self.p
+                block -= quotient
+        return x
 
     def add(self, x: Array, y: Array) -> Array:
-        return self.reduced(x + y)
+        return self._reduced(x + y)
 
     def subtract(self, x: Array, y: Array) -> Array:
-        return self.reduced(x - y)
+        return self._reduced(x - y)
 
     def multiply(self, x: Array, y: Array) -> Array:
-        return self.reduced(x * y)
+        return self._reduced(x * y)
 
     def negate(self, x: Array) -> Array:
         return -x
@@ -149,14 +161,14 @@ class PrimeField:
         return self.multiply(x, self.inverse(y))
 
     def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return self.reduced_sum(x.sum(axes)) if axes else x
+        return self._reduced(x.sum(axes), times=2) if axes else x
 
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
         most = MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
         parts = (slice(at, at + most) for at in range(0, max(x.shape[-1], 1), most))
-        return functools.reduce(self.add, (self.reduced_sum(x[..., part] @ y[..., part, :]) for part in parts))
+        return functools.reduce(self.add, (self._reduced(x[..., part] @ y[..., part, :], times=2) for part in parts))
 
     def integer_power(self, x: Array, exponent: int) -> Array:
         if exponent < 0:

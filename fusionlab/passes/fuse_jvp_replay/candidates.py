@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo import ops
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import Node, TensorType, Value, reached, reads
+from fusionlab.hlo.view import Node, TensorType, Value, reads, sources_of
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
@@ -91,19 +91,24 @@ def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
             continue
         node = value.producer
         if node is None or node.op is not ops.RESHAPE or not _numbers(node.operands[0], walkers):  # the first
-            dependent = reached(candidate.flat, [value])
-            found.append((sum(read in dependent for read in candidate.read), value))
+            found.append(value)
     if not found:
         reason = f"no value of the program has {candidate.directions} coordinates per walker"
         raise NoMatch(Ground.POSITIONS_NOT_FOUND, reason)
-    most = max(count for count, _ in found)
-    output = TensorType(walkers, dtype)
-    best = [(value, _outputs(candidate.before, value, output)) for count, value in found if count == most]
+    dependent = sources_of(candidate.flat, found)
+    counts = [sum(dependent.get(read, 0) >> i & 1 for read in candidate.read) for i in range(len(found))]
+    most, output = max(counts), TensorType(walkers, dtype)
+    values = [v for node in candidate.before for v in node.results if v.type == output and v in dependent]
+    best = [
+        (value, [other for other in values if dependent[other] >> i & 1])
+        for i, value in enumerate(found)
+        if counts[i] == most
+    ]
     best = [(value, outputs) for value, outputs in best if outputs]
     if not best:
         reason = "no value of one number per walker is computed from the positions before the loop"
         raise NoMatch(Ground.FUNCTION_NOT_FOUND, reason)
-    positions = {value for _, value in found}
+    positions = set(found)
     chosen = [(value, outputs) for value, outputs in best if _stands_for(candidate, value, positions)] or best
     return [*chosen[:-3:-1], *chosen[:-2][:1]]
 
@@ -123,18 +128,6 @@ def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[V
     above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}
     below = live_nodes(flat.nodes, [*flat.arguments, value], candidate.targets)
     return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and v in positions)
-
-
-def _outputs(before: Sequence[Node], x: Value, output: TensorType) -> list[Value]:
-    """Values of the type ``output`` that depend on ``x`` and are known before the loop."""
-    dependent = {x}
-    found = []
-    for node in before:
-        if dependent.isdisjoint(reads(node)):
-            continue
-        dependent.update(node.results)
-        found += [v for v in node.results if v.type == output]
-    return found
 
 
 def _groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
