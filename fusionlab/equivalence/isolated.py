@@ -44,7 +44,7 @@ def check_files(
 
     Programs that treat all walkers alike are compared at ``walkers`` of them, others at their own shapes, as are all
     without a number. Those of several devices run on as many of the CPU; where that exceeds a limit, or one of their
-    ops has no rule for truth, they are compared function by function between their collectives. ``samples`` are used
+    ops has no rule for raising, they are compared function by function between their collectives. ``samples`` are used
     instead of random ones; ``oracles`` as in ``check_programs``.
     """
     few = None if walkers is None else resized((original, rewritten), walkers)
@@ -62,7 +62,7 @@ def check_files(
     else:
         if verdict is not None:
             return replace(Verdict.from_json(verdict), counterexample=found and Counterexample.of(**found))
-        why, by_function = f"there is no float64 truth to compare with: {found}", True
+        why, by_function = f"one of the programs cannot be raised: {found}", True
     if by_function and original.has_collectives and samples is None:
         return _check_functions(original, rewritten, why, time_limit_s)
     return Verdict("not-checked", reason=why)
@@ -81,8 +81,8 @@ def _check_functions(original: Program, rewritten: Program, why: str, time_limit
 def check(
     original: list[Any], rewritten: list[Any], samples: list[dict[str, Any]] | None, oracles: bool
 ) -> tuple[Any, Any]:
-    """The verdict on the two programs, and the inputs of the worst walker of a difference, as JSON; where the original
-    cannot be raised, None and the reason."""
+    """The verdict on the two programs, and the inputs of the worst walker of a difference, as JSON; where one of
+    them cannot be raised, None and the reason."""
     from fusionlab import jax_setup
 
     jax_setup.load_jax()

@@ -98,7 +98,7 @@ def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
     dependent = sources_of(candidate.flat, found)
     counts = [sum(dependent.get(read, 0) >> i & 1 for read in candidate.read) for i in range(len(found))]
     most, output = max(counts), TensorType(walkers, dtype)
-    values = [v for node in candidate.before for v in node.results if v.type == output and v in dependent]
+    values = [v for node in candidate.before for v in node.results if v in dependent and v.type == output]
     best = [
         (value, [other for other in values if dependent[other] >> i & 1])
         for i, value in enumerate(found)

@@ -1,5 +1,7 @@
 """Passes that are tried on one program share its view, and identify each sum of it once."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -33,6 +35,15 @@ def searched(monkeypatch):
 
 def program_of(function):
     return lower(jax.vmap(lambda y: fori(lambda _, z: function(z).sum(), None, y)), X)
+
+
+def test_a_token_beside_a_replay_is_no_fault(program_of_text):
+    """It has no type of an array."""
+    program = lower(jax.vmap(lambda y: fori(lambda _, z: jnp.sin(z).sum(), None, y) + jnp.sin(y).sum()), X)
+    line = "    %token = stablehlo.create_token : !stablehlo.token\n"
+    text = re.sub(r"(func.func public @main\([^\n]*\n)", rf"\1{line}", program.text, count=1)
+    assert line in text
+    assert SparsifyDirections().run(program_of_text(text), Setting()).applied
 
 
 def test_several_passes_identify_a_sum_once(searched):
