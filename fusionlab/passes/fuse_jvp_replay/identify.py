@@ -71,7 +71,7 @@ _FLOPS = 1e8
 """The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
 MOST_SECONDS, MOST_SECONDS_WITH_WEIGHTS = 600.0, 120.0
 """The limits for the identification of one sum, and of one as a sum with weights, which needs many more samples."""
-AT_ONCE, MOST_ELEMENTS = 2**27, 2**28
+AT_ONCE, MOST_ELEMENTS = 2**27, 2**29
 """The most residues of draws that are evaluated together, if several, and of one draw."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
