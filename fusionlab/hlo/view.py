@@ -332,7 +332,7 @@ def sources_of(region: Region, sources: Sequence[Value]) -> dict[Value, int]:
 
 
 def _spread(region: Region, bits: dict[Value, int]) -> dict[Value, int]:
-    """``bits`` with those of all values that depend on values in it, the union of what they depend on."""
+    """``bits``, filled in place: a value of ``region`` or a region in it has the bits of all that it depends on."""
     found = bits.get
     for node in region.walk():
         for inner in node.regions:

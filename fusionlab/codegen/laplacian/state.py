@@ -20,8 +20,9 @@ class Options:
     """``sparse``: directions that are known to be zero are not carried, and parts of a concatenation are contracted
     apart. ``adjoint``: Laplacians are not pushed forward; their sources are kept, to be weighted by the adjoint.
     ``for_cpu``: products of two values' directions are summed inside the contraction, which pays where batched
-    contractions are slow (Psiformer: 1.18 to 1.02 of sparse folx's time) and costs copies on a GPU; and value and
-    Laplacian of a product are written over rows instead of a selection, of which XLA:CPU computes both sides.
+    contractions are slow (Psiformer: 1.18 to 1.02 of sparse folx's time) and costs copies on a GPU; value and
+    Laplacian of a product are written over rows instead of a selection, of which XLA:CPU computes both sides; and the
+    quadratic form of log|det| is added direction by direction (``rules/slogdet.py``).
     ``low_memory``: fewer bytes at the peak for some more work: results of a layer are written over its inputs, and a
     wide part of a concatenation is contracted in place. The defaults are best on a GPU.
     """

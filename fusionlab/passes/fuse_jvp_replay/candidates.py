@@ -100,11 +100,10 @@ def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
     most, output = max(counts), TensorType(walkers, dtype)
     values = [v for node in candidate.before for v in node.results if v in dependent and v.type == output]
     best = [
-        (value, [other for other in values if dependent[other] >> i & 1])
+        (value, outputs)
         for i, value in enumerate(found)
-        if counts[i] == most
+        if counts[i] == most and (outputs := [other for other in values if dependent[other] >> i & 1])
     ]
-    best = [(value, outputs) for value, outputs in best if outputs]
     if not best:
         reason = "no value of one number per walker is computed from the positions before the loop"
         raise NoMatch(Ground.FUNCTION_NOT_FOUND, reason)

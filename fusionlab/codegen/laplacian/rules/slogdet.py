@@ -116,7 +116,7 @@ def phase_of_det(state: State, node: Node) -> list[Jet | None]:
 
 
 def log_determinant_jet(
-    value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates, *, in_turn: bool = False
+    value: Any, matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates, *, in_turn: bool
 ) -> Jet:
     """The jet of ``value`` = log|det A| [...] from the jet of A [..., n, n] and its LU factors (pivots 1-based)."""
     laplacian, rows = _logarithm(densify(matrix, coordinates), factors, pivots, coordinates, in_turn=in_turn)
@@ -126,9 +126,9 @@ def log_determinant_jet(
 def _logarithm(matrix: Jet, factors: Any, pivots: Any, coordinates: Coordinates, *, in_turn: bool) -> tuple[Any, Any]:
     """(Laplacian, rows [K, ...]) of log det A, complex where A is.
 
-    ``in_turn``: the target adds the terms of a sum one after another, as XLA:CPU does. The K n^2 terms of the quadratic
-    form are then added direction by direction: in one row of 3,000 (CH4) they lose more float32 digits than all of
-    PauliNet. The barrier keeps XLA from joining both sums again.
+    ``in_turn``: the target adds the terms of a sum one after another, as XLA:CPU does without YNN fusions. The K n^2
+    terms of the quadratic form are then added direction by direction: in one sum of 3,000 (CH4) they lose more float32
+    digits than the rest of PauliNet. The barrier keeps XLA from joining both sums again.
     """
     inverse = _inverse(factors, pivots)
     batch = tuple(range(inverse.ndim - 2))
