@@ -71,7 +71,7 @@ _FLOPS = 1e8
 """The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
 MOST_SECONDS, MOST_SECONDS_WITH_WEIGHTS = 600.0, 120.0
 """The limits for the identification of one sum, and of one as a sum with weights, which needs many more samples."""
-AT_ONCE, MOST_ELEMENTS = 2**27, 2**29
+AT_ONCE, MOST_ELEMENTS = 2**27, 2**28
 """The most residues of draws that are evaluated together, if several, and of one draw."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
@@ -601,10 +601,18 @@ def only_result(function: FunctionView, at: int) -> FunctionView:
 
 
 def elements_at_once(function: FunctionView) -> int:
-    """The peak number of elements of live values of ``function``, without those inside its loops."""
+    """The peak number of elements of live values of ``function``, without those inside its loops.
+
+    A broadcast is a view in evaluation: it counts as its operand, which it keeps.
+    """
+
+    def held(value: Value) -> int:
+        node = value.producer
+        kept = node.operands[0] if node is not None and node.op is ops.BROADCAST_IN_DIM else value
+        return math.prod(kept.type.shape)
 
     def elements(values: Iterable[Value]) -> int:
-        return sum(math.prod(value.type.shape) for value in values)
+        return sum(map(held, values))
 
     dying, alive = last_reads(function), elements(function.arguments)
     most = alive

@@ -329,3 +329,10 @@ def test_elements_that_are_alive_together(lowered):
     chain = lowered(lambda x: jnp.tanh(jnp.sin(jnp.exp(x))).sum(), np.zeros((4, 8), np.float32))
     flat = view_of(chain.parse())
     assert 64 <= identify.elements_at_once(flat) <= 66
+
+
+def test_broadcasts_hold_no_elements_of_their_own(lowered):
+    """Of [4, 8, 1000] the sine alone is held."""
+    x = np.zeros((4, 8), np.float32)
+    repeated = lowered(lambda x: jnp.sin(jnp.broadcast_to(x[..., None], (4, 8, 1000))).sum(), x)
+    assert 32_000 <= identify.elements_at_once(view_of(repeated.parse())) <= 32_100
