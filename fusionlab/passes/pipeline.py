@@ -11,9 +11,9 @@ from typing import Any
 from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.between_collectives import divided, parts, with_parts
 from fusionlab.errors import CompileError, InputError, one_line, unknown
-from fusionlab.garbage import young_only
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
+from fusionlab.host_settings import one_blas_thread, young_only
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
 from fusionlab.passes.interface import Declined, Event, Pass, Result, Setting
 from fusionlab.passes.refusals import Ground, Refusal
@@ -57,7 +57,7 @@ def run_pipeline(
     events: list[Event] = []
     for pass_ in passes:
         started = time.perf_counter()
-        with young_only():
+        with young_only(), one_blas_thread():
             result = _run(pass_, program, setting)
         if observer is not None:
             observer(pass_, result, time.perf_counter() - started)

@@ -22,10 +22,9 @@ import jax  # noqa: E402  # after JAX's quiet start
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
-from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
+from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared  # noqa: E402
 from fusionlab.equivalence.exact.field import PrimeField  # noqa: E402
 from fusionlab.equivalence.exact.identity import compare_functions, evaluators, points  # noqa: E402
-from fusionlab.equivalence.exact.rules.rule import Formula  # noqa: E402
 from fusionlab.equivalence.exact.values import Drawn, Held, is_float  # noqa: E402
 from fusionlab.hlo import ops  # noqa: E402
 from fusionlab.hlo.view import FunctionView, Node, reads, view_of  # noqa: E402
@@ -107,10 +106,10 @@ def differing(first: FunctionView, second: FunctionView) -> list[bool]:
     The draws are those of ``compare_functions``, for all outputs at once.
     """
     left = list(range(len(first.returns)))
-    formulas: dict[Node, Formula] = {}
+    prepared = Prepared()
     with np.errstate(all="ignore"):
         for p, seeds, shares in points(with_outputs(first, left[:1])):
-            for pair in evaluators(PrimeField(p, seeds), shares, formulas):
+            for pair in evaluators(PrimeField(p, seeds), shares, prepared):
                 views = [with_outputs(function, left) for function in (first, second)]
                 xs, ys = (e.outputs(view, e.drawn_arguments(view)) for e, view in zip(pair, views, strict=True))
                 left = [at for at, x, y in zip(left, xs, ys, strict=True) if not (x != y).any()]

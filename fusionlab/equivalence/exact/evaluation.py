@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fusionlab.equivalence.exact.field import integer_range
+from fusionlab.equivalence.exact.field import PrimeField, integer_range
+from fusionlab.equivalence.exact.fusion import Fusion, Unit, fused
 from fusionlab.equivalence.exact.rules import RULES
 from fusionlab.equivalence.exact.rules.rule import Formula, step_of, uninterpreted
 from fusionlab.equivalence.exact.values import (
@@ -18,6 +20,7 @@ from fusionlab.equivalence.exact.values import (
     Known,
     Step,
     Uncovered,
+    aligned,
     dtype_of,
     is_float,
 )
@@ -25,57 +28,90 @@ from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads
 
 
+@dataclass
+class Prepared:
+    """What is read from nodes and regions once: formulas, captured values, units with the values that die at each."""
+
+    formulas: dict[Node, Formula] = field(default_factory=dict)
+    free: dict[Region, list[Value]] = field(default_factory=dict)
+    units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
+
+
 class Evaluator:
     """Runs nodes by ``RULES``, one per op; attributes of a node are read at its first run.
 
     An op without a rule is an uninterpreted function of its whole operands: two programs with equal calls of it agree.
-    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results. ``formulas`` are shared
-    with other evaluators of the same programs.
+    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results: then nothing is fused.
+    ``tick``, if given, is called after each unit. ``prepared`` is shared with other evaluators of the same programs.
     """
 
     def __init__(
         self,
         arithmetic: Any,
-        formulas: dict[Node, Formula] | None = None,
+        prepared: Prepared | None = None,
         watch: Callable[[Node, Sequence[Held]], None] | None = None,
+        tick: Callable[[], None] | None = None,
     ) -> None:
-        self.arithmetic, self.watch = arithmetic, watch
-        self.formulas = {} if formulas is None else formulas
+        self.arithmetic, self.watch, self.tick = arithmetic, watch, tick
+        self.prepared = Prepared() if prepared is None else prepared
         self.uncovered: set[str] = set()
         self._steps: dict[Node, Step] = {}
-        self._free: dict[Region, list[Value]] = {}
-        self._dying: dict[Region, dict[Node, list[Value]]] = {}
 
     def outputs(self, function: FunctionView, arguments: Sequence[Held]) -> list[Array]:
         """The results of ``function`` [draws or 1, ...], residues where they are floats."""
         return [held.array for held in self.region(function, arguments, {})]
 
-    def run(self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]]) -> None:
-        """Evaluate ``nodes`` in order, adding results to ``environment``; forget what is ``dying`` at each."""
-        for node in nodes:
-            step = self._steps.get(node)
-            if step is None:
-                step = self._steps[node] = self._step(node)
-            results = step([environment[value] for value in node.operands], environment)
-            environment.update(zip(node.results, results, strict=True))
-            if self.watch is not None:
-                self.watch(node, results)
-            for value in dying.get(node, ()):
+    def run(self, units: Sequence[Unit], environment: dict[Value, Held], dying: Mapping[Unit, Sequence[Value]]) -> None:
+        """Evaluate ``units`` in order, adding results to ``environment``; forget what is ``dying`` at each."""
+        for unit in units:
+            if isinstance(unit, Fusion):
+                self._run_fusion(unit, environment)
+            else:
+                self._run_node(unit, environment)
+            for value in dying.get(unit, ()):
                 del environment[value]
+            if self.tick is not None:
+                self.tick()
+
+    def _run_node(self, node: Node, environment: dict[Value, Held]) -> None:
+        step = self._steps.get(node)
+        if step is None:
+            step = self._steps[node] = self._step(node)
+        results = step([environment[value] for value in node.operands], environment)
+        environment.update(zip(node.results, results, strict=True))
+        if self.watch is not None:
+            self.watch(node, results)
+
+    def _run_fusion(self, fusion: Fusion, environment: dict[Value, Held]) -> None:
+        """At once, or node by node where there is more to an operand than residues."""
+        operands = [environment[value] for value in fusion.operands]
+        if any(held.parts for held in operands) or all(isinstance(held, Known) for held in operands):
+            for node in fusion.nodes:
+                self._run_node(node, environment)
+            for node in fusion.nodes[:-1]:
+                del environment[node.results[0]]
+            return
+        found = self.arithmetic.polynomial(fusion.code, aligned(*(held.array for held in operands)))
+        environment[fusion.results[0]] = Drawn(found)
 
     def captured(self, region: Region) -> list[Value]:
         """The free values of ``region``."""
-        if region not in self._free:
-            self._free[region] = free_values(region)
-        return self._free[region]
+        free = self.prepared.free
+        if region not in free:
+            free[region] = free_values(region)
+        return free[region]
 
     def region(self, region: Region, arguments: Sequence[Held], environment: Environment) -> list[Held]:
         """The results of ``region``; values that it captures are those of ``environment``."""
         inner = {value: environment[value] for value in self.captured(region)}
         inner.update(zip(region.arguments, arguments, strict=True))
-        if region not in self._dying:
-            self._dying[region] = last_reads(region)
-        self.run(region.nodes, inner, self._dying[region])
+        fuses = self.watch is None and isinstance(self.arithmetic, PrimeField)
+        known = self.prepared.units
+        if (region, fuses) not in known:
+            units = fused(region) if fuses else list[Unit](region.nodes)
+            known[region, fuses] = units, last_reads(region, units)
+        units, dying = known[region, fuses]
+        self.run(units, inner, dying)
         return [inner[value] for value in region.returns]
 
     def known(self, constant: Any) -> Known:
@@ -108,10 +144,14 @@ class Evaluator:
         return lambda operands, environment: constants
 
 
-def last_reads(region: Region) -> dict[Node, list[Value]]:
-    """By node of ``region``, the values that nothing after it needs."""
-    last = {value: node for node in region.nodes for value in (*reads(node), *node.results)}
-    dying: dict[Node, list[Value]] = {}
+def last_reads(region: Region, units: Sequence[Unit]) -> dict[Unit, list[Value]]:
+    """By unit of ``region``, the values that nothing after it needs."""
+    last = {
+        value: unit
+        for unit in units
+        for value in (*(unit.operands if isinstance(unit, Fusion) else reads(unit)), *unit.results)
+    }
+    dying: dict[Unit, list[Value]] = {}
     for value in last.keys() - region.returns:
         dying.setdefault(last[value], []).append(value)
     return dying

@@ -10,8 +10,9 @@ own random functions and its own order. Constants, equal in all draws, have exte
 from __future__ import annotations
 
 import functools
+import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,17 @@ Array = np.ndarray[Any, Any]
 BITS = 21
 MOST_TERMS = 2 ** (53 - 2 * (BITS - 1))
 """The number of products of two residues whose sum is exact in float64."""
-_BLOCK = 2**13
-"""The number of residues that are reduced together."""
+_BLOCK = 2**14
+"""The number of residues that are computed and reduced together: a few arrays of so many stay in the cache."""
+_ONCE = 2**48
+"""The magnitude up to which the rounded quotient by p is exact: it is below 2**28 there, its error below 2**-24, and no
+multiple of 1 / p is nearer than 2**-22 to where rounding changes."""
+
+RING: Mapping[str, Callable[..., Any]] = {
+    "add": np.add, "multiply": np.multiply, "negate": np.negative, "subtract": np.subtract,
+}  # fmt: skip
+Code = tuple[tuple[Any, ...], ...]
+"""Operations of ``RING`` in order: name and numbers of operands, which count the operands of all, then the results."""
 
 
 def _is_prime(n: int) -> bool:
@@ -86,6 +96,66 @@ def _powers_of_two(p: int) -> Array:
     return np.array([pow(2, e - 53, p) for e in exponents], np.float64)
 
 
+@functools.lru_cache(2**12)
+def _residue_of_float(p: int, x: float) -> int:
+    """The residue of a finite number, from 0 to p - 1."""
+    numerator, denominator = x.as_integer_ratio()
+    return numerator * pow(denominator, -1, p) % p
+
+
+@functools.lru_cache(2**12)
+def _compiled(code: Code, operands: int) -> tuple[list[tuple[Callable[..., Any] | None, tuple[int, ...], int]], int]:
+    """``code`` as steps ``(function, registers read, register written)``, and the number of buffers they need.
+
+    Registers are the operands, the buffers, and the result last (-1). A step without a function reduces its register:
+    where a number would not be exact otherwise, and at the end.
+    """
+    last = {value: at for at, (_, *read) in enumerate(code) for value in read}
+    most = dict.fromkeys(range(operands), 2 ** (BITS - 1))
+    where = {value: value for value in most}
+    steps: list[tuple[Callable[..., Any] | None, tuple[int, ...], int]] = []
+    free: list[int] = []
+    buffers = 0
+    for at, (name, *read) in enumerate(code):
+        while (bound := _bound(name, *(most[value] for value in read))) > _ONCE:
+            largest = max(read, key=lambda value: most[value])
+            steps.append((None, (), where[largest]))
+            most[largest] = 2 ** (BITS - 1)
+        free += {where[v] for v in read if last[v] == at and v >= operands}
+        result = operands + at
+        if at == len(code) - 1:
+            where[result] = -1
+        elif free:
+            where[result] = free.pop()
+        else:
+            where[result], buffers = operands + buffers, buffers + 1
+        steps.append((RING[name], tuple(where[value] for value in read), where[result]))
+        most[result] = bound
+    if bound > 2 ** (BITS - 1):
+        steps.append((None, (), -1))
+    return steps, buffers
+
+
+def _bound(name: str, x: int, y: int = 0) -> int:
+    """The largest magnitude of a result, of either part of a complex one."""
+    return 2 * x * y if name == "multiply" else x + y
+
+
+def _blocks(shape: Sequence[int]) -> Iterator[tuple[int | slice, ...]]:
+    """Indices of contiguous blocks of at most ``_BLOCK`` elements, in order."""
+    axis, inner = len(shape), 1
+    while axis and inner * shape[axis - 1] <= _BLOCK:
+        axis -= 1
+        inner *= shape[axis]
+    if not axis or not inner:
+        yield ()
+        return
+    step = max(_BLOCK // inner, 1)
+    for outer in np.ndindex(*shape[: axis - 1]):
+        for at in range(0, shape[axis - 1], step):
+            yield *outer, slice(at, at + step)
+
+
 @functools.lru_cache(256)
 def _keys(p: int, seeds: tuple[int, ...], name: str) -> Array:
     """Random 64 bits of the function ``name``, one per draw."""
@@ -122,10 +192,9 @@ class PrimeField:
 
     # Ring operations: exact.
 
-    def _reduced(self, x: Array, times: int = 1) -> Array:
-        """The residues of the integers ``x``, of both parts of complex ones, in the memory of ``x``, which nothing else
-        may read: of magnitude at most 2**42, or in two ``times`` at most 2**53, whose quotient may be rounded to a
-        neighbour at first.
+    def _reduced(self, x: Array, most: int = _ONCE) -> Array:
+        """The residues of the integers ``x`` of magnitude at most ``most``, up to 2**53, of both parts of complex ones,
+        in the memory of ``x``, which nothing else may read.
 
         Block by block, which stays in the cache: a temporary of the size of ``x`` costs several times the arithmetic.
         """
@@ -137,13 +206,15 @@ class PrimeField:
         quotients = np.empty(min(_BLOCK, numbers.size))
         for at in range(0, numbers.size, _BLOCK):
             block = numbers[at : at + _BLOCK]
-            quotient = quotients[: block.size]
-            for _ in range(times):
-                np.multiply(block, self._reciprocal, out=quotient)
-                np.rint(quotient, out=quotient)
-                quotient *= self.p
-                block -= quotient
+            for _ in range(1 if most <= _ONCE else 2):  # a larger quotient may be rounded to a neighbour at first
+                self._reduce(block, quotients[: block.size])
         return x
+
+    def _reduce(self, block: Array, quotient: Array) -> None:
+        np.multiply(block, self._reciprocal, out=quotient)
+        np.rint(quotient, out=quotient)
+        quotient *= self.p
+        block -= quotient
 
     def add(self, x: Array, y: Array) -> Array:
         return self._reduced(x + y)
@@ -161,14 +232,41 @@ class PrimeField:
         return self.multiply(x, self.inverse(y))
 
     def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return self._reduced(x.sum(axes), times=2) if axes else x
+        terms = math.prod(x.shape[axis] for axis in axes)
+        return self._reduced(x.sum(axes), terms * 2 ** (BITS - 1)) if axes else x
 
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # else NumPy contracts without BLAS
-        most = MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
-        parts = (slice(at, at + most) for at in range(0, max(x.shape[-1], 1), most))
-        return functools.reduce(self.add, (self._reduced(x[..., part] @ y[..., part, :], times=2) for part in parts))
+        terms, most = x.shape[-1], MOST_TERMS // (2 if np.iscomplexobj(x) or np.iscomplexobj(y) else 1)
+        bound = min(terms, most) * (2**53 // most)
+        parts = (slice(at, at + most) for at in range(0, max(terms, 1), most))
+        return functools.reduce(self.add, (self._reduced(x[..., part] @ y[..., part, :], bound) for part in parts))
+
+    def polynomial(self, code: Code, operands: Sequence[Array]) -> Array:
+        """The last result of ``code``, elementwise: what its operations are one by one, without arrays between them."""
+        shape = np.broadcast_shapes(*(x.shape for x in operands))
+        kind = np.result_type(*operands, np.float64)
+        arrays = [np.broadcast_to(x, shape) for x in operands]
+        # In the order of axes that an operand has in memory, so that blocks of it are contiguous.
+        layout = next((x.strides for x in operands if x.shape == shape and 0 not in x.strides), ())
+        order = sorted(range(len(shape)), key=lambda axis: -layout[axis]) if layout else [*range(len(shape))]
+        arrays = [x.transpose(order) for x in arrays]
+        found = np.empty([shape[axis] for axis in order], kind)
+        steps, buffers = _compiled(code, len(operands))
+        memory = np.empty((buffers, min(_BLOCK, found.size)), kind)
+        quotients = np.empty(memory.shape[-1] * (2 if kind.kind == "c" else 1))
+        for at in _blocks(found.shape):
+            block = found[(*at, ...)]
+            scratch = [row[: block.size].reshape(block.shape) for row in memory]
+            registers = [*(x[(*at, ...)] for x in arrays), *scratch, block]
+            for function, read, to in steps:
+                if function is not None:
+                    function(*[registers[one] for one in read], out=registers[to])
+                else:
+                    numbers = registers[to].reshape(-1).view(np.float64)
+                    self._reduce(numbers, quotients[: numbers.size])
+        return found.transpose(np.argsort(order)) if layout else found
 
     def integer_power(self, x: Array, exponent: int) -> Array:
         if exponent < 0:
@@ -192,13 +290,21 @@ class PrimeField:
         """The residues [1, ...] of floating-point numbers m 2**e, exactly; infinities and NaN have residues."""
         if np.iscomplexobj(x):
             return np.asarray(self.embedded(x.real) + 1j * self.embedded(x.imag))
-        x = np.asarray(x, np.float64)
-        if x.size > 1 and (x == x.flat[0]).all():
-            return np.broadcast_to(self.embedded(x.reshape(-1)[:1]).reshape((1,) * (x.ndim + 1)), (1, *x.shape))
+        x, shape = np.asarray(x, np.float64), x.shape
+        x = x[tuple(slice(None if stride else 1) for stride in x.strides)]  # of a broadcast array, its operand
+        if x.size and (x == x.flat[0]).all():
+            return np.broadcast_to(self._embedded_number(float(x.flat[0])), (1, *shape))
         finite = np.isfinite(x)
         mantissas, exponents = np.frexp(np.where(finite, x, 0.0))
         residues = self.multiply(self.of_integers(np.ldexp(mantissas, 53)), _powers_of_two(self.p)[exponents])
-        return np.where(finite, residues, np.where(np.isnan(x), self.nan, np.sign(x) * self.infinity))[None]
+        found = np.where(finite, residues, np.where(np.isnan(x), self.nan, np.sign(x) * self.infinity))
+        return np.broadcast_to(found, (1, *shape))
+
+    def _embedded_number(self, x: float) -> float:
+        if math.isinf(x):
+            return math.copysign(self.infinity, x)
+        found = _residue_of_float(self.p, x)
+        return float(found - self.p if found > self.half else found)
 
     def of_integers(self, x: Array) -> Array:
         """The residues of integers of any width."""
@@ -290,16 +396,17 @@ class PrimeField:
         senses = self._senses.reshape(-1, *(1,) * (x.ndim - 1))
         return np.asarray(self._order.take(at) * senses)
 
-    def steered(self, wishes: Sequence[Mapping[float, bool]]) -> PrimeField:
-        """The first draws under another order: in each, its ``wishes`` map differences d to the outcome of d > 0.
+    def steered(self, wishes: Array) -> PrimeField:
+        """The first draws under another order: at a difference d from 1 to (p - 1) / 2, each of ``wishes`` [draws, d]
+        is 1 where d > 0 is to be true, -1 where it is to be false, and 0 where it stays as it is.
 
         Any antisymmetric function of differences is an order that is invariant under translations.
         """
         field = type(self)(self.p, self.seeds[: len(wishes)])
         field._order = np.repeat(self._order, len(wishes) // len(self._order), 0)
         for own, sense, outcomes in zip(field._order, self._senses, wishes, strict=False):
-            at = np.fromiter(outcomes.keys(), np.float64, len(outcomes)).astype(np.intp)
-            signs = np.where(np.fromiter(outcomes.values(), np.bool_, len(outcomes)), sense, -sense)
+            at = np.flatnonzero(outcomes)
+            signs = outcomes[at] * sense
             own[at], own[-at] = signs, -signs
         return field
 

@@ -10,16 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithUndefined, PrimeField, primes
-from fusionlab.equivalence.exact.rules.rule import Formula
 from fusionlab.equivalence.exact.steering import Tracker
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
-from fusionlab.garbage import young_only
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Node, Value, source_of, view_of
+from fusionlab.host_settings import one_blas_thread, young_only
 
 SHARES = ((1.0, 0.0, 0.75, np.nan), (0.5, np.nan, np.nan, np.nan))
 """For each prime its steered points: the probability with which a predicate is steered to make a value non-zero; NaN:
@@ -82,18 +81,19 @@ def compare_exactly(original: Program, rewritten: Program) -> Identity:
 
 
 @young_only()
+@one_blas_thread()
 def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identity:
     """``compare_exactly`` of two views."""
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Identity("not-identical", 0, 0, 1.0, unlike)
     draws, used = 0, set[int]()
     called: set[str] = set()
-    formulas: dict[Node, Formula] = {}
+    prepared = Prepared()
     try:
         for p, seeds, shares in points(original):
             draws += len(seeds)
             used.add(p)
-            for first, second in evaluators(PrimeField(p, seeds), shares, formulas):
+            for first, second in evaluators(PrimeField(p, seeds), shares, prepared):
                 expected, found = _outputs(original, first), _outputs(rewritten, second)
                 called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found)) is not None:
@@ -106,7 +106,7 @@ def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identi
     except Uncovered as error:
         return Identity("not-covered", draws, len(used), 1.0, str(error))
     chance = max((DEGREE / min(used)) ** draws, 1e-300)
-    return Identity("identical", draws, len(used), chance, at_ties=_at_ties(original, rewritten, formulas))
+    return Identity("identical", draws, len(used), chance, at_ties=_at_ties(original, rewritten, prepared))
 
 
 def points(function: FunctionView) -> Iterator[tuple[int, Sequence[int], Sequence[float]]]:
@@ -128,9 +128,9 @@ def _computed(nodes: Sequence[Node]) -> int:
     return found
 
 
-def _at_ties(original: FunctionView, rewritten: FunctionView, formulas: dict[Node, Formula]) -> str:
+def _at_ties(original: FunctionView, rewritten: FunctionView, prepared: Prepared) -> str:
     """The first output that differs at tied inputs, in words, among the elements that are defined in the original."""
-    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), formulas)
+    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], range(len(TIES))), prepared)
     arguments = [Drawn(tied(at, held.array)) for at, held in enumerate(evaluator.drawn_arguments(original))]
     try:
         expected, found = (evaluator.outputs(function, arguments) for function in (original, rewritten))
@@ -158,26 +158,26 @@ def tied(number: int, array: Array) -> Array:
 
 
 def evaluators(
-    field: PrimeField, shares: Sequence[float], formulas: dict[Node, Formula], programs: int = 2, rounds: int = ROUNDS
+    field: PrimeField, shares: Sequence[float], prepared: Prepared, programs: int = 2, rounds: int = ROUNDS
 ) -> Iterator[Sequence[Evaluator]]:
     """Evaluators of the programs over ``field``, then, where predicates are combined, over it under steered orders.
 
     The predicates of all programs are steered; where their wishes differ, each has its own at some of the points.
     Other differences are compared under a steered order than before, which is steered once more.
     """
-    wishes: list[dict[float, bool]] = [{} for _ in shares]
+    wishes = np.zeros((len(shares), field.half + 1), np.int8)
     for _ in range(rounds):
-        trackers = [Tracker(field, shares, formulas) for _ in range(programs)]
+        trackers = [Tracker(field, shares, prepared) for _ in range(programs)]
         yield trackers
-        before, wishes = wishes, []
-        for at, held in enumerate(before):
+        before, wishes = wishes, wishes.copy()
+        for at, held in enumerate(wishes):
             own = [tracker.wishes[at] for tracker in trackers]
-            first = own.pop(-1 - at % programs)
-            wishes.append({**{d: way for each in own for d, way in each.items()}, **first, **held})
-        if wishes == before:
+            for one in (own.pop(-1 - at % programs), *reversed(own)):
+                np.copyto(held, one, where=held == 0)
+        if np.array_equal(wishes, before):
             return
         field = field.steered(wishes)
-    yield [Evaluator(field, formulas) for _ in range(programs)]
+    yield [Evaluator(field, prepared) for _ in range(programs)]
 
 
 def _outputs(function: FunctionView, evaluator: Evaluator) -> list[Array]:

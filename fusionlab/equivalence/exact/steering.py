@@ -20,11 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fusionlab.codegen.raising.rules.reduction import combiner
-from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import PrimeField
+from fusionlab.equivalence.exact.fusion import Unit
 from fusionlab.equivalence.exact.machine import METHODS
 from fusionlab.equivalence.exact.rules.regions import reduced_last
-from fusionlab.equivalence.exact.rules.rule import Formula
 from fusionlab.equivalence.exact.values import (
     Array,
     Drawn,
@@ -52,7 +52,7 @@ ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (*METHODS, "clamp", "com
 
 
 class Tracker(Evaluator):
-    """An evaluation that collects ``wishes``: for each of the first draws, by difference, whether it is to be positive.
+    """An evaluation that collects ``wishes`` [first draws, difference], as ``PrimeField.steered`` takes them.
 
     ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero; NaN: 0 or 1 for
     each op, so that a term is evaluated that is guarded by one conjunction and not by another.
@@ -60,25 +60,25 @@ class Tracker(Evaluator):
 
     arithmetic: PrimeField
 
-    def __init__(self, field: PrimeField, shares: Sequence[float], formulas: dict[Node, Formula] | None = None) -> None:
-        super().__init__(field, formulas)
+    def __init__(self, field: PrimeField, shares: Sequence[float], prepared: Prepared | None = None) -> None:
+        super().__init__(field, prepared)
         self.shares = np.resize(shares, len(field.seeds))
-        self.wishes: list[dict[float, bool]] = [{} for _ in shares]
+        self.wishes = np.zeros((len(shares), field.half + 1), np.int8)
         self._random = np.random.default_rng([field.p, *field.seeds])
         self._compared: dict[Node, float] = {}
         self._noted: set[bytes] = set()
 
-    def run(self, nodes: Sequence[Node], environment: dict[Value, Held], dying: Mapping[Node, Sequence[Value]]) -> None:
+    def run(self, units: Sequence[Unit], environment: dict[Value, Held], dying: Mapping[Unit, Sequence[Value]]) -> None:
         """The same, after recording the numbers with which the results of nodes are compared."""
-        for node in nodes:
-            if node.name == "stablehlo.compare" and node not in self._steps:
+        for node in units:
+            if isinstance(node, Node) and node.name == "stablehlo.compare" and node not in self._steps:
                 for value, other in (node.operands, node.operands[::-1]):
                     number, producer = number_of(other, _COUNTS), value.producer
                     while producer is not None and producer.name in _SAME:
                         producer = producer.operands[0].producer
                     if producer is not None and number is not None:
                         self._compared[producer] = number
-        super().run(nodes, environment, dying)
+        super().run(units, environment, dying)
 
     def _step(self, node: Node) -> Step:
         plain, look = super()._step(node), _LOOKS.get(node.name)
@@ -161,8 +161,9 @@ class Tracker(Evaluator):
         """Wish that ``difference`` > 0 be ``positive`` at the elements ``where`` [draws or 1, ...]; the first holds."""
         for draw, wishes in enumerate(self.wishes):
             chosen, own, outcomes = (each[draw if len(each) > 1 else 0] for each in (where, difference, positive))
-            for one, outcome in zip(own[chosen].tolist(), outcomes[chosen].tolist(), strict=True):
-                wishes.setdefault(one, outcome)
+            at, ways = own[chosen][::-1].astype(np.intp), np.where(outcomes[chosen][::-1], 1, -1)
+            new = wishes[at] == 0
+            wishes[at[new]] = ways[new]  # of equal differences the last one stays
 
     def _hopes(self, shape: tuple[int, ...]) -> Array:
         """Random booleans [draws, ...], true with the probability of each draw, or all true or all false."""

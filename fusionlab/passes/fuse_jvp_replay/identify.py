@@ -30,10 +30,10 @@ from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.codegen.raising.trips import at_once
-from fusionlab.equivalence.exact.evaluation import Evaluator, last_reads
+from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared, last_reads
 from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
+from fusionlab.equivalence.exact.fusion import fused
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.rules.rule import Formula
 from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
@@ -71,7 +71,7 @@ _FLOPS = 1e8
 """The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
 MOST_SECONDS, MOST_SECONDS_WITH_WEIGHTS = 600.0, 120.0
 """The limits for the identification of one sum, and of one as a sum with weights, which needs many more samples."""
-AT_ONCE, MOST_ELEMENTS = 2**27, 2**28
+AT_ONCE, MOST_ELEMENTS = 2**26, 2**28
 """The most residues of draws that are evaluated together, if several, and of one draw."""
 _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
@@ -218,7 +218,7 @@ class Identification:
         self.draws = tuple(own + more[len(own) :] for own in own_draws)
         self.one = Raising(shapes=self._resized(1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
-        self.formulas: dict[Node, Formula] = {}
+        self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
@@ -301,7 +301,7 @@ class Identification:
         both = [only_result(self.lowered(each), at) for each in (stopped, ())]
         for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
             for part, arguments in self._batches(both[0], FieldWithGuards(p, [seed for seed, _ in draws])):
-                [without], [whole] = (self._outputs(each, Evaluator(part, self.formulas), arguments) for each in both)
+                [without], [whole] = (self._outputs(each, Evaluator(part, self.prepared), arguments) for each in both)
                 if _differ(without, whole):
                     return False
         return True
@@ -381,7 +381,7 @@ class Identification:
             share = dict(draws)
             for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
-                for [evaluator] in evaluators(part, shares, self.formulas, 1, self.rounds):
+                for [evaluator] in evaluators(part, shares, self.prepared, 1, self.rounds):
                     samples.setdefault(p, []).append(self._results(lowered, evaluator, arguments))
         matches = []
         for at, output in enumerate(self.outputs):
@@ -438,7 +438,7 @@ class Identification:
             share = dict(draws)
             for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
-                for [evaluator] in evaluators(part, shares, self.formulas, 1, self.rounds):
+                for [evaluator] in evaluators(part, shares, self.prepared, 1, self.rounds):
                     results = self._results(lowered, evaluator, arguments)
                     for which, at in list(factors):
                         squares = results.squares(at, evaluator.arithmetic)
@@ -488,12 +488,12 @@ class Identification:
         return _Results(*([next(parts) for _ in range(count)] for count in counts))
 
     def _outputs(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
-        def watch(node: Node, results: object) -> None:
+        def tick() -> None:
             if time.monotonic() > self.deadline:
                 reason = f"{self.candidate.subject} was not identified within {seconds_for(self.candidate):g} s"
                 raise LimitReached(Ground.TOO_LONG, reason)
 
-        evaluator.watch = watch
+        evaluator.tick = tick
         try:
             return same_draws(evaluator.outputs(lowered, arguments))
         except NoExactMeaning as error:
@@ -526,7 +526,7 @@ class Identification:
             return equal_inputs.coincident(number, array, of.electrons, of.each)
 
         for part, arguments in self._batches(lowered, whole, change):
-            results = self._results(lowered, Evaluator(part, self.formulas), arguments)
+            results = self._results(lowered, Evaluator(part, self.prepared), arguments)
             rows = results.rows[at]
             for target in match.every_sum:
                 total = results.sums[self.targets.index(target)]
@@ -614,12 +614,13 @@ def elements_at_once(function: FunctionView) -> int:
     def elements(values: Iterable[Value]) -> int:
         return sum(map(held, values))
 
-    dying, alive = last_reads(function), elements(function.arguments)
+    units = fused(function)
+    dying, alive = last_reads(function, units), elements(function.arguments)
     most = alive
-    for node in function.nodes:
-        alive += elements(node.results)
+    for unit in units:
+        alive += elements(unit.results)
         most = max(most, alive)
-        alive -= elements(dying.get(node, ()))
+        alive -= elements(dying.get(unit, ()))
     return most
 
 

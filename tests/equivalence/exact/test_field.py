@@ -42,6 +42,57 @@ def test_ring_operations(field, residues):
         assert [canonical(exact(int(a), int(b))) for a, b in zip(x[0], y[0], strict=True)] == found[0].tolist(), name
 
 
+HALF = (P - 1) // 2
+SQUARES = [("multiply", 0, 0), ("multiply", 1, 1)]
+CODES = {
+    "one op": [("subtract", 0, 1)],
+    "no arithmetic": [("negate", 0)],
+    "sum of products": [*SQUARES, ("add", 2, 3), ("subtract", 4, 0), ("negate", 5)],
+    "product of products": [*SQUARES, ("multiply", 2, 3), ("multiply", 4, 2), ("add", 5, 4)],
+    "powers": [("multiply", 0, 1), *(("multiply", at, at) for at in range(2, 12))],
+    "sums of sums": [("add", 0, 1), *(("add", at, at) for at in range(2, 40))],
+}
+
+
+def one_by_one(field, code, operands):
+    values = list(operands)
+    for name, *read in code:
+        values.append(getattr(field, name)(*(values[at] for at in read)))
+    return values[-1]
+
+
+@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+@pytest.mark.parametrize("kind", ["real", "complex", "one complex", "not a number"])
+def test_a_polynomial_is_its_operations_one_by_one(field, code, kind):
+    random = np.random.default_rng(0)
+    x, y = random.choice([-HALF, HALF, 0, 1, HALF - 1, 12345], (2, 2, 90, 400)).astype(np.float64)
+    if kind == "not a number":
+        x[0, :, 3] = np.nan
+    elif kind != "real":
+        x, y = x + 1j * x[::-1], (y - 1j * y[:, ::-1] if kind == "complex" else y)
+    assert np.array_equal(field.polynomial(tuple(code), [x, y]), one_by_one(field, code, [x, y]), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((1, 3, 70, 80), (2, 3, 1, 80)),
+        ((1,), (2,)),
+        ((2, 0, 5), (1, 1, 5)),
+        ((1, 20_000), (1, 1)),
+        ((2, 1, 9), (1, 4, 1)),
+    ],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_operands_of_a_polynomial_have_any_shape_and_layout(field, shapes, order):
+    random = np.random.default_rng(0)
+    x, y = (np.asarray(random.integers(-HALF, HALF, shape).astype(np.float64), order=order) for shape in shapes)
+    code = (("multiply", 0, 1), ("multiply", 2, 1), ("add", 3, 0))
+    found = field.polynomial(code, [x, y])
+    assert np.array_equal(found, one_by_one(field, code, [x, y]))
+    assert found.shape == np.broadcast_shapes(*shapes)
+
+
 def test_quotients(field, residues):
     x = residues[residues != 0][None]
     assert (field.multiply(field.inverse(x), x) == 1).all()
@@ -102,7 +153,9 @@ def test_the_order_is_antisymmetric_and_invariant_under_translations(field, resi
 def test_a_steered_order_answers_as_it_is_told(field):
     differences = np.array([[5.0, 6.0, 7.0]])
     for answer in (True, False):
-        steered = field.steered([dict.fromkeys((5.0, 6.0), answer), {}])
+        wishes = np.zeros((2, (P + 1) // 2), np.int8)
+        wishes[0, 5:7] = 1 if answer else -1
+        steered = field.steered(wishes)
         assert (steered.compare("GT", differences, np.zeros((1, 3)))[0, :2] == answer).all()
         assert (steered.compare("LT", -differences, np.zeros((1, 3)))[0, :2] == answer).all()
         assert (

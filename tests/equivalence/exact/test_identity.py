@@ -54,6 +54,12 @@ def test_a_term_behind_predicates_is_seen(gate, lowered):
 
 KEY = jax.random.key_data(jax.random.key(0, impl="rbg"))
 MATRIX = jax.ShapeDtypeStruct((3, 3), jnp.float32)
+
+
+def _solve(a, b):
+    return jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=False, transpose_a=True)
+
+
 MASK, TRIPS = jax.ShapeDtypeStruct((64,), bool), jax.ShapeDtypeStruct((), np.int32)
 
 
@@ -89,6 +95,10 @@ EQUAL = {
     "triangular solve of a constant": (
         lambda x: jax.lax.linalg.triangular_solve(CONSTANT, x, left_side=True, lower=True),
         lambda x: jax.lax.linalg.triangular_solve(CONSTANT.T, x, left_side=True, lower=False, transpose_a=True),
+    ),
+    "triangular solve of many columns": (
+        lambda x: _solve(x, jnp.concatenate([x, 2 * x, x @ x], 1)),
+        lambda x: jnp.concatenate([_solve(x, x), 2 * _solve(x, x), _solve(x, x @ x)], 1),
     ),
     "a greatest integer of none": (
         lambda x: x * jax.lax.reduce_max(x[:0].astype(jnp.int32), (0,)),

@@ -176,6 +176,9 @@ def _solved(a: Array, b: Array, arithmetic: Any, left: bool, lower: bool, transp
     if transposed:
         a, lower = np.swapaxes(a, -1, -2), not lower
     n, draws = a.shape[-1], max(len(a), len(b))
+    if b.shape[-1] > n and not np.isnan(b).any():  # a product with the inverse, which has few columns
+        inverse = _solved(a, np.broadcast_to(np.eye(n), a.shape), arithmetic, True, lower, False, unit)
+        return np.asarray(arithmetic.matmul(inverse, b))
     x = np.array(np.broadcast_to(b, (draws, *b.shape[1:])), np.result_type(a, b))
     inverses = None if unit else arithmetic.inverse(np.diagonal(a, axis1=-2, axis2=-1))
     for k in range(n) if lower else reversed(range(n)):

@@ -69,9 +69,10 @@ class Computed:
     ring: bool = False
 
     def step(self, node: Node, evaluator: Evaluator) -> Step:
-        if node not in evaluator.formulas:
-            evaluator.formulas[node] = self.read(node)
-        formula, dtypes = evaluator.formulas[node], [dtype_of(value) for value in node.results]
+        formulas = evaluator.prepared.formulas
+        if node not in formulas:
+            formulas[node] = self.read(node)
+        formula, dtypes = formulas[node], [dtype_of(value) for value in node.results]
         floats = is_float(dtype_of(node.operands[0]))
         arithmetic = evaluator.arithmetic if floats else MACHINE
         folds, carrying = self.folds or not floats, slice(*self.carrying)
