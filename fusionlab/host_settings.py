@@ -36,17 +36,17 @@ def young_only() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which NumPy's BLAS has one thread.
+    """A context in which every BLAS of the process has one thread.
 
-    Residues are contracted in thousands of small products. Threads that wait for each other in each of them take as
-    long on a machine with nothing else to do, and three times as long where another process has one of two cores
-    (identifying Orbformer's Laplacian on C4H4, an evaluation in 5.8 and 20 s).
+    Residues are contracted in thousands of small products, in which threads gain nothing and wait for each other: where
+    another process has one of two cores, an evaluation of Orbformer's replay on C4H4 takes 20 s instead of 5.8.
     """
     with _changing:
         blas = ThreadpoolController().select(user_api="blas")
-        limited = blas.limit(limits=1) if any(library["num_threads"] > 1 for library in blas.info()) else None
+        limited = blas.limit(limits=1) if any((library["num_threads"] or 1) > 1 for library in blas.info()) else None
     try:
         yield
     finally:
         if limited is not None:
-            limited.restore_original_limits()
+            with _changing:
+                limited.restore_original_limits()

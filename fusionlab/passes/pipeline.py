@@ -57,8 +57,7 @@ def run_pipeline(
     events: list[Event] = []
     for pass_ in passes:
         started = time.perf_counter()
-        with young_only(), one_blas_thread():
-            result = _run(pass_, program, setting)
+        result = _run(pass_, program, setting)
         if observer is not None:
             observer(pass_, result, time.perf_counter() - started)
         program = result.program
@@ -80,6 +79,8 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
         return Result(program, (Refusal(Ground.FAULT, one_line(error)).of(pass_.name, ""),))
 
 
+@young_only()
+@one_blas_thread()
 def run_pass(pass_: Pass, program: Program, setting: Setting) -> Result:
     """The pass on ``program``; of one with collectives, which stay as they are, on each function between them. Where
     there is no such function, on the whole program, for its refusals. What the pass raises propagates."""

@@ -30,18 +30,26 @@ from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, r
 
 @dataclass
 class Prepared:
-    """What is read from nodes and regions once: formulas, captured values, units with the values that die at each."""
+    """What is read from nodes and regions once: formulas, captured values, and the units of regions, fused or not."""
 
     formulas: dict[Node, Formula] = field(default_factory=dict)
     free: dict[Region, list[Value]] = field(default_factory=dict)
-    units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
+    _units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
+
+    def units_of(self, region: Region, fuses: bool) -> tuple[Sequence[Unit], Mapping[Unit, Sequence[Value]]]:
+        """The units of ``region`` in order, and by unit the values that nothing after it needs."""
+        if (region, fuses) not in self._units:
+            units = fused(region) if fuses else list[Unit](region.nodes)
+            self._units[region, fuses] = units, _last_reads(region, units)
+        return self._units[region, fuses]
 
 
 class Evaluator:
     """Runs nodes by ``RULES``, one per op; attributes of a node are read at its first run.
 
     An op without a rule is an uninterpreted function of its whole operands: two programs with equal calls of it agree.
-    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results: then nothing is fused.
+    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results: then nothing is fused,
+    as over another arithmetic than a prime field.
     ``tick``, if given, is called after each unit. ``prepared`` is shared with other evaluators of the same programs.
     """
 
@@ -61,7 +69,7 @@ class Evaluator:
         """The results of ``function`` [draws or 1, ...], residues where they are floats."""
         return [held.array for held in self.region(function, arguments, {})]
 
-    def run(self, units: Sequence[Unit], environment: dict[Value, Held], dying: Mapping[Unit, Sequence[Value]]) -> None:
+    def run(self, units: Sequence[Unit], dying: Mapping[Unit, Sequence[Value]], environment: dict[Value, Held]) -> None:
         """Evaluate ``units`` in order, adding results to ``environment``; forget what is ``dying`` at each."""
         for unit in units:
             if isinstance(unit, Fusion):
@@ -86,13 +94,10 @@ class Evaluator:
         """At once, or node by node where there is more to an operand than residues."""
         operands = [environment[value] for value in fusion.operands]
         if any(held.parts for held in operands) or all(isinstance(held, Known) for held in operands):
-            for node in fusion.nodes:
-                self._run_node(node, environment)
-            for node in fusion.nodes[:-1]:
-                del environment[node.results[0]]
-            return
-        found = self.arithmetic.polynomial(fusion.code, aligned(*(held.array for held in operands)))
-        environment[fusion.results[0]] = Drawn(found)
+            self.run(fusion.nodes, fusion.dying, environment)
+        else:
+            found = self.arithmetic.polynomial(fusion.code, aligned(*(held.array for held in operands)))
+            environment[fusion.results[0]] = Drawn(found)
 
     def captured(self, region: Region) -> list[Value]:
         """The free values of ``region``."""
@@ -106,12 +111,7 @@ class Evaluator:
         inner = {value: environment[value] for value in self.captured(region)}
         inner.update(zip(region.arguments, arguments, strict=True))
         fuses = self.watch is None and isinstance(self.arithmetic, PrimeField)
-        known = self.prepared.units
-        if (region, fuses) not in known:
-            units = fused(region) if fuses else list[Unit](region.nodes)
-            known[region, fuses] = units, last_reads(region, units)
-        units, dying = known[region, fuses]
-        self.run(units, inner, dying)
+        self.run(*self.prepared.units_of(region, fuses), inner)
         return [inner[value] for value in region.returns]
 
     def known(self, constant: Any) -> Known:
@@ -144,13 +144,11 @@ class Evaluator:
         return lambda operands, environment: constants
 
 
-def last_reads(region: Region, units: Sequence[Unit]) -> dict[Unit, list[Value]]:
-    """By unit of ``region``, the values that nothing after it needs."""
-    last = {
-        value: unit
-        for unit in units
-        for value in (*(unit.operands if isinstance(unit, Fusion) else reads(unit)), *unit.results)
-    }
+def _last_reads(region: Region, units: Sequence[Unit]) -> dict[Unit, list[Value]]:
+    last: dict[Value, Unit] = {}
+    for unit in units:
+        read = unit.operands if isinstance(unit, Fusion) else reads(unit)
+        last.update(dict.fromkeys((*read, *unit.results), unit))
     dying: dict[Unit, list[Value]] = {}
     for value in last.keys() - region.returns:
         dying.setdefault(last[value], []).append(value)

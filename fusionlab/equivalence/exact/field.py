@@ -32,7 +32,8 @@ RING: Mapping[str, Callable[..., Any]] = {
     "add": np.add, "multiply": np.multiply, "negate": np.negative, "subtract": np.subtract,
 }  # fmt: skip
 Code = tuple[tuple[Any, ...], ...]
-"""Operations of ``RING`` in order: name and numbers of operands, which count the operands of all, then the results."""
+"""Operations of ``RING`` in order, each its name and the indices of what it reads, among the operands of all, then the
+results so far."""
 
 
 def _is_prime(n: int) -> bool:
@@ -357,7 +358,7 @@ class PrimeField:
     def integers_of(self, x: Array, dtype: Any) -> Array:
         """Integers of ``integer_range`` instead of the integral parts of residues."""
         found = np.nan_to_num(self.function(f"integral part as {np.dtype(dtype).name}", x))
-        ranges = (integer_range(draw, np.dtype(dtype)) for draw in range(len(found)))
+        ranges = (integer_range(seed, np.dtype(dtype)) for seed in self.seeds)
         return np.stack([low + part % (high - low) for part, (low, high) in zip(found, ranges, strict=True)]).astype(
             dtype
         )
@@ -396,17 +397,16 @@ class PrimeField:
         senses = self._senses.reshape(-1, *(1,) * (x.ndim - 1))
         return np.asarray(self._order.take(at) * senses)
 
-    def steered(self, wishes: Array) -> PrimeField:
-        """The first draws under another order: at a difference d from 1 to (p - 1) / 2, each of ``wishes`` [draws, d]
-        is 1 where d > 0 is to be true, -1 where it is to be false, and 0 where it stays as it is.
+    def steered(self, wishes: Sequence[Array]) -> PrimeField:
+        """The first draws under another order: each of ``wishes`` has, for differences d from 1 to (p - 1) / 2, d where
+        d > 0 is to be true and -d where it is to be false.
 
         Any antisymmetric function of differences is an order that is invariant under translations.
         """
         field = type(self)(self.p, self.seeds[: len(wishes)])
         field._order = np.repeat(self._order, len(wishes) // len(self._order), 0)
-        for own, sense, outcomes in zip(field._order, self._senses, wishes, strict=False):
-            at = np.flatnonzero(outcomes)
-            signs = outcomes[at] * sense
+        for own, sense, signed in zip(field._order, self._senses, wishes, strict=False):
+            at, signs = np.abs(signed), np.sign(signed) * sense
             own[at], own[-at] = signs, -signs
         return field
 

@@ -9,6 +9,7 @@ The results of ``a`` and ``b`` are read by ``c`` alone. Most elements of a progr
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fusionlab.equivalence.exact.field import RING, Code
@@ -21,11 +22,15 @@ MOST_NODES = 16
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """``nodes`` in order, of which the last has the result; ``code`` computes it from ``operands``."""
+    """``nodes`` in order, of which the last has the result; ``code`` computes it from ``operands``.
+
+    ``dying``, by node, are the results in between that no later node reads.
+    """
 
     nodes: tuple[Node, ...]
     operands: tuple[Value, ...]
     code: Code
+    dying: Mapping[Unit, Sequence[Value]]
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -36,7 +41,7 @@ Unit = Node | Fusion
 
 
 def fused(region: Region) -> list[Unit]:
-    """The nodes of ``region`` in order, those that can be fused as ``Fusion`` where the last of them was."""
+    """The nodes of ``region`` in order; a fusion stands for two nodes or more, in the place of the last of them."""
     last: dict[Node, Node] = {}  # by node of a fusion
     sizes: dict[Node, int] = {}
     into: dict[Value, set[Node | None]] = {value: {None} for value in region.returns}
@@ -58,7 +63,8 @@ def fused(region: Region) -> list[Unit]:
             continue
         members.setdefault(last[node], []).append(node)
         if last[node] is node:
-            found.append(_fusion(members.pop(node)))
+            group = members.pop(node)
+            found.append(_fusion(group) if len(group) > 1 else node)
     return found
 
 
@@ -70,7 +76,11 @@ def _fusion(nodes: list[Node]) -> Fusion:
     for node in nodes:
         code.append((_METHODS[node.name], *(places[value] for value in node.operands)))
         places[node.results[0]] = len(places)
-    return Fusion(tuple(nodes), operands, tuple(code))
+    readers = {value: node for node in nodes for value in node.operands if value in computed}
+    dying: dict[Unit, list[Value]] = {}
+    for value, node in readers.items():
+        dying.setdefault(node, []).append(value)
+    return Fusion(tuple(nodes), operands, tuple(code), dying)
 
 
 _METHODS = {f"stablehlo.{name}": name for name in RING}

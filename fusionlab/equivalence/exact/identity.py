@@ -12,7 +12,7 @@ import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithUndefined, PrimeField, primes
-from fusionlab.equivalence.exact.steering import Tracker
+from fusionlab.equivalence.exact.steering import Tracker, first_wishes
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import analyse
@@ -165,16 +165,15 @@ def evaluators(
     The predicates of all programs are steered; where their wishes differ, each has its own at some of the points.
     Other differences are compared under a steered order than before, which is steered once more.
     """
-    wishes = np.zeros((len(shares), field.half + 1), np.int8)
+    wishes = [first_wishes([]) for _ in shares]
     for _ in range(rounds):
         trackers = [Tracker(field, shares, prepared) for _ in range(programs)]
         yield trackers
-        before, wishes = wishes, wishes.copy()
-        for at, held in enumerate(wishes):
-            own = [tracker.wishes[at] for tracker in trackers]
-            for one in (own.pop(-1 - at % programs), *reversed(own)):
-                np.copyto(held, one, where=held == 0)
-        if np.array_equal(wishes, before):
+        before, wishes = wishes, []
+        for at, (held, *own) in enumerate(zip(before, *(tracker.wishes for tracker in trackers), strict=True)):
+            first = own.pop(-1 - at % programs)
+            wishes.append(first_wishes([held, first, *reversed(own)]))
+        if list(map(len, wishes)) == list(map(len, before)):
             return
         field = field.steered(wishes)
     yield [Evaluator(field, prepared) for _ in range(programs)]

@@ -52,7 +52,7 @@ ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (*METHODS, "clamp", "com
 
 
 class Tracker(Evaluator):
-    """An evaluation that collects ``wishes`` [first draws, difference], as ``PrimeField.steered`` takes them.
+    """An evaluation that collects ``wishes`` for the first draws, as ``PrimeField.steered`` takes them.
 
     ``shares``, one per steered draw, are the probabilities with which a wish makes a value non-zero; NaN: 0 or 1 for
     each op, so that a term is evaluated that is guarded by one conjunction and not by another.
@@ -63,12 +63,16 @@ class Tracker(Evaluator):
     def __init__(self, field: PrimeField, shares: Sequence[float], prepared: Prepared | None = None) -> None:
         super().__init__(field, prepared)
         self.shares = np.resize(shares, len(field.seeds))
-        self.wishes = np.zeros((len(shares), field.half + 1), np.int8)
+        self._wishes: list[list[Array]] = [[] for _ in shares]
         self._random = np.random.default_rng([field.p, *field.seeds])
         self._compared: dict[Node, float] = {}
         self._noted: set[bytes] = set()
 
-    def run(self, units: Sequence[Unit], environment: dict[Value, Held], dying: Mapping[Unit, Sequence[Value]]) -> None:
+    @property
+    def wishes(self) -> list[Array]:
+        return [first_wishes(recorded) for recorded in self._wishes]
+
+    def run(self, units: Sequence[Unit], dying: Mapping[Unit, Sequence[Value]], environment: dict[Value, Held]) -> None:
         """The same, after recording the numbers with which the results of nodes are compared."""
         for node in units:
             if isinstance(node, Node) and node.name == "stablehlo.compare" and node not in self._steps:
@@ -78,7 +82,7 @@ class Tracker(Evaluator):
                         producer = producer.operands[0].producer
                     if producer is not None and number is not None:
                         self._compared[producer] = number
-        super().run(units, environment, dying)
+        super().run(units, dying, environment)
 
     def _step(self, node: Node) -> Step:
         plain, look = super()._step(node), _LOOKS.get(node.name)
@@ -159,11 +163,10 @@ class Tracker(Evaluator):
 
     def note(self, where: Array, difference: Array, positive: Array) -> None:
         """Wish that ``difference`` > 0 be ``positive`` at the elements ``where`` [draws or 1, ...]; the first holds."""
-        for draw, wishes in enumerate(self.wishes):
+        for draw, recorded in enumerate(self._wishes):
             chosen, own, outcomes = (each[draw if len(each) > 1 else 0] for each in (where, difference, positive))
-            at, ways = own[chosen][::-1].astype(np.intp), np.where(outcomes[chosen][::-1], 1, -1)
-            new = wishes[at] == 0
-            wishes[at[new]] = ways[new]  # of equal differences the last one stays
+            if chosen.any():
+                recorded.append(np.where(outcomes[chosen], own[chosen], -own[chosen]).astype(np.int32))
 
     def _hopes(self, shape: tuple[int, ...]) -> Array:
         """Random booleans [draws, ...], true with the probability of each draw, or all true or all false."""
@@ -189,7 +192,7 @@ class Tracker(Evaluator):
         """Wish that max(x, 0) and min(x, 0) be x, and for the sign of x in sign(x)."""
         drawn = [operand.array for operand in operands if not _is_zero(operand)]
         zeros = node.name != "stablehlo.sign"
-        if len(drawn) == 1 and len(operands) == 1 + zeros and is_float(dtype_of(node.operands[0])):
+        if len(drawn) == 1 and len(operands) == 1 + zeros and drawn[0].dtype.kind == "f":
             [x] = drawn
             hopes = self._hopes(x.shape) != (node.name == "stablehlo.minimum")
             self.note(x != 0, np.abs(x), hopes == (x > 0))
@@ -198,7 +201,7 @@ class Tracker(Evaluator):
         """Wish that a random element of an array, or the initial value, be the largest (smallest)."""
         name = combiner(node.regions[0]) if len(operands) == 2 else ""
         known = isinstance(operands[0], Known) or not operands[0].array.size
-        if known or name not in ("maximum", "minimum") or not is_float(dtype_of(node.operands[0])):
+        if known or name not in ("maximum", "minimum") or operands[0].array.dtype.kind != "f":
             return
         field, rank = self.arithmetic, len(node.results[0].type.shape) + 1
         x = operands[0].array.transpose(reduced_last(node))
@@ -212,6 +215,12 @@ class Tracker(Evaluator):
             self.note(where, np.abs(ahead), now == (ahead > 0))
             combined = getattr(field, name)(x[..., at], best)
             best = np.where(now, x[..., at], np.where(before, best, combined))
+
+
+def first_wishes(wishes: Sequence[Array]) -> Array:
+    """The first of ``wishes``, in order, for each difference."""
+    every = np.concatenate([np.zeros(0, np.int32), *wishes])
+    return every[np.unique(np.abs(every), return_index=True)[1]]
 
 
 def _is_tracked(held: Held) -> bool:

@@ -30,9 +30,8 @@ from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
 from fusionlab.codegen.raising.trips import at_once
-from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared, last_reads
+from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
-from fusionlab.equivalence.exact.fusion import fused
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
@@ -470,7 +469,7 @@ class Identification:
         self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
     ) -> Iterator[tuple[PrimeField, list[Drawn]]]:
         """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments."""
-        size = elements_at_once(lowered)
+        size = elements_at_once(lowered, self.prepared)
         if size > MOST_ELEMENTS:
             held = f"{size:,} numbers are held at once, more than {MOST_ELEMENTS:,}"
             reason = f"{self.candidate.subject} is too large to be identified: {held}"
@@ -600,7 +599,7 @@ def only_result(function: FunctionView, at: int) -> FunctionView:
     return replace(function, returns=returns, nodes=live_nodes(function.nodes, function.arguments, returns))
 
 
-def elements_at_once(function: FunctionView) -> int:
+def elements_at_once(function: FunctionView, prepared: Prepared) -> int:
     """The peak number of elements of live values of ``function``, without those inside its loops.
 
     A broadcast is a view in evaluation: it counts as its operand, which it keeps.
@@ -614,9 +613,8 @@ def elements_at_once(function: FunctionView) -> int:
     def elements(values: Iterable[Value]) -> int:
         return sum(map(held, values))
 
-    units = fused(function)
-    dying, alive = last_reads(function, units), elements(function.arguments)
-    most = alive
+    units, dying = prepared.units_of(function, fuses=True)
+    most = alive = elements(function.arguments)
     for unit in units:
         alive += elements(unit.results)
         most = max(most, alive)

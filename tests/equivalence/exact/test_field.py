@@ -42,6 +42,23 @@ def test_ring_operations(field, residues):
         assert [canonical(exact(int(a), int(b))) for a, b in zip(x[0], y[0], strict=True)] == found[0].tolist(), name
 
 
+@pytest.mark.parametrize(("most", "near"), [(2**48, 2**48), (2**53, 2**53), (2**53, 2**52), (2**41, 2**41)])
+@pytest.mark.parametrize("p", primes(2))
+def test_reduction_is_exact_where_a_quotient_is_nearest_to_a_half(most, near, p):
+    last = near // p - 1
+    halves = [k * p + (p + odd) // 2 for k in range(last - 2000, last) for odd in (1, -1)]
+    integers = [*halves, *(-half for half in halves)]
+    found = PrimeField(p, [0])._reduced(np.array(integers, np.float64), most)
+    assert [integer % p for integer in integers] == (found % p).astype(int).tolist()
+    assert np.abs(found).max() == (p - 1) // 2
+
+
+def test_integers_do_not_depend_on_the_draws_evaluated_beside_them(residues):
+    together = PrimeField(P, [0, 1, 2]).integers_of(np.repeat(residues, 3, 0), np.int32)
+    for seed in range(3):
+        assert np.array_equal(PrimeField(P, [seed]).integers_of(residues, np.int32)[0], together[seed])
+
+
 HALF = (P - 1) // 2
 SQUARES = [("multiply", 0, 0), ("multiply", 1, 1)]
 CODES = {
@@ -153,9 +170,8 @@ def test_the_order_is_antisymmetric_and_invariant_under_translations(field, resi
 def test_a_steered_order_answers_as_it_is_told(field):
     differences = np.array([[5.0, 6.0, 7.0]])
     for answer in (True, False):
-        wishes = np.zeros((2, (P + 1) // 2), np.int8)
-        wishes[0, 5:7] = 1 if answer else -1
-        steered = field.steered(wishes)
+        wishes = np.array([5, 6] if answer else [-5, -6])
+        steered = field.steered([wishes, wishes[:0]])
         assert (steered.compare("GT", differences, np.zeros((1, 3)))[0, :2] == answer).all()
         assert (steered.compare("LT", -differences, np.zeros((1, 3)))[0, :2] == answer).all()
         assert (

@@ -96,6 +96,10 @@ EQUAL = {
         lambda x: jax.lax.linalg.triangular_solve(CONSTANT, x, left_side=True, lower=True),
         lambda x: jax.lax.linalg.triangular_solve(CONSTANT.T, x, left_side=True, lower=False, transpose_a=True),
     ),
+    "the sign of a complex number": (
+        lambda x: jnp.sign(x + 1j * x.T).real * 2,
+        lambda x: jnp.sign(x + 1j * x.T).real + jnp.sign(x + 1j * x.T).real,
+    ),
     "triangular solve of many columns": (
         lambda x: _solve(x, jnp.concatenate([x, 2 * x, x @ x], 1)),
         lambda x: jnp.concatenate([_solve(x, x), 2 * _solve(x, x), _solve(x, x @ x)], 1),

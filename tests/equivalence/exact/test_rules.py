@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import FieldWithUndefined, primes
 from fusionlab.equivalence.exact.identity import compare_functions
 from fusionlab.equivalence.exact.rules import RULES
 from fusionlab.equivalence.exact.values import Drawn
@@ -64,3 +65,17 @@ def test_every_op_that_can_be_raised_has_a_rule():
 
     uncovered = {"stablehlo.cholesky"}  # an uninterpreted function of its matrix
     assert set(RAISED) - set(RULES) == uncovered
+
+
+def test_an_undefined_row_of_a_wide_right_side_leaves_the_rows_before_it_defined(lowered):
+    """A product with the inverse would have 0 times NaN in all of them."""
+
+    def solved(a, b):
+        return jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+
+    view = view_of(lowered(solved, np.ones((3, 3), np.float32), np.ones((3, 9), np.float32)).parse())
+    evaluator = Evaluator(FieldWithUndefined(primes(1)[0], [0]))
+    a, b = evaluator.drawn_arguments(view)
+    b.array[:, 2, 4] = np.nan
+    [found] = evaluator.outputs(view, [a, b])
+    assert np.argwhere(np.isnan(found)).tolist() == [[0, 2, 4]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.hlo import lowering
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay import identify
@@ -278,8 +278,8 @@ def evaluated(monkeypatch):
         draws.append(len(evaluator.arithmetic.seeds))
         return outputs(evaluator, lowered, arguments)
 
-    def noted(lowered):
-        sizes.append(estimate(lowered))
+    def noted(lowered, prepared):
+        sizes.append(estimate(lowered, prepared))
         return sizes[-1]
 
     monkeypatch.setattr(Evaluator, "outputs", counted)
@@ -328,11 +328,11 @@ def test_elements_that_are_alive_together(lowered):
     """A product of [4, 8] is alive with its operand, then with its sum; what is dead is not counted."""
     chain = lowered(lambda x: jnp.tanh(jnp.sin(jnp.exp(x))).sum(), np.zeros((4, 8), np.float32))
     flat = view_of(chain.parse())
-    assert 64 <= identify.elements_at_once(flat) <= 66
+    assert 64 <= identify.elements_at_once(flat, Prepared()) <= 66
 
 
 def test_broadcasts_hold_no_elements_of_their_own(lowered):
     """Of [4, 8, 1000] the sine alone is held."""
     x = np.zeros((4, 8), np.float32)
     repeated = lowered(lambda x: jnp.sin(jnp.broadcast_to(x[..., None], (4, 8, 1000))).sum(), x)
-    assert 32_000 <= identify.elements_at_once(view_of(repeated.parse())) <= 32_100
+    assert 32_000 <= identify.elements_at_once(view_of(repeated.parse()), Prepared()) <= 32_100
