@@ -46,6 +46,8 @@ MIXED = np.inf
 _ALL, _NONE = 1 / 3, 2 / 3
 """A reduction's random number below the first: all true; below the second: all false; else as many as the number
 that it is compared with, or a random share."""
+_FEW = 2**16
+"""The number of wishes from which on a table of all differences costs less than sorting them."""
 _COUNTS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64")
 _SAME = ("stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
 ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (*METHODS, "clamp", "compare", "convert", "power", "select"))
@@ -220,7 +222,12 @@ class Tracker(Evaluator):
 def first_wishes(wishes: Sequence[Array]) -> Array:
     """The first of ``wishes``, in order, for each difference."""
     every = np.concatenate([np.zeros(0, np.int32), *wishes])
-    return every[np.unique(np.abs(every), return_index=True)[1]]
+    differences = np.abs(every)
+    if every.size < _FEW:
+        return np.asarray(every[np.unique(differences, return_index=True)[1]])
+    table = np.zeros(differences.max() + 1, every.dtype)
+    table[differences[::-1]] = every[::-1]  # of equal indices the last one is assigned
+    return table[table != 0]
 
 
 def _is_tracked(held: Held) -> bool:

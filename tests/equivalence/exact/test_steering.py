@@ -7,7 +7,7 @@ import pytest
 
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.equivalence.exact.steering import ELEMENTWISE, Tracker
+from fusionlab.equivalence.exact.steering import _FEW, ELEMENTWISE, Tracker, first_wishes
 from fusionlab.hlo.view import view_of
 
 MATRIX = jax.ShapeDtypeStruct((2, 3), np.float32)
@@ -72,3 +72,13 @@ def test_each_of_many_reductions_is_all_true_in_a_steered_draw_and_none_in_anoth
     every, some = steered.outputs(view, steered.drawn_arguments(view))
     assert every.any(0).all()
     assert not some.all(0).any()
+
+
+@pytest.mark.parametrize("size", [0, 10, _FEW - 1, _FEW + 1, 4 * _FEW])
+def test_the_first_wish_for_a_difference_holds(size):
+    random = np.random.default_rng(0)
+    wishes = (random.integers(1, 1 + max(size // 3, 1), size) * random.choice([-1, 1], size)).astype(np.int32)
+    first = {}
+    for one in wishes.tolist():
+        first.setdefault(abs(one), one)
+    assert sorted(first_wishes(np.array_split(wishes, 3)).tolist()) == sorted(first.values())
