@@ -224,10 +224,10 @@ def first_wishes(wishes: Sequence[Array]) -> Array:
     every = np.concatenate([np.zeros(0, np.int32), *wishes])
     differences = np.abs(every)
     if every.size < _FEW:
-        return np.asarray(every[np.unique(differences, return_index=True)[1]])
+        return every[np.unique(differences, return_index=True)[1]]
     table = np.zeros(differences.max() + 1, every.dtype)
     table[differences[::-1]] = every[::-1]  # of equal indices the last one is assigned
-    return table[table != 0]
+    return np.asarray(table[table != 0])
 
 
 def _is_tracked(held: Held) -> bool:
