@@ -17,7 +17,7 @@ _changing = threading.Lock()
 
 @contextlib.contextmanager
 def young_only() -> Iterator[None]:
-    """A context in which only young objects are collected; a collector that is turned off stays so.
+    """A context in which only the young generation is collected; a disabled collector stays disabled.
 
     Planning and checks make objects by the million, which starts one collection of *all* objects of the process after
     another, JAX's and the user's too: a quarter of planning (PauliNet on CH4, 14.8 and 11.2 s).

@@ -50,7 +50,7 @@ class Evaluator:
     An op without a rule is an uninterpreted function of its whole operands: two programs with equal calls of it agree.
     ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results: then nothing is fused,
     as over another arithmetic than a prime field.
-    ``tick``, if given, is called after each unit. ``prepared`` is shared with other evaluators of the same programs.
+    ``tick``, if set, is called after each unit. ``prepared`` is shared with other evaluators of the same programs.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class Evaluator:
         arithmetic: Any,
         prepared: Prepared | None = None,
         watch: Callable[[Node, Sequence[Held]], None] | None = None,
-        tick: Callable[[], None] | None = None,
     ) -> None:
-        self.arithmetic, self.watch, self.tick = arithmetic, watch, tick
+        self.arithmetic, self.watch = arithmetic, watch
+        self.tick: Callable[[], None] | None = None
         self.prepared = Prepared() if prepared is None else prepared
         self.uncovered: set[str] = set()
         self._steps: dict[Node, Step] = {}

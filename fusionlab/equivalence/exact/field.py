@@ -20,6 +20,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 BITS = 21
+_LARGEST = 2 ** (BITS - 1)
+"""No residue has a larger magnitude."""
 MOST_TERMS = 2 ** (53 - 2 * (BITS - 1))
 """The number of products of two residues whose sum is exact in float64."""
 _BLOCK = 2**14
@@ -112,7 +114,7 @@ def _compiled(code: Code, operands: int) -> tuple[list[tuple[Callable[..., Any] 
     where a number would not be exact otherwise, and at the end.
     """
     last = {value: at for at, (_, *read) in enumerate(code) for value in read}
-    most = dict.fromkeys(range(operands), 2 ** (BITS - 1))
+    most = dict.fromkeys(range(operands), _LARGEST)
     where = {value: value for value in most}
     steps: list[tuple[Callable[..., Any] | None, tuple[int, ...], int]] = []
     free: list[int] = []
@@ -121,7 +123,7 @@ def _compiled(code: Code, operands: int) -> tuple[list[tuple[Callable[..., Any] 
         while (bound := _bound(name, *(most[value] for value in read))) > _ONCE:
             largest = max(read, key=lambda value: most[value])
             steps.append((None, (), where[largest]))
-            most[largest] = 2 ** (BITS - 1)
+            most[largest] = _LARGEST
         free += {where[v] for v in read if last[v] == at and v >= operands}
         result = operands + at
         if at == len(code) - 1:
@@ -132,7 +134,7 @@ def _compiled(code: Code, operands: int) -> tuple[list[tuple[Callable[..., Any] 
             where[result], buffers = operands + buffers, buffers + 1
         steps.append((RING[name], tuple(where[value] for value in read), where[result]))
         most[result] = bound
-    if bound > 2 ** (BITS - 1):
+    if bound > _LARGEST:
         steps.append((None, (), -1))
     return steps, buffers
 
@@ -234,7 +236,7 @@ class PrimeField:
 
     def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
         terms = math.prod(x.shape[axis] for axis in axes)
-        return self._reduced(x.sum(axes), terms * 2 ** (BITS - 1)) if axes else x
+        return self._reduced(x.sum(axes), terms * _LARGEST) if axes else x
 
     def matmul(self, x: Array, y: Array) -> Array:
         """[..., m, k] @ [..., k, n]."""
