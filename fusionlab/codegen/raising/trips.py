@@ -1,8 +1,9 @@
-"""Raise the trips of a loop: one trip as a function of its number, all of them at once, or some at a time."""
+"""Raise the trips of a loop: one as a function of its number, all at once, some at a time, or a combination of all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising import JaxRefusal, Raising, live_nodes, raise_nodes
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.hlo import ops
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum, wrapped
-from fusionlab.hlo.view import Value, free_values, reads
+from fusionlab.hlo.view import Node, Value, free_values, reads
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,102 @@ def batched_loop(trips: Trips, chunk: int) -> Callable[..., tuple[Any, ...]]:
 def at_once(loop: Loop, raising: Raising, environment: Mapping[Value, Any]) -> Sequence[Any] | None:
     """The results of ``loop`` with all its trips batched; None where JAX cannot batch them."""
     assert loop.trips is not None
-    captured = list(dict.fromkeys(value for region in loop.node.regions for value in free_values(region)))
+    captured = _captured(loop)
     given = [*(jnp.asarray(environment[v]) for v in loop.node.operands), *(environment[v] for v in captured)]
     try:
         return batched_loop(raise_trips(loop, captured, raising), loop.trips)(*given)
     except (NotImplementedError, JaxRefusal):
         return None
+
+
+def combined(loop: Loop, weights: Any, raising: Raising, environment: Mapping[Value, Any]) -> Sequence[Any]:
+    """The results of ``loop``, which ``is_combinable``, with a combination of its trips, ``weights`` [trips] c.
+
+        for k: sum += h(d_k)[k]                 sum += sum_k c_k h(sum_j c_j d_j)[k]
+
+    Floats that a trip makes from its counter, or reads at it, are replaced by their sums with the weights. Where c is
+    the unit vector k, the term is that of trip k; it is a polynomial of c.
+    """
+    body, trips, (counted, _) = loop.body, loop.trips, _counted_and_directed(loop)
+    assert trips is not None
+    captured, terms = _captured(loop), [value for _, value in _terms(loop)]
+    known = {value: environment[value] for value in captured}
+    known |= {body.arguments[i]: environment[loop.node.operands[i]] for i in loop.indices(Invariant)}
+    by_trip: dict[Value, Any] = {}  # [trips, ...]
+    for argument, role in zip(body.arguments, loop.roles, strict=True):
+        if isinstance(role, Counter):
+            by_trip[argument] = jax.vmap(functools.partial(_count, role))(np.arange(trips, dtype=np.int32))
+    for node in live_nodes(body.nodes, [*body.arguments, *captured], terms):
+        read = [value for value in dict.fromkeys(reads(node)) if value in counted]
+        results = raising.node(node, known) if not read else _of_trips(node, read, by_trip, raising, known)
+        found = dict(zip(node.results, results, strict=True))
+        if counted.issuperset(found):
+            by_trip |= found
+        elif read:
+            known |= {v: jnp.tensordot(weights.astype(array.dtype), array, 1) for v, array in found.items()}
+        else:
+            known |= found
+    carried = tuple(environment[loop.node.operands[i]] for i in loop.indices(Sum))
+    carried = _accumulate(loop, np.zeros(1, np.int32), [known[value][None] for value in terms], carried)
+    return _results(loop, trips, [environment[value] for value in loop.node.operands], carried)
+
+
+def is_combinable(loop: Loop) -> bool:
+    """True if the terms of ``loop``, a loop of sums alone, are polynomials of the weights of ``combined``.
+
+    What is computed from floats that depend on the trip is affine in each of them, and no predicate: a term that equals
+    a polynomial at random weights equals it in every trip.
+    """
+    if loop.trips is None or loop.indices(Counter, Invariant, Sum) != list(range(len(loop.roles))):
+        return False
+    directed, terms = _counted_and_directed(loop)[1], [value for _, value in _terms(loop)]
+
+    def is_affine(node: Node) -> bool:
+        if not all(value.dtype in (*ops.FLOATS, *ops.COMPLEX) for value in node.results):
+            return False
+        return directed.isdisjoint(reads(node)) or _is_multilinear(node, directed)
+
+    live = live_nodes(loop.body.nodes, [*loop.body.arguments, *_captured(loop)], terms)
+    return directed.issuperset(terms) and all(is_affine(n) for n in live if not directed.isdisjoint(n.results))
+
+
+def _counted_and_directed(loop: Loop) -> tuple[set[Value], set[Value]]:
+    """The counters with the integers and predicates that are computed from them and from what no trip changes, and all
+    else that depends on the trip."""
+    counted = {loop.body.arguments[i] for i in loop.indices(Counter)}
+    directed: set[Value] = set()
+    for node in loop.body.nodes:
+        if not directed.isdisjoint(reads(node)):
+            directed.update(node.results)
+        elif not counted.isdisjoint(reads(node)):
+            exact = all(value.dtype not in (*ops.FLOATS, *ops.COMPLEX) for value in node.results)
+            (counted if exact else directed).update(node.results)
+    return counted, directed
+
+
+def _of_trips(
+    node: Node, counted: Sequence[Value], by_trip: Mapping[Value, Any], raising: Raising, known: Mapping[Value, Any]
+) -> Sequence[Any]:
+    """The results [trips, ...] of ``node``, which reads the values ``counted`` of each trip."""
+
+    def one(*arrays: Any) -> tuple[Any, ...]:
+        return tuple(raising.node(node, {**known, **dict(zip(counted, arrays, strict=True))}))
+
+    results: tuple[Any, ...] = jax.vmap(one)(*(by_trip[value] for value in counted))
+    return results
+
+
+def _is_multilinear(node: Node, directed: Collection[Value]) -> bool:
+    """True if the results of ``node`` are affine in each of its operands in ``directed``."""
+    if node.op is ops.SELECT:
+        return node.operands[0] not in directed
+    if node.op is ops.DIVIDE:
+        return node.operands[1] not in directed
+    if node.op is ops.TRIANGULAR_SOLVE:
+        return node.operands[0] not in directed
+    if node.op in (ops.REDUCE, ops.SCATTER):
+        return combiner(node.regions[0]) == "add"
+    return node.op.derivative in ("linear", "product")
 
 
 def per_trip(loop: Loop, value: Value, raising: Raising, environment: Mapping[Value, Any]) -> Any:
@@ -105,6 +198,10 @@ def read_by_trips(loop: Loop, value: Value) -> dict[Value, Value]:
     nodes = live_nodes(loop.body.nodes, [*loop.body.arguments, *outside], [value])
     read = {each for node in nodes for each in reads(node)}
     return {inner: outer for inner, outer in {**carried, **outside}.items() if inner in read}
+
+
+def _captured(loop: Loop) -> list[Value]:
+    return list(dict.fromkeys(value for region in loop.node.regions for value in free_values(region)))
 
 
 def _count(counter: Counter, trip: Any) -> Any:

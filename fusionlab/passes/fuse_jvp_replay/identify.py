@@ -4,11 +4,14 @@
     y = sum_k (d F / d x_k)^2 + d^2 F / d x_k^2          the same and the squared gradient of F
     y = sum_k a_k d^2 F / d x_k^2                        one with weights (``combinations``)
 
-The sum as it stands and the forward Laplacians of the candidates are lowered as one program of few walkers, and
-evaluated exactly (``equivalence.exact``): at random points, under random predicates, and under predicates that are
-steered so that conjunctions of many come true. What is equal there is the same expression on every branch: no point is
-near or far, and no branch is rare. Where inputs are equal (electrons at one place, parameters of zero) both are
-evaluated once more, with every predicate as it is there.
+The sum and the derivatives of the candidates are lowered as one program of few walkers, and evaluated exactly
+(``equivalence.exact``): at random points, under random predicates, and under predicates that are steered so that
+conjunctions of many come true. What is equal there is the same expression on every branch: no point is near or far, and
+no branch is rare.
+
+Of a loop whose terms are polynomials of its directions, one combination of all trips is compared with the derivatives
+along it (``trips.combined``); of other sums, and at equal inputs (electrons at one place, parameters of zero)
+with every predicate as it is there, all directions with the forward Laplacians.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
-from fusionlab.codegen.raising.trips import at_once
+from fusionlab.codegen.raising.trips import at_once, combined, is_combinable
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
@@ -218,6 +221,8 @@ class Identification:
         self.one = Raising(shapes=self._resized(1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
+        loop = candidate.replay.loop if candidate.replay and not candidate.weighted and not candidate.weights else None
+        self.combines = loop is not None and loop.trips == self.coordinates.count and is_combinable(loop)
         self.lowered = functools.cache(self._lower)
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
@@ -288,7 +293,8 @@ class Identification:
 
     def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
         """The matches without derivatives through ``stopped``, where these are no part of the gradient either."""
-        matches = self._identical(self.lowered(stopped))
+        matches = self._identical(self.lowered(stopped, combine=True)) if self.combines else []
+        matches = matches or self._identical(self.lowered(stopped))
         return [m for m in matches if not stopped or m.gradients or self._has_derivatives(stopped, m.output)]
 
     def _drops_out(self, shift: Value, match: Laplacian) -> bool:
@@ -297,7 +303,7 @@ class Identification:
     def _has_derivatives(self, stopped: tuple[Value, ...], output: Value) -> bool:
         """True if the derivatives of ``output`` are the same without those through ``stopped``, in all draws."""
         at = self.outputs.index(output) - len(self.outputs)  # the last results are the derivatives of the outputs
-        both = [only_result(self.lowered(each), at) for each in (stopped, ())]
+        both = [only_result(self.lowered(each, self.combines), at) for each in (stopped, ())]
         for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
             for part, arguments in self._batches(both[0], FieldWithGuards(p, [seed for seed, _ in draws])):
                 [without], [whole] = (self._outputs(each, Evaluator(part, self.prepared), arguments) for each in both)
@@ -305,15 +311,23 @@ class Identification:
                     return False
         return True
 
-    def _lower(self, stopped: tuple[Value, ...]) -> FunctionView:
-        """A view whose results are those of ``_Results`` in order, without derivatives through ``stopped``."""
+    def _lower(self, stopped: tuple[Value, ...], combine: bool = False) -> FunctionView:
+        """A view whose results are those of ``_Results`` in order, without derivatives through ``stopped``.
+
+        With ``combine``, sums have one term, that of a combination of the trips, and ``laps``, ``rows`` and
+        ``gradients`` are the second and first derivatives in the direction of its weights, which are the last argument.
+        """
 
         def results(*arrays: Any) -> _Results:
-            given = dict(zip(self.inputs, arrays, strict=True))
+            *inputs, direction = arrays if combine else (*arrays, None)
+            given = dict(zip(self.inputs, inputs, strict=True))
             environment, initial, replay = dict(given), self.initial, self.candidate.replay
             loop = replay.loop if replay else None
             for node in self.nodes:
-                made = at_once(loop, self.raising, environment) if loop and node is loop.node else None
+                made = None
+                if loop and node is loop.node:
+                    trips = (self.raising, environment)
+                    made = at_once(loop, *trips) if direction is None else combined(loop, direction, *trips)
                 environment.update(zip(node.results, made or self.raising.node(node, environment), strict=True))
             sums = []
             for target in self.targets:
@@ -335,7 +349,10 @@ class Identification:
                 return laps, [jet.jacobian for jet in found]
 
             if not self.candidate.weighted:
-                laps, rows = jets(None)
+                laps, rows = jets(None if direction is None else direction[None])
+                if direction is not None:
+                    shape, size = (*given[self.x].shape[: self.walkers], -1), given[self.x].size
+                    gradients = [g.reshape(shape) @ direction if g.size == size else g for g in gradients]
                 return _Results(sums, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
             one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
@@ -344,6 +361,8 @@ class Identification:
             return _Results(sums, last[0], gradients, weights, last[1])
 
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
+        if combine:
+            types.append(jax.ShapeDtypeStruct((self.coordinates.count,), types[0].dtype))
         with jax.enable_x64(True):
             try:
                 lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
