@@ -1,4 +1,4 @@
-"""Raise the trips of a loop: one as a function of its number, all at once, some at a time, or a combination of all."""
+"""Raise the trips of a loop: one as a function of its number, all or some at once, or one in any direction."""
 
 from __future__ import annotations
 
@@ -87,15 +87,15 @@ def at_once(loop: Loop, raising: Raising, environment: Mapping[Value, Any]) -> S
         return None
 
 
-def combined(loop: Loop, weights: Any, raising: Raising, environment: Mapping[Value, Any]) -> Sequence[Any]:
-    """The results of ``loop``, which ``is_combinable``, with a combination of its trips, ``weights`` [trips] c.
+def in_one_direction(loop: Loop, weights: Any, raising: Raising, environment: Mapping[Value, Any]) -> Sequence[Any]:
+    """The results of ``loop``, which ``is_polynomial``, with one term instead of all: in the direction sum_k c_k d_k.
 
         for k: sum += h(d_k)[k]                 sum += sum_k c_k h(sum_j c_j d_j)[k]
 
-    Floats that a trip makes from its counter, or reads at it, are replaced by their sums with the weights. Where c is
-    the unit vector k, the term is that of trip k; it is a polynomial of c.
+    The directions d_k of the trips, floats that are made from the counter, and floats that are read at it are replaced
+    by their sums with ``weights`` c [trips]. Where c is the unit vector k, the term is that of trip k.
     """
-    body, trips, (counted, _) = loop.body, loop.trips, _counted_and_directed(loop)
+    body, trips, (integers, _) = loop.body, loop.trips, _dependent(loop)
     assert trips is not None
     captured, terms = _captured(loop), [value for _, value in _terms(loop)]
     known = {value: environment[value] for value in captured}
@@ -105,73 +105,83 @@ def combined(loop: Loop, weights: Any, raising: Raising, environment: Mapping[Va
         if isinstance(role, Counter):
             by_trip[argument] = jax.vmap(functools.partial(_count, role))(np.arange(trips, dtype=np.int32))
     for node in live_nodes(body.nodes, [*body.arguments, *captured], terms):
-        read = [value for value in dict.fromkeys(reads(node)) if value in counted]
-        results = raising.node(node, known) if not read else _of_trips(node, read, by_trip, raising, known)
-        found = dict(zip(node.results, results, strict=True))
-        if counted.issuperset(found):
+        if node.op is ops.OPTIMIZATION_BARRIER:
+            for operand, result in zip(node.operands, node.results, strict=True):
+                arrays = by_trip if operand in by_trip else known
+                arrays[result] = arrays[operand]
+            continue
+        read = [value for value in dict.fromkeys(reads(node)) if value in integers]
+        if not read:
+            raising.run([node], known)
+            continue
+        found = _of_trips(node, {value: by_trip[value] for value in read}, raising, known)
+        if integers.issuperset(found):
             by_trip |= found
-        elif read:
-            known |= {v: jnp.tensordot(weights.astype(array.dtype), array, 1) for v, array in found.items()}
         else:
-            known |= found
+            known |= {v: jnp.tensordot(weights.astype(array.dtype), array, 1) for v, array in found.items()}
     carried = tuple(environment[loop.node.operands[i]] for i in loop.indices(Sum))
     carried = _accumulate(loop, np.zeros(1, np.int32), [known[value][None] for value in terms], carried)
     return _results(loop, trips, [environment[value] for value in loop.node.operands], carried)
 
 
-def is_combinable(loop: Loop) -> bool:
-    """True if the terms of ``loop``, a loop of sums alone, are polynomials of the weights of ``combined``.
+def is_polynomial(loop: Loop) -> bool:
+    """True if ``loop`` is one of sums alone, whose terms are polynomials of the weights of ``in_one_direction``.
 
-    What is computed from floats that depend on the trip is affine in each of them, and no predicate: a term that equals
+    What is computed from floats that depend on the trip is affine in each operand, and no predicate: a term that equals
     a polynomial at random weights equals it in every trip.
     """
     if loop.trips is None or loop.indices(Counter, Invariant, Sum) != list(range(len(loop.roles))):
         return False
-    directed, terms = _counted_and_directed(loop)[1], [value for _, value in _terms(loop)]
+    floats, terms = _dependent(loop)[1], [value for _, value in _terms(loop)]
 
     def is_affine(node: Node) -> bool:
+        if node.op is ops.OPTIMIZATION_BARRIER:
+            return True
         if not all(value.dtype in (*ops.FLOATS, *ops.COMPLEX) for value in node.results):
             return False
-        return directed.isdisjoint(reads(node)) or _is_multilinear(node, directed)
+        return floats.isdisjoint(reads(node)) or _is_multilinear(node, floats)
 
     live = live_nodes(loop.body.nodes, [*loop.body.arguments, *_captured(loop)], terms)
-    return directed.issuperset(terms) and all(is_affine(n) for n in live if not directed.isdisjoint(n.results))
+    return floats.issuperset(terms) and all(is_affine(node) for node in live if not floats.isdisjoint(node.results))
 
 
-def _counted_and_directed(loop: Loop) -> tuple[set[Value], set[Value]]:
-    """The counters with the integers and predicates that are computed from them and from what no trip changes, and all
-    else that depends on the trip."""
-    counted = {loop.body.arguments[i] for i in loop.indices(Counter)}
-    directed: set[Value] = set()
+def _dependent(loop: Loop) -> tuple[set[Value], set[Value]]:
+    """The values of the body that may depend on the trip: the counters with the integers and predicates that are
+    computed from them and from what does not depend on it, and all others."""
+    integers = {loop.body.arguments[i] for i in loop.indices(Counter)}
+    floats: set[Value] = set()
     for node in loop.body.nodes:
-        if not directed.isdisjoint(reads(node)):
-            directed.update(node.results)
-        elif not counted.isdisjoint(reads(node)):
+        if node.op is ops.OPTIMIZATION_BARRIER:
+            for operand, result in zip(node.operands, node.results, strict=True):
+                for values in (integers, floats):
+                    values.update([result] if operand in values else [])
+        elif not floats.isdisjoint(reads(node)):
+            floats.update(node.results)
+        elif not integers.isdisjoint(reads(node)):
             exact = all(value.dtype not in (*ops.FLOATS, *ops.COMPLEX) for value in node.results)
-            (counted if exact else directed).update(node.results)
-    return counted, directed
+            (integers if exact else floats).update(node.results)
+    return integers, floats
 
 
 def _of_trips(
-    node: Node, counted: Sequence[Value], by_trip: Mapping[Value, Any], raising: Raising, known: Mapping[Value, Any]
-) -> Sequence[Any]:
-    """The results [trips, ...] of ``node``, which reads the values ``counted`` of each trip."""
+    node: Node, of_trips: Mapping[Value, Any], raising: Raising, known: Mapping[Value, Any]
+) -> dict[Value, Any]:
+    """The results [trips, ...] of ``node``, which reads the values ``of_trips`` [trips, ...]."""
 
     def one(*arrays: Any) -> tuple[Any, ...]:
-        return tuple(raising.node(node, {**known, **dict(zip(counted, arrays, strict=True))}))
+        environment = {**known, **dict(zip(of_trips, arrays, strict=True))}
+        raising.run([node], environment)
+        return tuple(environment[value] for value in node.results)
 
-    results: tuple[Any, ...] = jax.vmap(one)(*(by_trip[value] for value in counted))
-    return results
+    return dict(zip(node.results, jax.vmap(one)(*of_trips.values()), strict=True))
 
 
-def _is_multilinear(node: Node, directed: Collection[Value]) -> bool:
-    """True if the results of ``node`` are affine in each of its operands in ``directed``."""
-    if node.op is ops.SELECT:
-        return node.operands[0] not in directed
+def _is_multilinear(node: Node, floats: Collection[Value]) -> bool:
+    """True if the results of ``node`` are affine in each of its operands that are among ``floats``."""
+    if node.op in (ops.SELECT, ops.TRIANGULAR_SOLVE):
+        return node.operands[0] not in floats
     if node.op is ops.DIVIDE:
-        return node.operands[1] not in directed
-    if node.op is ops.TRIANGULAR_SOLVE:
-        return node.operands[0] not in directed
+        return node.operands[1] not in floats
     if node.op in (ops.REDUCE, ops.SCATTER):
         return combiner(node.regions[0]) == "add"
     return node.op.derivative in ("linear", "product")

@@ -9,8 +9,8 @@ The sum and the derivatives of the candidates are lowered as one program of few 
 conjunctions of many come true. What is equal there is the same expression on every branch: no point is near or far, and
 no branch is rare.
 
-Of a loop whose terms are polynomials of its directions, one combination of all trips is compared with the derivatives
-along it (``trips.combined``); of other sums, and at equal inputs (electrons at one place, parameters of zero)
+Of a loop whose terms are polynomials of its directions, one trip in a random direction is compared with the derivatives
+along it (``trips.in_one_direction``); of other sums, and at equal inputs (electrons at one place, parameters of zero)
 with every predicate as it is there, all directions with the forward Laplacians.
 """
 
@@ -32,7 +32,7 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
-from fusionlab.codegen.raising.trips import at_once, combined, is_combinable
+from fusionlab.codegen.raising.trips import at_once, in_one_direction, is_polynomial
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
@@ -41,6 +41,7 @@ from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.loops import Sum
 from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
 from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
@@ -221,9 +222,8 @@ class Identification:
         self.one = Raising(shapes=self._resized(1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
-        loop = candidate.replay.loop if candidate.replay and not candidate.weighted and not candidate.weights else None
-        self.combines = loop is not None and loop.trips == self.coordinates.count and is_combinable(loop)
         self.lowered = functools.cache(self._lower)
+        self.directional = self._may_be_directional()
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
         return live_nodes(self.flat.nodes, self.inputs, values)
@@ -283,7 +283,7 @@ class Identification:
                     dropped = tuple(shift for shift in dropped if self._drops_out(shift, match))
                 try:
                     guarded = self._guarded(match, list(walk(cone)))
-                    gradients = self._at_equal_inputs(self.lowered(stopped or dropped), match, guarded)
+                    gradients = self._at_equal_inputs(self.lowered(stopped or dropped, False), match, guarded)
                     return replace(match, gradients=gradients, stop_gradient=dropped)
                 except NotALaplacian as reason:
                     refused.append(reason)
@@ -293,9 +293,30 @@ class Identification:
 
     def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
         """The matches without derivatives through ``stopped``, where these are no part of the gradient either."""
-        matches = self._identical(self.lowered(stopped, combine=True)) if self.combines else []
-        matches = matches or self._identical(self.lowered(stopped))
+        matches: list[Laplacian] = []
+        if self.directional and (view := self._lowered_in_one_direction(stopped)) is not None:
+            matches = [match for match in self._identical(view) if len(match.every_sum) == len(self.targets)]
+        if not matches and (matches := self._identical(self.lowered(stopped, False))):
+            self.directional = False
         return [m for m in matches if not stopped or m.gradients or self._has_derivatives(stopped, m.output)]
+
+    def _may_be_directional(self) -> bool:
+        """True if one trip in a random direction may stand for all: its terms are polynomials of the direction, and no
+        possible gradient is computed from their sums."""
+        replay = self.candidate.replay
+        if replay is None or self.candidate.weighted or self.candidate.weights is not None:
+            return False
+        loop = replay.loop
+        after = reached(self.flat, [loop.node.results[i] for i in loop.indices(Sum)])
+        return loop.trips == self.coordinates.count and after.isdisjoint(self.gradients) and is_polynomial(loop)
+
+    def _lowered_in_one_direction(self, stopped: tuple[Value, ...]) -> FunctionView | None:
+        """``lowered(stopped, True)``; None where it cannot be raised, for this and later calls."""
+        try:
+            return self.lowered(stopped, True)
+        except Unevaluated:
+            self.directional = False
+            return None
 
     def _drops_out(self, shift: Value, match: Laplacian) -> bool:
         return any((m.target, m.output) == (match.target, match.output) for m in self._matches((shift,)))
@@ -303,7 +324,7 @@ class Identification:
     def _has_derivatives(self, stopped: tuple[Value, ...], output: Value) -> bool:
         """True if the derivatives of ``output`` are the same without those through ``stopped``, in all draws."""
         at = self.outputs.index(output) - len(self.outputs)  # the last results are the derivatives of the outputs
-        both = [only_result(self.lowered(each, self.combines), at) for each in (stopped, ())]
+        both = [only_result(self.lowered(each, self.directional), at) for each in (stopped, ())]
         for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
             for part, arguments in self._batches(both[0], FieldWithGuards(p, [seed for seed, _ in draws])):
                 [without], [whole] = (self._outputs(each, Evaluator(part, self.prepared), arguments) for each in both)
@@ -311,23 +332,25 @@ class Identification:
                     return False
         return True
 
-    def _lower(self, stopped: tuple[Value, ...], combine: bool = False) -> FunctionView:
+    def _lower(self, stopped: tuple[Value, ...], directional: bool) -> FunctionView:
         """A view whose results are those of ``_Results`` in order, without derivatives through ``stopped``.
 
-        With ``combine``, sums have one term, that of a combination of the trips, and ``laps``, ``rows`` and
-        ``gradients`` are the second and first derivatives in the direction of its weights, which are the last argument.
+        ``directional``: one trip in a direction stands for all, and ``laps``, ``rows`` and ``gradients`` are second and
+        first derivatives along it. The direction is the last argument, [coordinates]. What is computed from the sums of
+        the loop is then no value of the program.
         """
 
         def results(*arrays: Any) -> _Results:
-            *inputs, direction = arrays if combine else (*arrays, None)
+            *inputs, direction = arrays if directional else (*arrays, None)
             given = dict(zip(self.inputs, inputs, strict=True))
             environment, initial, replay = dict(given), self.initial, self.candidate.replay
             loop = replay.loop if replay else None
             for node in self.nodes:
                 made = None
-                if loop and node is loop.node:
-                    trips = (self.raising, environment)
-                    made = at_once(loop, *trips) if direction is None else combined(loop, direction, *trips)
+                if loop and node is loop.node and direction is None:
+                    made = at_once(loop, self.raising, environment)
+                elif loop and node is loop.node:
+                    made = in_one_direction(loop, direction, self.raising, environment)
                 environment.update(zip(node.results, made or self.raising.node(node, environment), strict=True))
             sums = []
             for target in self.targets:
@@ -361,7 +384,7 @@ class Identification:
             return _Results(sums, last[0], gradients, weights, last[1])
 
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
-        if combine:
+        if directional:
             types.append(jax.ShapeDtypeStruct((self.coordinates.count,), types[0].dtype))
         with jax.enable_x64(True):
             try:

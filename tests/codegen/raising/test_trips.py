@@ -1,4 +1,4 @@
-"""Combinations of the trips of a loop: terms that are polynomials of the weights, and their values at unit vectors."""
+"""One trip in any direction instead of all: terms that are polynomials of it, and their values at unit vectors."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising.trips import combined, is_combinable
+from fusionlab.codegen.raising.trips import in_one_direction, is_polynomial
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
 
@@ -44,6 +44,10 @@ POLYNOMIALS = {
     "selected": summed(lambda x, k: jnp.where(jnp.arange(N) == k, tangent(x, one_hot(k))[1], 0.0).sum()),
     "squared-primal": summed(lambda x, k: tangent(x, one_hot(k))[0][k] ** 2 + tangent(x, one_hot(k))[1][k]),
     "scan": scanned,
+    "barrier": summed(
+        lambda x, k: lax.optimization_barrier((x[0], tangent(x, one_hot(k))[1], k))[1][k] * jnp.tanh(x[0])
+    ),
+    "added-to-others": summed(lambda x, k: jnp.zeros(2).at[k % 2].add(tangent(x, one_hot(k))[1][k]).sum()),
     "number-as-weight": summed(lambda x, k: k * tangent(x, one_hot(k))[1][k]),
     "some-trips": summed(lambda x, k: jnp.where(k < 2, tangent(x, one_hot(k))[1][k], 0.0)),
     "primal-predicate": summed(lambda x, k: jnp.where(x[0] > 0, tangent(x, one_hot(k))[1][k], 0.0)),
@@ -56,6 +60,7 @@ OTHERS = {
     "rounded": summed(lambda x, k: jnp.float32(jnp.int32(tangent(x, one_hot(k))[1][k]))),
     "largest": summed(lambda x, k: tangent(x, one_hot(k))[1].max()),
     "no-trip": summed(lambda x, k: x.sum()),
+    "largest-written": summed(lambda x, k: jnp.zeros(2).at[k % 2].max(tangent(x, one_hot(k))[1][k]).sum()),
     "stacked": lambda x: lax.map(lambda k: tangent(x, one_hot(k))[1][k], jnp.arange(N)).sum(),
 }
 
@@ -67,23 +72,23 @@ def loop_of(function, lowered):
 
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_a_unit_vector_as_weights_is_one_trip(name, lowered):
-    """And two times it, where the term is a quadratic form, four times as much."""
+    """And a term is homogeneous of its degree in the weights."""
     view, loop = loop_of(POLYNOMIALS[name], lowered)
-    assert is_combinable(loop)
+    assert is_polynomial(loop)
     environment, raising = {view.arguments[0]: jnp.asarray(X)}, Raising()
     raising.run(view.nodes[: view.nodes.index(loop.node)], environment)
 
     def total(weights):
-        results = combined(loop, jnp.asarray(weights), raising, environment)
+        results = in_one_direction(loop, jnp.asarray(weights), raising, environment)
         return next(r for r in results if r.dtype == np.float32 and r.shape == ())
 
     terms = [total(row) for row in np.eye(N, dtype=np.float32)]
     np.testing.assert_allclose(sum(terms), POLYNOMIALS[name](X), rtol=1e-5)
-    degree = 3 if name in ("number-as-weight", "some-trips") else 2
+    degree = 3 if name in ("number-as-weight", "some-trips", "added-to-others") else 2
     weights = np.array([0.5, -1.0, 2.0, 0.25], np.float32)
     np.testing.assert_allclose(total(2 * weights), 2**degree * total(weights), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_is_no_polynomial_of_the_weights_is_said_to_be_none(name, lowered):
-    assert not is_combinable(loop_of(OTHERS[name], lowered)[1])
+def test_terms_that_are_no_polynomials(name, lowered):
+    assert not is_polynomial(loop_of(OTHERS[name], lowered)[1])
