@@ -4,7 +4,8 @@ Operands are read whole and results are written whole, except that
 
 - ``slice``, ``dynamic-slice`` and ``gather`` read what they return, also when a fusion's parameter is only used by
   them (through ``bitcast``);
-- ``dynamic-update-slice`` and ``scatter`` work in place: they touch what they update;
+- ``dynamic-update-slice`` and ``scatter`` work in place, those in a fusion where they are its result: they touch what
+  they update;
 - the scratch of a library call (the ``s8`` elements of its result tuple) is not data.
 """
 
@@ -59,19 +60,19 @@ def reads_of(module: HloModule, computation: Computation, instruction: Instructi
 
 def _read_of_parameter(inside: Computation, parameter: Instruction) -> int:
     whole, parts = parameter.shape.byte_size, 0
-    pending = [parameter]
+    pending = [(parameter, False)]
     while pending:
-        value = pending.pop()
-        if value.is_root:
+        value, updated = pending.pop()
+        if value.is_root and not updated:
             return whole
         for user in inside.users[value.name]:
             if user.opcode in _VIEWS:
-                pending.append(user)
+                pending.append((user, updated))
             elif user.opcode in _READ_A_PART and user.operands[0] == value.name and value.name not in user.operands[1:]:
                 parts += user.shape.byte_size
             elif user.opcode in _UPDATE_A_PART and value.name not in user.operands[_updated_operands(user) :]:
-                continue
-            else:
+                pending.append((user, True))
+            elif not (updated and user.opcode == "tuple" and user.is_root):
                 return whole
     return min(whole, parts)
 

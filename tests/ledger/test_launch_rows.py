@@ -56,6 +56,7 @@ def test_flops_by_rule(module, name, work):
         ("fusion.take", 16 + 4 + 16, 16),
         ("fusion.both", 4000, 4040),  # the slice does not help: the other user reads everything
         ("fusion.put", 40 + 4, 40),
+        ("fusion.replace", 4000 + 40, 4000),  # updated on the way: all of it is read
         ("fusion.pass", 32, 32),
         ("product", 4000, 40000),
     ],
