@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -196,6 +197,8 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
         return found
     if owners is None:
         left, right = densify(left, coordinates), densify(right, coordinates)
+        if not contraction.join_rows and (side := _smaller_side(left, right, contraction)) is not None:
+            return _contract_with_smaller(left, right, contraction, side, coordinates)
     u, v = (contraction.leading(side, jet.stacked(True)) for side, jet in enumerate((left, right)))
     u, v = lax.optimization_barrier((u, v))  # from here on nothing reads the untransposed operands
     count = len(contraction.batch[0])
@@ -220,6 +223,57 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     of_left = Jet(None, None, through_left[1:], owners[0])
     of_right = Jet(None, None, through_right[2:], owners[1])
     return combine(through_right[0], [(of_left, _as_it_is), (of_right, _as_it_is)], coordinates, extra)
+
+
+def _smaller_side(left: Jet, right: Jet, contraction: Contraction) -> int | None:
+    """The operand, 0 or 1, that has fewer elements than the result; None if both have as many."""
+    shapes = left.shape, right.shape
+    kept = [shapes[0][axis] for axis in contraction.batch[0]]
+    kept += [shape[axis] for side, shape in enumerate(shapes) for axis in contraction.free(side)]
+    sizes = [math.prod(shape) for shape in shapes]
+    return sizes.index(min(sizes)) if min(sizes) < math.prod(kept) else None
+
+
+def _contract_with_smaller(left: Jet, right: Jet, contraction: Contraction, side: int, coordinates: Coordinates) -> Jet:
+    """``contract`` of dense jets a (of operand ``side``) and v, of which a and not the result is small.
+
+        y_k = a . v_k + a_k . v                     sum_k a_k . v_k = (a_1, ..., a_K) . (v_1, ..., v_K)
+
+    Products row by row would be as large as the result, in every row. As one contraction over rows too they need
+    another layout of a, which is small; that of v [batch, summed, rows, free] serves all contractions.
+    """
+    small, large = (left, right) if side == 0 else (right, left)
+    batch, summed, free = contraction.batch[side], contraction.summed[side], contraction.free(side)
+    other = 1 - side
+    stack = small.stacked(True)
+    rows = stack.shape[0]
+
+    def ordered(array: Any, *axes: Sequence[int] | None) -> Any:
+        """Axes of an operand in order, that of rows where it is None."""
+        return jnp.transpose(array, [axis for of in axes for axis in ([0] if of is None else [a + 1 for a in of])])
+
+    derivatives = at_row(stack[1:], 1, rows)
+    directions = at_row(coordinates.weigh(stack[2:]), 2, rows)
+    v = ordered(large.stacked(True), contraction.batch[other], contraction.summed[other], None, contraction.free(other))
+    count, inner = len(batch), len(summed)
+    arrays = (
+        v, lax.index_in_dim(v, 0, count + inner, keepdims=False), ordered(stack[:1], batch, free, summed, None)[..., 0],
+        ordered(derivatives, batch, free, None, summed), ordered(directions, batch, free, summed, None),
+    )  # fmt: skip
+    v, v0, a0, a_rows, a_products = lax.optimization_barrier(arrays)
+
+    def contracted(a: Any, v: Any, over: int) -> Any:
+        """[batch, the rest of a, the rest of v]: the contraction over the last axes of a and the first of v."""
+        axes = (tuple(range(a.ndim - over, a.ndim)), tuple(range(count, count + over)))
+        return contraction.apply(a, v, (axes, (tuple(range(count)),) * 2))
+
+    total = jnp.moveaxis(contracted(a0, v, inner) + contracted(a_rows, v0, inner), count + len(free), 0)
+    cross = contracted(a_products, v, inner + 1)
+    stack = total + at_row((cross + cross)[None], 1, rows)
+    if side == 1:  # the free axes of v come first
+        mine = range(1 + count, 1 + count + len(free))
+        stack = jnp.transpose(stack, [*range(1 + count), *range(mine.stop, stack.ndim), *mine])
+    return Jet.of_stack(stack, True, None)
 
 
 def _as_it_is(part: Any) -> Any:
