@@ -72,6 +72,9 @@ FEW_ENOUGH = 64
 _FEWEST_WALKERS, _MOST_WALKERS = 2, 16
 _FLOPS = 1e8
 """The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
+FLOPS_OF_ONE_DIRECTION = 1e7
+"""FLOPs (model) of the few walkers from which on one direction is evaluated first: below, it does not pay for another
+lowering."""
 MOST_SECONDS, MOST_SECONDS_WITH_WEIGHTS = 600.0, 120.0
 """The limits for the identification of one sum, and of one as a sum with weights, which needs many more samples."""
 AT_ONCE, MOST_ELEMENTS = 2**26, 2**28
@@ -223,7 +226,7 @@ class Identification:
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
-        self.directional = self._may_be_directional()
+        self.directional = few * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
         return live_nodes(self.flat.nodes, self.inputs, values)

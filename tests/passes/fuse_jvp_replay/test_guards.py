@@ -8,6 +8,8 @@ import pytest
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import W, X, both, exact, fori, of, psi
 
+pytestmark = pytest.mark.usefixtures("directions")
+
 MANY = np.random.default_rng(9).standard_normal((70, 3, 3))
 
 

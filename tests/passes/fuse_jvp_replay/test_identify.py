@@ -17,6 +17,8 @@ from fusionlab.workloads.catalogue import build
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import WEIGHTS, W, X, both, exact, features, fori, jvp_in_loop, local_energy, of, psi, smooth
 
+pytestmark = pytest.mark.usefixtures("directions")
+
 stopped = lax.stop_gradient
 NONE = "none has the Laplacian"
 
@@ -263,118 +265,6 @@ def test_a_loop_of_tangents_and_squared_primals(factor, run_raised):
 
     function, expected = (jax.vmap(one, (None, 0)) for one in (of_one, truth))
     assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected)
-
-
-def loop_of_jvp(trip, log_psi=smooth):
-    """``trip(k, e_k, carried, gradient and its tangent)`` for all k, from zeros [], [] and [coordinates]."""
-
-    def of_one(x):
-        y, eye = x.reshape(-1), jnp.eye(x.size, dtype=x.dtype)
-
-        def f(y):
-            return log_psi(WEIGHTS, y.reshape(x.shape))
-
-        def step(k, carried):
-            return trip(k, eye[k], carried, *jax.jvp(jax.grad(f), (y,), (eye[k],)))
-
-        start = (jnp.zeros((), x.dtype), jnp.zeros((), x.dtype), jnp.zeros_like(y))
-        return f(y), lax.fori_loop(0, y.size, step, start), jax.grad(f)(y)
-
-    return of_one
-
-
-def squares_beside(k, e, carried, g, h):
-    """Two sums, of which the second has another square than that of the derivative along any direction but e_k."""
-    return carried[0] + h[k], carried[1] + jnp.vdot(e, g**2), carried[2]
-
-
-def gradients_counted(k, e, carried, g, h):
-    """A sum of what no trip changes, though a tangent is read."""
-    return carried[0] + h[k], carried[1], carried[2] + (g + 0.0 * h)
-
-
-def squares_of_second(k, e, carried, g, h):
-    """Two sums, s and q, for which s ** 2 - q vanishes where one direction stands for all."""
-    return carried[0] + h[k], carried[1] + h[k] ** 2, carried[2]
-
-
-def wall(weights, x):
-    """Undefined at most of the ties that are drawn."""
-    return jnp.log(x[:, 2] ** 2).sum() + jnp.log(((x[0] - x[2]) ** 2).sum()) + smooth(weights, x)
-
-
-def energy(of_one, gradient):
-    """log|psi| and the kinetic energy with ``gradient(sums, the gradient)`` for the gradient."""
-
-    def function(x):
-        value, sums, direct = of_one(x)
-        return value, -0.5 * (sums[0] + (gradient(sums, direct) ** 2).sum())
-
-    return jax.vmap(function)
-
-
-def test_two_sums_of_which_one_is_no_form_of_any_direction(run_raised):
-    of_one = loop_of_jvp(squares_beside)
-    function = jax.vmap(lambda x: (of_one(x)[0], of_one(x)[1][0] + of_one(x)[1][1]))
-    result = assert_rewritten(run_raised, function, X)
-    assert "1 more sum of the loop" in result.applied[0].what
-
-
-def test_a_gradient_that_is_summed_in_the_loop(run_raised):
-    """It is no derivative along the one direction that could stand for all; at ties all is undefined."""
-    function = energy(loop_of_jvp(gradients_counted, wall), lambda sums, _: sums[2] / X[0].size)
-    assert_rewritten(run_raised, function, X[:1], rtol=1e-6)
-
-
-def test_a_value_that_is_the_gradient_for_one_direction_alone():
-    function = energy(loop_of_jvp(squares_of_second, wall), lambda sums, g: g + 0.1 * (sums[0] ** 2 - sums[1]))
-    assert_refused(function, X[:1])
-
-
-def from_the_last(log_psi, weights, x):
-    """Directions in another order than the coordinates, subtracted from another number than zero."""
-    y, gradient = x.reshape(-1), jax.grad(lambda y: log_psi(weights, y.reshape(x.shape)))
-    last, h = y.size - 1, jax.linearize(gradient, y)[1]
-    eye = jnp.eye(y.size, dtype=y.dtype)
-    return 0.5 - lax.fori_loop(0, y.size, lambda k, s: s - h(eye[last - k])[last - k], jnp.asarray(0.5, y.dtype))
-
-
-def by_a_reduction(log_psi, weights, x):
-    """JAX does not batch the initial value of a reduction: one trip cannot be raised for all numbers at once."""
-    y, gradient = x.reshape(-1), jax.grad(lambda y: log_psi(weights, y.reshape(x.shape)))
-
-    def trip(k, total):
-        number = lax.reduce(jnp.zeros(3, jnp.int32), jnp.int32(k), lax.bitwise_or, (0,))
-        e = (jnp.arange(y.size) == number).astype(y.dtype)
-        return total + jax.jvp(gradient, (y,), (e,))[1] @ e
-
-    return lax.fori_loop(0, y.size, trip, jnp.zeros((), y.dtype))
-
-
-@pytest.mark.parametrize(
-    ("method", "directional"),
-    [(fori, [True]), (jvp_in_loop, [True]), (from_the_last, [True, False]), (by_a_reduction, [False])],
-)
-def test_one_direction_stands_for_all_where_it_may(method, directional, run_raised, monkeypatch):
-    """And all directions are lowered beside it, for ties."""
-    lower, compare = identify.Identification._lower, identify.Identification._identical
-    lowered, compared = {}, []
-
-    def noting_views(self, stopped, in_one_direction):
-        view = lower(self, stopped, in_one_direction)
-        lowered[view] = in_one_direction
-        return view
-
-    def noting_comparisons(self, view):
-        compared.append(lowered[view])
-        return compare(self, view)
-
-    monkeypatch.setattr(identify.Identification, "_lower", noting_views)
-    monkeypatch.setattr(identify.Identification, "_identical", noting_comparisons)
-    function = jax.vmap(lambda x: (smooth(WEIGHTS, x), method(smooth, WEIGHTS, x)))
-    assert_rewritten(run_raised, function, X)
-    assert compared == directional
-    assert False in lowered.values()
 
 
 PLAIN = both(lambda y: psi(None, y))

@@ -13,6 +13,8 @@ from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, exact, features, local_energy, psi
 
+pytestmark = pytest.mark.usefixtures("directions")
+
 FAR = 400.0
 """A squared distance that no position of a trial has."""
 
