@@ -114,10 +114,12 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
     try:
         found = call(compare, astuple(original), astuple(rewritten), limit_s=time_limit_s, memory_limited=True)
     except ProcessFailed as error:
-        late = error.exit_code is None
-        reason = (
-            f"time limit: {_late(time_limit_s)}" if late else f"{fault} (exit {error.exit_code}): {str(error)[:200]}"
-        )
+        if error.exit_code is None:
+            reason = f"time limit: {_late(time_limit_s)}"
+        elif _OUT_OF_MEMORY.search(str(error)):
+            reason = "memory limit: the values of both programs need more than three quarters of the machine's"
+        else:
+            reason = f"{fault} (exit {error.exit_code}): {str(error)[:200]}"
         return Identity("not-covered", 0, 0, 1.0, reason)
     except OSError as error:  # no space for the files, or no process
         return Identity("not-covered", 0, 0, 1.0, f"{fault}: {error}")

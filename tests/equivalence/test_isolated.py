@@ -64,15 +64,22 @@ def test_samples_arrive_as_they_are(lowered):
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "reason"),
+    ("exit_code", "said", "reason"),
     [
-        (None, "time limit: the check did not finish within 5 s"),
-        (1, "a fault of the check, not of the programs (exit 1): KeyError: 'stablehlo.unknown'"),
+        (None, "", "time limit: the check did not finish within 5 s"),
+        (
+            1, "MemoryError: Unable to allocate 3.75 GiB",
+            "memory limit: the values of both programs need more than three quarters of the machine's",
+        ),
+        (
+            1, "KeyError: 'stablehlo.unknown'",
+            "a fault of the check, not of the programs (exit 1): KeyError: 'stablehlo.unknown'",
+        ),
     ],
-)
-def test_a_limit_and_a_fault_are_told_apart(exit_code, reason, lowered, monkeypatch):
+)  # fmt: skip
+def test_a_limit_and_a_fault_are_told_apart(exit_code, said, reason, lowered, monkeypatch):
     def failing(function, *arguments, limit_s, memory_limited):
-        raise ProcessFailed("KeyError: 'stablehlo.unknown'", exit_code)
+        raise ProcessFailed(said, exit_code)
 
     program = lowered(lambda x: x + 1, X)
     monkeypatch.setattr(isolated, "call", failing)
