@@ -117,7 +117,7 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
         if error.exit_code is None:
             reason = f"time limit: {_late(time_limit_s)}"
         elif _OUT_OF_MEMORY.search(str(error)):
-            reason = "memory limit: the values of both programs need more than three quarters of the machine's"
+            reason = "memory limit: the check needs more than three quarters of the machine's memory"
         else:
             reason = f"{fault} (exit {error.exit_code}): {str(error)[:200]}"
         return Identity("not-covered", 0, 0, 1.0, reason)

@@ -4,13 +4,14 @@ Operands are read whole and results are written whole, except that
 
 - ``slice``, ``dynamic-slice`` and ``gather`` read what they return, also when a fusion's parameter is only used by
   them (through ``bitcast``);
-- ``dynamic-update-slice`` and ``scatter`` work in place, those in a fusion where they are its result: they touch what
-  they update;
+- ``dynamic-update-slice`` and ``scatter`` work in place and touch what they update, in a fusion where its result is a
+  parameter with such updates that nothing else reads whole;
 - the scratch of a library call (the ``s8`` elements of its result tuple) is not data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
@@ -33,9 +34,10 @@ def traffic_of(module: HloModule, computation: Computation, instruction: Instruc
     read = sum(reads_of(module, computation, instruction).values())
     if instruction.opcode == "fusion":
         inside = module.computations[instruction.called[0]]
-        root = inside.root
-        results = [inside.by_name[name] for name in root.operands] if root.opcode == "tuple" else [root]
-        return Traffic(read, sum(_written_by_root(inside, result) for result in results))
+        in_place = _in_place(inside)
+        written = (in_place[name][1] if name in in_place else inside.by_name[name].shape.byte_size
+                   for name in _results(inside))  # fmt: skip
+        return Traffic(read, sum(written))
     if instruction.opcode in _UPDATE_A_PART and any(name in computation.by_name for name in instruction.operands):
         return Traffic(read, _update_bytes(computation, instruction))
     return Traffic(read, data_bytes(instruction))
@@ -46,8 +48,9 @@ def reads_of(module: HloModule, computation: Computation, instruction: Instructi
     read: dict[str, int] = {}
     if instruction.opcode == "fusion":
         inside = module.computations[instruction.called[0]]
+        updated = {parameter for parameter, _ in _in_place(inside).values()}
         for parameter, operand in zip(inside.parameters, instruction.operands, strict=True):
-            read[operand] = max(read.get(operand, 0), _read_of_parameter(inside, parameter))
+            read[operand] = max(read.get(operand, 0), _read_of_parameter(inside, parameter, parameter.name in updated))
         return read
     names = instruction.operands
     if instruction.opcode in _UPDATE_A_PART:
@@ -58,29 +61,54 @@ def reads_of(module: HloModule, computation: Computation, instruction: Instructi
     return read
 
 
-def _read_of_parameter(inside: Computation, parameter: Instruction) -> int:
+def _results(inside: Computation) -> Sequence[str]:
+    return inside.root.operands if inside.root.opcode == "tuple" else [inside.root.name]
+
+
+def _in_place(inside: Computation) -> dict[str, tuple[str, int]]:
+    """The results of a fusion that are a parameter with parts of it updated: (the parameter, the bytes of the updates).
+
+    Nothing else may read the parameter, but parts of it, or be another version of it.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    results = list(_results(inside))
+    for name in results:
+        value, written, versions = inside.by_name[name], 0, [name]
+        while value.opcode in _VIEWS or (value.opcode in _UPDATE_A_PART and _updated_operands(value) == 1):
+            written += _update_bytes(inside, value) if value.opcode in _UPDATE_A_PART else 0
+            value = inside.by_name[value.operands[0]]
+            versions.append(value.name)
+        users = [user for version in versions for user in inside.users[version]]
+        others = [user for user in users if user.name not in versions and not _reads_a_part(user, versions)]
+        only = all(user.opcode == "tuple" and user.is_root for user in others) and results.count(name) == 1
+        if value.opcode == "parameter" and written and only:
+            found[name] = value.name, written
+    return found
+
+
+def _reads_a_part(user: Instruction, versions: Collection[str]) -> bool:
+    """True if ``user`` reads as much of its first operand as it returns, and no other one is in ``versions``."""
+    return user.opcode in _READ_A_PART and not any(name in versions for name in user.operands[1:])
+
+
+def _read_of_parameter(inside: Computation, parameter: Instruction, updated: bool) -> int:
+    """Bytes of ``parameter`` that are read; ``updated``: a result is made of it in place."""
     whole, parts = parameter.shape.byte_size, 0
-    pending = [(parameter, False)]
+    pending = [parameter]
     while pending:
-        value, updated = pending.pop()
+        value = pending.pop()
         if value.is_root and not updated:
             return whole
         for user in inside.users[value.name]:
-            if user.opcode in _VIEWS:
-                pending.append((user, updated))
-            elif user.opcode in _READ_A_PART and user.operands[0] == value.name and value.name not in user.operands[1:]:
+            if user.opcode in _VIEWS or (
+                user.opcode in _UPDATE_A_PART and value.name not in user.operands[_updated_operands(user) :]
+            ):
+                pending.append(user)
+            elif _reads_a_part(user, [value.name]):
                 parts += user.shape.byte_size
-            elif user.opcode in _UPDATE_A_PART and value.name not in user.operands[_updated_operands(user) :]:
-                pending.append((user, True))
-            elif not (updated and user.opcode == "tuple" and user.is_root):
+            elif not updated:
                 return whole
     return min(whole, parts)
-
-
-def _written_by_root(inside: Computation, root: Instruction) -> int:
-    while root.opcode in _VIEWS:
-        root = inside.by_name[root.operands[0]]
-    return _update_bytes(inside, root) if root.opcode in _UPDATE_A_PART else root.shape.byte_size
 
 
 def _updated_operands(instruction: Instruction) -> int:

@@ -69,7 +69,7 @@ def test_samples_arrive_as_they_are(lowered):
         (None, "", "time limit: the check did not finish within 5 s"),
         (
             1, "MemoryError: Unable to allocate 3.75 GiB",
-            "memory limit: the values of both programs need more than three quarters of the machine's",
+            "memory limit: the check needs more than three quarters of the machine's memory",
         ),
         (
             1, "KeyError: 'stablehlo.unknown'",

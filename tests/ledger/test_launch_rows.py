@@ -57,6 +57,10 @@ def test_flops_by_rule(module, name, work):
         ("fusion.both", 4000, 4040),  # the slice does not help: the other user reads everything
         ("fusion.put", 40 + 4, 40),
         ("fusion.replace", 4000 + 40, 4000),  # updated on the way: all of it is read
+        ("fusion.twice", 40, 80),
+        ("fusion.computed", 4000 + 40, 4000),  # no parameter is updated
+        ("fusion.beside", 4000 + 40, 8000),  # the other result reads what would be overwritten
+        ("fusion.with_part", 40 + 40, 40 + 40),
         ("fusion.pass", 32, 32),
         ("product", 4000, 40000),
     ],

@@ -63,20 +63,30 @@ def solved(samples: Mapping[int, tuple[Array, Array, Array]], axis: int | None) 
     """The weights with which, modulo each prime p of ``samples``, targets [S, C] are sums of ``second`` derivatives
     [S, K] and of the squares of ``rows`` [S, K]: p -> (targets, second, rows). None if there are none."""
     found = {}
-    for p, (targets, second, rows) in samples.items():
-        first = rows.astype(np.int64) % p
-        left = np.concatenate([second.astype(np.int64) % p, first * first % p], 1)
-        solution = _solution(left, targets.astype(np.int64) % p, p)
+    for p, equations in samples.items():
+        solution = _solution(*_system(p, *equations), p)
         if solution is None:
             return None
         found[p] = solution
-    weights = [[_rational({p: int(each[i, c]) for p, each in found.items()}) for i in range(len(left[0]))]
-               for c in range(targets.shape[1])]  # fmt: skip
+    unknown, channels = next(iter(found.values())).shape
+    weights = [[_rational({p: int(each[i, c]) for p, each in found.items()}) for i in range(unknown)]
+               for c in range(channels)]  # fmt: skip
     if any(weight is None for row in weights for weight in row):
         return None
     known = [tuple(weight for weight in row if weight is not None) for row in weights]
-    count = len(left[0]) // 2
+    count = unknown // 2
     return Combination(tuple(row[:count] for row in known), tuple(row[count:] for row in known), axis)
+
+
+def solvable(p: int, targets: Array, second: Array, rows: Array) -> bool:
+    """True if ``targets`` have such weights modulo p, as in ``solved``."""
+    return _solution(*_system(p, targets, second, rows), p) is not None
+
+
+def _system(p: int, targets: Array, second: Array, rows: Array) -> tuple[Array, Array]:
+    """The coefficients [S, 2 K] and right-hand sides [S, C] of the equations modulo p."""
+    first = rows.astype(np.int64) % p
+    return np.concatenate([second.astype(np.int64) % p, first * first % p], 1), targets.astype(np.int64) % p
 
 
 def _solution(left: Array, right: Array, p: int) -> Array | None:

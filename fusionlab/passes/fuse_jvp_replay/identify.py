@@ -17,6 +17,7 @@ with every predicate as it is there, all directions with the forward Laplacians.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -226,7 +227,7 @@ class Identification:
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
-        self.directional = few * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
+        self.directional = samples * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
         return live_nodes(self.flat.nodes, self.inputs, values)
@@ -297,8 +298,13 @@ class Identification:
     def _matches(self, stopped: tuple[Value, ...]) -> list[Laplacian]:
         """The matches without derivatives through ``stopped``, where these are no part of the gradient either."""
         matches: list[Laplacian] = []
-        if self.directional and (view := self._lowered_in_one_direction(stopped)) is not None:
-            matches = [match for match in self._identical(view) if len(match.every_sum) == len(self.targets)]
+        if self.directional:
+            try:
+                found = self._identical(self.lowered(stopped, True))
+            except Unevaluated:  # JAX cannot batch one of the ops
+                self.directional = False
+            else:
+                matches = [match for match in found if len(match.every_sum) == len(self.targets)]
         if not matches and (matches := self._identical(self.lowered(stopped, False))):
             self.directional = False
         return [m for m in matches if not stopped or m.gradients or self._has_derivatives(stopped, m.output)]
@@ -312,14 +318,6 @@ class Identification:
         loop = replay.loop
         after = reached(self.flat, [loop.node.results[i] for i in loop.indices(Sum)])
         return loop.trips == self.coordinates.count and after.isdisjoint(self.gradients) and is_polynomial(loop)
-
-    def _lowered_in_one_direction(self, stopped: tuple[Value, ...]) -> FunctionView | None:
-        """``lowered(stopped, True)``; None where it cannot be raised, for this and later calls."""
-        try:
-            return self.lowered(stopped, True)
-        except Unevaluated:
-            self.directional = False
-            return None
 
     def _drops_out(self, shift: Value, match: Laplacian) -> bool:
         return any((m.target, m.output) == (match.target, match.output) for m in self._matches((shift,)))
@@ -427,18 +425,14 @@ class Identification:
                 shares = [share[seed] for seed in part.seeds]
                 for [evaluator] in evaluators(part, shares, self.prepared, 1, self.rounds):
                     samples.setdefault(p, []).append(self._results(lowered, evaluator, arguments))
+            pairs = itertools.product(range(len(self.outputs)), range(len(self.targets)))
+            if not any(combinations.solvable(p, *self._equations(samples[p], *pair)) for pair in pairs):
+                return []
         matches = []
         for at, output in enumerate(self.outputs):
             found: dict[Value, Combination] = {}
             for which, target in enumerate(self.targets):
-                equations = {
-                    p: (
-                        _rows([results.sums[which] for results in every]),
-                        _rows([results.laps[at] for results in every]),
-                        _rows([results.rows[at] for results in every]),
-                    )
-                    for p, every in samples.items()
-                }
+                equations = {p: self._equations(every, at, which) for p, every in samples.items()}
                 if (combination := combinations.solved(equations, self._channel_axis(target))) is not None:
                     found[target] = combination
             if any(any(map(any, each.second)) for each in found.values()):
@@ -450,6 +444,14 @@ class Identification:
                 )
                 matches.append(self._with_weights(output, found, gradients))
         return matches
+
+    def _equations(self, every: Sequence[_Results], at: int, which: int) -> tuple[Array, Array, Array]:
+        """The sums of a target, second and first derivatives of an output, of all samples one below the other."""
+        return (
+            _rows([results.sums[which] for results in every]),
+            _rows([results.laps[at] for results in every]),
+            _rows([results.rows[at] for results in every]),
+        )
 
     def _with_weights(
         self, output: Value, found: Mapping[Value, Combination], gradients: tuple[Value, ...]

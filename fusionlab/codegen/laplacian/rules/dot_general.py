@@ -23,6 +23,7 @@ from fusionlab.codegen.laplacian.jet import (
     combine,
     constant_jet,
     densify,
+    select_first,
     sum_of,
     sum_rows,
     with_first,
@@ -50,7 +51,7 @@ _Part = tuple[Value, Any, int]
 @dataclass(frozen=True)
 class Contraction:
     """``dot_general`` of two values: its dimension numbers, and ``apply(u, v, numbers)`` at the program's precision,
-    whose result is of type ``dtype``."""
+    whose result is of type ``dtype``; ``precision`` is that of both operands, if it is one each."""
 
     batch: tuple[tuple[int, ...], tuple[int, ...]]
     summed: tuple[tuple[int, ...], tuple[int, ...]]
@@ -58,6 +59,12 @@ class Contraction:
     apply: Callable[..., Any]
     dtype: Any
     join_rows: bool = False
+    precision: Any = None
+
+    def apply_swapped(self, v: Any, u: Any, numbers: Any) -> Any:
+        """``apply`` with the right operand first."""
+        swapped = {"precision": self.precision[::-1]} if self.precision else {}
+        return self.apply(v, u, numbers, **swapped)
 
     @property
     def axes(self) -> Axes:
@@ -99,7 +106,7 @@ class Contraction:
         if rows_in[0]:
             return jnp.moveaxis(self.apply(left, right, ((u, v), (batch, batch))), count, 0)
         # Rows first, so that the large operand needs no transposition.
-        result = self.apply(right, left, ((v, u), (batch, batch)))
+        result = self.apply_swapped(right, left, ((v, u), (batch, batch)))
         others, mine = len(self.free(1)), len(self.free(0))
         axes = [*batch, *(count + 1 + others + i for i in range(mine)), *(count + 1 + i for i in range(others))]
         return jnp.transpose(result, [count, *axes])
@@ -173,17 +180,19 @@ def _is_sum(state: State, value: Value, of: Value, axes: Sequence[int]) -> bool:
 def _contraction(state: State, node: Node) -> Contraction:
     numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
     dtype = state.raising.dtype(node.results[0].type)
+    precision = precision_of(node, with_algorithm=state.raising.marks is not None)
     return Contraction(
         batch=(tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)),
         summed=(tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)),
         ranks=(len(node.operands[0].type.shape), len(node.operands[1].type.shape)),
         apply=functools.partial(
             lax.dot_general,
-            precision=precision_of(node, with_algorithm=state.raising.marks is not None),
+            precision=precision,
             preferred_element_type=dtype,
         ),
         dtype=dtype,
         join_rows=state.options.for_cpu,
+        precision=precision if isinstance(precision, tuple) else None,
     )
 
 
@@ -226,16 +235,16 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
 
 
 def _smaller_side(left: Jet, right: Jet, contraction: Contraction) -> int | None:
-    """The operand, 0 or 1, that has fewer elements than the result; None if both have as many."""
+    """The smaller operand, 0 or 1, if it has at most half as many elements as the result; else None."""
     shapes = left.shape, right.shape
     kept = [shapes[0][axis] for axis in contraction.batch[0]]
     kept += [shape[axis] for side, shape in enumerate(shapes) for axis in contraction.free(side)]
     sizes = [math.prod(shape) for shape in shapes]
-    return sizes.index(min(sizes)) if min(sizes) < math.prod(kept) else None
+    return sizes.index(min(sizes)) if 2 * min(sizes) <= math.prod(kept) else None
 
 
 def _contract_with_smaller(left: Jet, right: Jet, contraction: Contraction, side: int, coordinates: Coordinates) -> Jet:
-    """``contract`` of dense jets a (of operand ``side``) and v, of which a and not the result is small.
+    """``contract`` of dense jets a (of operand ``side``) and v, of which a is smaller than the result.
 
         y_k = a . v_k + a_k . v                     sum_k a_k . v_k = (a_1, ..., a_K) . (v_1, ..., v_K)
 
@@ -246,30 +255,29 @@ def _contract_with_smaller(left: Jet, right: Jet, contraction: Contraction, side
     batch, summed, free = contraction.batch[side], contraction.summed[side], contraction.free(side)
     other = 1 - side
     stack = small.stacked(True)
-    rows = stack.shape[0]
+    rows, count, inner = stack.shape[0], len(batch), len(summed)
 
     def ordered(array: Any, *axes: Sequence[int] | None) -> Any:
         """Axes of an operand in order, that of rows where it is None."""
         return jnp.transpose(array, [axis for of in axes for axis in ([0] if of is None else [a + 1 for a in of])])
 
-    derivatives = at_row(stack[1:], 1, rows)
-    directions = at_row(coordinates.weigh(stack[2:]), 2, rows)
+    def contracted(a: Any, v: Any, over: int) -> Any:
+        """[batch, the rest of a, the rest of v]: the contraction over the last axes of a and the first of v."""
+        axes = (tuple(range(a.ndim - over, a.ndim)), tuple(range(count, count + over)))
+        apply = contraction.apply if side == 0 else contraction.apply_swapped
+        return apply(a, v, (axes, (tuple(range(count)),) * 2))
+
     v = ordered(large.stacked(True), contraction.batch[other], contraction.summed[other], None, contraction.free(other))
-    count, inner = len(batch), len(summed)
+    derivatives, directions = at_row(stack[1:], 1, rows), at_row(coordinates.weigh(stack[2:]), 2, rows)
     arrays = (
         v, lax.index_in_dim(v, 0, count + inner, keepdims=False), ordered(stack[:1], batch, free, summed, None)[..., 0],
         ordered(derivatives, batch, free, None, summed), ordered(directions, batch, free, summed, None),
     )  # fmt: skip
     v, v0, a0, a_rows, a_products = lax.optimization_barrier(arrays)
-
-    def contracted(a: Any, v: Any, over: int) -> Any:
-        """[batch, the rest of a, the rest of v]: the contraction over the last axes of a and the first of v."""
-        axes = (tuple(range(a.ndim - over, a.ndim)), tuple(range(count, count + over)))
-        return contraction.apply(a, v, (axes, (tuple(range(count)),) * 2))
-
-    total = jnp.moveaxis(contracted(a0, v, inner) + contracted(a_rows, v0, inner), count + len(free), 0)
     cross = contracted(a_products, v, inner + 1)
-    stack = total + at_row((cross + cross)[None], 1, rows)
+    total = jnp.moveaxis(contracted(a0, v, inner) + contracted(a_rows, v0, inner), count + len(free), 0)
+    # The value apart: an infinite one in v, times the zeros in row 0 of a's derivatives, would be no number.
+    stack = select_first(total, contracted(a0, v0, inner), total[1] + (cross + cross))
     if side == 1:  # the free axes of v come first
         mine = range(1 + count, 1 + count + len(free))
         stack = jnp.transpose(stack, [*range(1 + count), *range(mine.stop, stack.ndim), *mine])
