@@ -276,8 +276,10 @@ def _contract_with_smaller(left: Jet, right: Jet, contraction: Contraction, side
     v, v0, a0, a_rows, a_products = lax.optimization_barrier(arrays)
     cross = contracted(a_products, v, inner + 1)
     total = jnp.moveaxis(contracted(a0, v, inner) + contracted(a_rows, v0, inner), count + len(free), 0)
-    # The value apart: an infinite one in v, times the zeros in row 0 of a's derivatives, would be no number.
-    stack = select_first(total, contracted(a0, v0, inner), total[1] + (cross + cross))
+    # The value apart: an infinite one in v, times the zeros in row 0 of a's derivatives, would be no number. XLA would
+    # merge its product with those that share an operand, and copy the large ones for it.
+    value = contracted(*lax.optimization_barrier((a0, v0)), inner)
+    stack = select_first(total + at_row((cross + cross)[None], 1, rows), value)
     if side == 1:  # the free axes of v come first
         mine = range(1 + count, 1 + count + len(free))
         stack = jnp.transpose(stack, [*range(1 + count), *range(mine.stop, stack.ndim), *mine])
