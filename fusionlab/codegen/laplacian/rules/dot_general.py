@@ -278,7 +278,8 @@ def _contract_with_smaller(left: Jet, right: Jet, contraction: Contraction, side
     total = jnp.moveaxis(contracted(a0, v, inner) + contracted(a_rows, v0, inner), count + len(free), 0)
     # The value apart: an infinite one in v, times the zeros in row 0 of a's derivatives, would be no number. XLA would
     # merge its product with those that share an operand, and copy the large ones for it.
-    value = contracted(*lax.optimization_barrier((a0, v0)), inner)
+    a0, v0 = lax.optimization_barrier((a0, v0))
+    value = contracted(a0, v0, inner)
     stack = select_first(total + at_row((cross + cross)[None], 1, rows), value)
     if side == 1:  # the free axes of v come first
         mine = range(1 + count, 1 + count + len(free))
