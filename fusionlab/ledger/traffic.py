@@ -78,10 +78,9 @@ def _in_place(inside: Computation) -> dict[str, tuple[str, int]]:
             written += _update_bytes(inside, value) if value.opcode in _UPDATE_A_PART else 0
             value = inside.by_name[value.operands[0]]
             versions.append(value.name)
-        users = [user for version in versions for user in inside.users[version]]
-        others = [user for user in users if user.name not in versions and not _reads_a_part(user, versions)]
-        only = all(user.opcode == "tuple" and user.is_root for user in others) and results.count(name) == 1
-        if value.opcode == "parameter" and written and only:
+        read = (user for version in versions for user in inside.users[version] if user is not inside.root)
+        only = all(user.name in versions or _reads_a_part(user, versions) for user in read)
+        if value.opcode == "parameter" and written and only and sum(map(results.count, versions)) == 1:
             found[name] = value.name, written
     return found
 

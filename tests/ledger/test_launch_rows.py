@@ -61,6 +61,7 @@ def test_flops_by_rule(module, name, work):
         ("fusion.computed", 4000 + 40, 4000),  # no parameter is updated
         ("fusion.beside", 4000 + 40, 8000),  # the other result reads what would be overwritten
         ("fusion.with_part", 40 + 40, 40 + 40),
+        ("fusion.and_before", 4000 + 40, 8000),  # the other result is what would be overwritten
         ("fusion.pass", 32, 32),
         ("product", 4000, 40000),
     ],
