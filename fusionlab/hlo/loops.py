@@ -25,7 +25,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.ops import COMPLEX, FLOATS, INTEGERS, NUMPY
+from fusionlab.hlo.ops import INEXACT, INTEGERS, NUMPY
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import (
     Node,
@@ -212,7 +212,7 @@ def _role(node: Node, index: int, dependent: set[Value], counting: _Counting) ->
         return Recurrent("its value is replaced in every trip (only the last trip's survives)")
     if not argument.is_array:
         return Recurrent("it is not a tensor")
-    if argument.type.dtype in (*FLOATS, *COMPLEX):
+    if argument.type.dtype in INEXACT:
         terms = _terms(argument, back, dependent)
         if terms is not None:
             return _sum_role(body, index, argument, terms)

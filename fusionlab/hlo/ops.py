@@ -30,6 +30,7 @@ NUMPY: dict[str, np.dtype[Any]] = {
 FLOATS = ("f16", "bf16", "f32", "f64")
 WIDE_FLOATS = ("f32", "f64")
 COMPLEX = ("complex<f32>", "complex<f64>")
+INEXACT = (*FLOATS, *COMPLEX)
 INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
 
 FAMILIES = (

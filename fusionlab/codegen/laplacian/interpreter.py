@@ -20,7 +20,7 @@ from fusionlab.codegen.laplacian.state import Rule, State, read
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.codegen.raising.composites import Composite, find_composite
 from fusionlab.hlo.constants import taken_branch
-from fusionlab.hlo.ops import COMPLEX, FLOATS
+from fusionlab.hlo.ops import INEXACT
 from fusionlab.hlo.view import Node, Value, free_values
 
 RULES: dict[str, Rule] = {
@@ -31,8 +31,6 @@ RULES: dict[str, Rule] = {
     **slogdet.RULES,
     **generic.RULES,
 }
-
-_DIFFERENTIABLE = (*FLOATS, *COMPLEX)
 
 
 def forward_laplacian(
@@ -92,7 +90,7 @@ def _needed(state: State, nodes: Sequence[Node], outputs: Sequence[Value]) -> se
     varying = set(state.jets)
     for node in nodes:
         if node.op.derivative != "zero" and not varying.isdisjoint(read(node)):
-            real = (value for value in node.results if value.type.dtype in _DIFFERENTIABLE)
+            real = (value for value in node.results if value.type.dtype in INEXACT)
             varying.update(value for value in real if value not in state.stop_gradient)
     wanted = set(outputs)
     for node in reversed(nodes):
@@ -140,7 +138,7 @@ def _while(state: State, node: Node) -> Sequence[Jet | None]:
         return generic.second_order(state, node)
     condition, body = node.regions
     changing, of = generic.varying_results(node, state.varying(node)), state.coordinates
-    kept = {i for i, value in enumerate(node.results) if value in changing and value.dtype in _DIFFERENTIABLE}
+    kept = {i for i, value in enumerate(node.results) if value in changing and value.dtype in INEXACT}
     captured = dict.fromkeys(value for region in node.regions for value in free_values(region))
     arrays = {value: state.environment[value] for value in captured}
     jets = {value: jet_of(state, value) for value in captured if state.depends_on_x(value)}

@@ -137,7 +137,7 @@ def is_polynomial(loop: Loop) -> bool:
     def is_affine(node: Node) -> bool:
         if node.op is ops.OPTIMIZATION_BARRIER:
             return True
-        if not all(value.dtype in (*ops.FLOATS, *ops.COMPLEX) for value in node.results):
+        if not all(value.dtype in ops.INEXACT for value in node.results):
             return False
         return floats.isdisjoint(reads(node)) or _is_multilinear(node, floats)
 
@@ -158,7 +158,7 @@ def _dependent(loop: Loop) -> tuple[set[Value], set[Value]]:
         elif not floats.isdisjoint(reads(node)):
             floats.update(node.results)
         elif not integers.isdisjoint(reads(node)):
-            exact = all(value.dtype not in (*ops.FLOATS, *ops.COMPLEX) for value in node.results)
+            exact = all(value.dtype not in ops.INEXACT for value in node.results)
             (integers if exact else floats).update(node.results)
     return integers, floats
 

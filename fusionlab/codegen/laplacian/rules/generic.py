@@ -15,7 +15,7 @@ from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.ops import COMPLEX, FLOATS
+from fusionlab.hlo.ops import INEXACT
 from fusionlab.hlo.view import Node, Value, reached
 
 
@@ -38,7 +38,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
     varying = state.varying(node)
     jets = [densify(jet, state.coordinates) for jet in jets_of(state, node)]
     results = varying_results(node, varying)
-    kept = [i for i, value in enumerate(node.results) if value.type.dtype in (*FLOATS, *COMPLEX) and value in results]
+    kept = [i for i, value in enumerate(node.results) if value.type.dtype in INEXACT and value in results]
 
     def function(*arrays: Any) -> list[Any]:
         given = dict(zip(varying, arrays, strict=True))
