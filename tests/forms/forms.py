@@ -232,11 +232,43 @@ def with_gradient(f: Any, x: Any) -> Any:
     return -0.5 * (total + (gradient**2).sum())
 
 
+def _diagonal(f: Any, x: Any) -> Any:
+    return jnp.diag(jax.hessian(f)(x))
+
+
+def weighted_diagonal(f: Any, x: Any) -> Any:
+    return (weights(x) * _diagonal(f, x)).sum()
+
+
+def weighted_by_contraction(f: Any, x: Any) -> Any:
+    return weights(x).astype(jax.eval_shape(f, x).dtype) @ _diagonal(f, x)
+
+
+def kinetic_of_masses(f: Any, x: Any) -> Any:
+    """As NetKet writes it."""
+    gradient = jax.jacrev(f)
+    return -0.5 * (weights(x) * (jnp.diag(jax.jacfwd(gradient)(x)) + gradient(x) ** 2)).sum(-1)
+
+
+def diagonal_per_particle(f: Any, x: Any) -> Any:
+    masses = 1.0 + jnp.arange(x.size // 3, dtype=x.dtype)
+    return (_diagonal(f, x).reshape(-1, 3).sum(-1) / masses).sum()
+
+
+def some_of_diagonal(f: Any, x: Any) -> Any:
+    return _diagonal(f, x)[:-3].sum()
+
+
+def diagonal_per_electron(f: Any, x: Any) -> Any:
+    return -0.5 * _diagonal(f, x).reshape(-1, 3).sum(-1)
+
+
 SUMS: dict[str, Form] = {
     f.__name__.replace("_", "-"): f
     for f in (
         old_ferminet, with_squares, two_sums, weighted, per_particle, run_time_factor, diagonal_kept, diagonal_set,
-        per_electron, some_coordinates, start_of_gradient, with_gradient,
+        per_electron, some_coordinates, start_of_gradient, with_gradient, weighted_diagonal, weighted_by_contraction,
+        kinetic_of_masses, diagonal_per_particle, some_of_diagonal, diagonal_per_electron,
     )
 }  # fmt: skip
 EXPECTED: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -253,6 +285,11 @@ EXPECTED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "some-coordinates": lambda x, g, d: d[:-3].sum(),
     "start-of-gradient": lambda x, g, d: d.sum() + (g**2).sum(),
     "with-gradient": lambda x, g, d: -0.5 * (d.sum() + (g**2).sum()),
+    **dict.fromkeys(("weighted-diagonal", "weighted-by-contraction"), lambda x, g, d: (weights(x) * d).sum()),
+    "kinetic-of-masses": lambda x, g, d: -0.5 * (weights(x) * (d + g**2)).sum(),
+    "diagonal-per-particle": lambda x, g, d: (d / (1.0 + jnp.arange(x.size) // 3)).sum(),
+    "some-of-diagonal": lambda x, g, d: d[:-3].sum(),
+    "diagonal-per-electron": lambda x, g, d: -0.5 * d.reshape(-1, 3).sum(-1),
 }
 """(x, gradient, diagonal of the Hessian) to what the form returns."""
 FORMS = {**TOTALS, **SUMS}

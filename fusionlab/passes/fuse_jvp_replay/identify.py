@@ -58,6 +58,7 @@ from fusionlab.passes.fuse_jvp_replay.guards import (
     told_apart,
 )
 from fusionlab.passes.fuse_jvp_replay.recognise import (
+    CoordinateWeights,
     LimitReached,
     NotALaplacian,
     TraceCandidate,
@@ -119,7 +120,7 @@ class Laplacian:
     sums: Mapping[Value, tuple[float, float]] = field(default_factory=dict)
     weights: tuple[Fraction, ...] = ()
     combinations: Mapping[Value, Combination] = field(default_factory=dict)
-    trip_weights: TripWeights | None = None
+    trip_weights: TripWeights | CoordinateWeights | None = None
 
     @property
     def channels(self) -> bool:
@@ -196,9 +197,7 @@ class Identification:
         self.outputs, self.deadline = list(outputs), deadline
         self.walkers = walkers = len(candidate.walkers)
         self.targets = [t for t in candidate.targets if t.type == candidate.targets[0].type]
-        inner = x.type.shape[walkers:]
-        each = 3 if inner[-1] == 3 or (len(inner) == 1 and inner[0] % 3 == 0) else 1
-        self.coordinates = Coordinates(math.prod(inner) // each, each)
+        self.coordinates = _coordinates(self.flat, x, walkers)
         self.gradients = self._possible_gradients()
         self.initial = {t: candidate.initial[t] for t in self.targets if t in candidate.initial}
         self.factors = {t: candidate.factors[t] for t in self.targets if t in candidate.factors}
@@ -411,6 +410,12 @@ class Identification:
         fits = [i for i in range(len(shape)) if (*shape[:i], *shape[i + 1 :]) == walkers]
         return next((i for i in fits if i not in own), fits[0])
 
+    def _counts_walkers(self, target: Value) -> bool:
+        """True if the axes of ``target`` beside that of channels are those of the walkers, also of few."""
+        axis, shape = self._channel_axis(target), self.raising.shape(target)
+        left = shape if axis is None else (*shape[:axis], *shape[axis + 1 :])
+        return left == self.raising.shape(self.x)[: self.walkers]
+
     def _by_channel(self, target: Value, array: Any) -> Any:
         """``array`` of ``target`` as [*walkers, channels]."""
         axis = self._channel_axis(target)
@@ -419,19 +424,20 @@ class Identification:
     def _weighted(self, lowered: FunctionView) -> list[Laplacian]:
         """Matches of the sums with weights that are equal in all draws."""
         samples: dict[int, list[_Results]] = {}
+        fitting = [which for which, target in enumerate(self.targets) if self._counts_walkers(target)]
+        pairs = list(itertools.product(range(len(self.outputs)), fitting))
         for p, draws in zip(primes(combinations.PRIMES), self.draws, strict=True):
             share = dict(draws)
             for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
                 for [evaluator] in evaluators(part, shares, self.prepared, 1, self.rounds):
                     samples.setdefault(p, []).append(self._results(lowered, evaluator, arguments))
-            pairs = itertools.product(range(len(self.outputs)), range(len(self.targets)))
             if not any(combinations.solvable(p, *self._equations(samples[p], *pair)) for pair in pairs):
                 return []
         matches = []
         for at, output in enumerate(self.outputs):
             found: dict[Value, Combination] = {}
-            for which, target in enumerate(self.targets):
+            for which, target in ((which, self.targets[which]) for which in fitting):
                 equations = {p: self._equations(every, at, which) for p, every in samples.items()}
                 if (combination := combinations.solved(equations, self._channel_axis(target))) is not None:
                     found[target] = combination
@@ -633,6 +639,21 @@ class Identification:
                 reason = f"{self.candidate.subject} is not taken from its value: {found.reason}"
                 raise NotALaplacian(found.ground, reason, found.node)
         return [gradient for gradient in match.gradients if complaint_of(gradient)[1] is None]
+
+
+def _coordinates(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
+    """Those of ``x`` [*walkers, ...], one to three of each electron by its last axis, or by that of a reshape of it.
+
+    Of a vector that is not reshaped, 3 if it can be divided by 3. What is grouped in another way than in the program
+    has fewer directions that are known to be zero, and the same Laplacian.
+    """
+    count = math.prod(x.type.shape[walkers:])
+    reshaped = [node.results[0] for node in flat.nodes if node.op is ops.RESHAPE and node.operands[0] is x]
+    for inner in (value.type.shape[walkers:] for value in (x, *reshaped)):
+        if len(inner) > 1 and math.prod(inner) == count and inner[-2] > 1 and inner[-1] <= 3:
+            return Coordinates(count // inner[-1], inner[-1])
+    each = 1 if count % 3 else 3
+    return Coordinates(count // each, each)
 
 
 def seconds_for(candidate: TraceCandidate) -> float:

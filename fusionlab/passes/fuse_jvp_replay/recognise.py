@@ -7,9 +7,12 @@ no loop:    trace(vmap(hessian)(eye))                              (an identity 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.trips import per_trip, read_by_trips
@@ -64,6 +67,34 @@ class TripWeights:
         return list(dict.fromkeys(read_by_trips(self.loop, self.value).values()))
 
 
+@dataclass(frozen=True)
+class CoordinateWeights:
+    """The ``value`` (or its inverse) by which second derivatives are multiplied before they are added, as 1 / mass.
+
+    The axes of ``value`` that are longer than 1 are ``axes`` of an array ``shape``, whose elements, in order, are the
+    weights of equal numbers of ``coordinates``.
+    """
+
+    value: Value
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    coordinates: int
+    inverse: bool
+
+    def array(self, raising: Raising, environment: Mapping[Value, Any]) -> Any:
+        """The weights [coordinates]."""
+        found = environment[self.value]
+        long = found.reshape([extent for extent in found.shape if extent > 1])
+        weights = lax.broadcast_in_dim(long, self.shape, self.axes).reshape(-1)
+        weights = jnp.repeat(weights, self.coordinates // weights.size)
+        return 1 / weights if self.inverse else weights
+
+    @property
+    def reads(self) -> list[Value]:
+        """The values that they are computed from."""
+        return [self.value]
+
+
 @dataclass(frozen=True, eq=False)
 class TraceCandidate:
     """One of ``targets``, the likeliest first, may be a sum over ``directions`` unit vectors.
@@ -86,7 +117,7 @@ class TraceCandidate:
     producer: Node
     walkers: tuple[int, ...]
     weighted: bool = False
-    weights: TripWeights | None = None
+    weights: TripWeights | CoordinateWeights | None = None
     later: tuple[Value, ...] = ()
 
     def besides(self, target: Value) -> TraceCandidate | None:
@@ -215,7 +246,10 @@ def _common_factor(loop: Loop, at: int) -> Value | None:
 
 
 def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
-    """Sums over the rows of an identity of as many rows as some value has coordinates per walker."""
+    """Sums over the rows of an identity of as many rows as some value has coordinates per walker.
+
+    Where no value with directions is of the type of one that may be differentiated, the sums have an axis more.
+    """
     by_extent: dict[int, list[Value]] = {}
     for value in identities(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
@@ -233,17 +267,101 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         types = {value.type for value in plain if value in varying and value.type.shape in shapes}
         nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
         read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))
-        sums: dict[TensorType, list[Value]] = {}
+        sums: dict[TensorType, list[Value]] = {each: [] for each in types}
         for value in (value for node in nodes for value in node.results):
-            if is_float(value) and value.type in types and value in varying:
-                sums.setdefault(value.type, []).append(value)
-        fewest_first = sorted(sums.values(), key=lambda targets: math.prod(targets[0].type.shape))
-        for targets in fewest_first[:_MOST_SIZES]:
+            if value.type in types and value in varying:
+                sums[value.type].append(value)
+        found = 0
+        for walkers in sorted((each.shape for each in types), key=math.prod):
+            targets = next(own for each, own in sums.items() if each.shape == walkers)
+            channels = not targets
+            targets = targets or _with_channels(flat, values, walkers)[:1]
+            if not targets or found == _MOST_SIZES:
+                continue
+            found += 1
             producer = targets[0].producer
             assert producer is not None
             some, later = tuple(targets[:_MOST_TARGETS]), tuple(targets[_MOST_TARGETS:])
-            walkers = some[0].type.shape
-            yield TraceCandidate(flat, some, extent, before, read, {}, {}, None, producer, walkers, later=later)
+            yield TraceCandidate(
+                flat, some, extent, before, read, {}, {}, None, producer, walkers, weighted=channels, later=later
+            )
+
+
+def weighted_without_loop(candidate: TraceCandidate) -> Iterator[TraceCandidate]:
+    """The sums of ``candidate``, which has no loop, in which directions may have weights.
+
+    First those whose weights a value of the program has, then those whose weights are constants, then one value for
+    several sums.
+    """
+    if candidate.weighted:
+        return
+    flat, extent = candidate.flat, candidate.directions
+    values = [value for value in identities(flat) if identity_extent(value, {}) == extent]
+    for weights in _coordinate_weights(flat, reached(flat, values), candidate.walkers, extent):
+        yield replace(candidate, weights=weights)
+    yield replace(candidate, weighted=True)
+    for target in _with_channels(flat, values, candidate.walkers):
+        assert target.producer is not None
+        yield replace(candidate, targets=(target,), producer=target.producer, weighted=True, later=())
+
+
+def _with_channels(flat: FunctionView, values: Sequence[Value], walkers: tuple[int, ...]) -> list[Value]:
+    """The values of one axis more than ``walkers`` through which alone the results depend on the identities ``values``,
+    those of the fewest elements first: the diagonal of a Hessian, or its sum for each particle."""
+    directed, axes = reached(flat, values), len(walkers)
+    most = max(map(math.prod, (value.type.shape for value in values)))
+
+    def is_only_way(value: Value) -> bool:
+        without = replace(flat, nodes=[node for node in flat.nodes if value not in node.results])
+        return reached(without, values).isdisjoint(flat.returns)
+
+    found = [
+        value
+        for node in flat.nodes
+        for value in node.results
+        if value in directed and is_float(value) and len(value.type.shape) == axes + 1
+        and math.prod(value.type.shape) < most * math.prod(walkers)
+        and any(value.type.shape[:i] + value.type.shape[i + 1 :] == walkers for i in range(axes + 1))
+    ]  # fmt: skip
+    return sorted(filter(is_only_way, found), key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]
+
+
+def _coordinate_weights(
+    flat: FunctionView, directed: Collection[Value], walkers: tuple[int, ...], coordinates: int
+) -> list[CoordinateWeights]:
+    """The values by which those with directions are multiplied or divided, coordinate by coordinate, the last first."""
+    found: dict[CoordinateWeights, None] = {}
+    for node in reversed(flat.nodes):
+        if node.op not in (ops.MULTIPLY, ops.DIVIDE, ops.DOT_GENERAL) or directed.isdisjoint(node.results):
+            continue
+        for position, operand in enumerate(node.operands):
+            source, mapped = _broadcast_source(operand)
+            within = operand.type.shape[: len(walkers)] == walkers and node.op is not ops.DOT_GENERAL
+            first = len(walkers) if within else 0
+            shape, axes = operand.type.shape[first:], tuple(axis - first for axis in mapped)
+            fits = coordinates % max(math.prod(shape), 1) == 0 and axes and min(axes) >= 0
+            divides = node.op is ops.DIVIDE
+            if operand not in directed and fits and is_float(source) and divides <= position:
+                found[CoordinateWeights(source, axes, shape, coordinates, divides)] = None
+    return list(found)[:_MOST_TARGETS]
+
+
+def _broadcast_source(value: Value) -> tuple[Value, list[int]]:
+    """The value that is broadcast to ``value``, and for each of its axes longer than 1 the axis there."""
+    axes = list(range(len(value.type.shape)))
+    while value.producer is not None and value.producer.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE):
+        [operand] = value.producer.operands
+        before, after = operand.type.shape, value.type.shape
+        if value.producer.op is ops.BROADCAST_IN_DIM:
+            to = [int(axis) for axis in value.producer.attributes["broadcast_dimensions"]]
+        elif [extent for extent in before if extent > 1] == [extent for extent in after if extent > 1]:
+            long = iter([axis for axis, extent in enumerate(after) if extent > 1])
+            to = [next(long) if extent > 1 else -1 for extent in before]
+        else:
+            break
+        axes = [axes[axis] if axis >= 0 else -1 for axis in to]
+        value = operand
+    return value, [axis for axis, extent in zip(axes, value.type.shape, strict=True) if extent > 1]
 
 
 def identities(region: Region) -> list[Value]:

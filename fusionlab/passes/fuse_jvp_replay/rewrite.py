@@ -96,13 +96,13 @@ class SumSite:
         if self._effect is not None:
             reason = f"{self._effect.label} has an effect, which a rebuilt entry would not have"
             raise NotALaplacian(Ground.EFFECT, reason, self._effect)
-        if isinstance(found, TraceCandidate):
-            return found, candidates.find_laplacian(found)
         try:
-            candidate = recognise.candidate_of_loop(flat, found)
+            candidate = found if isinstance(found, TraceCandidate) else recognise.candidate_of_loop(flat, found)
             return candidate, candidates.find_laplacian(candidate)
         except NoMatch:
-            for candidate in recognise.weighted_candidates(flat, found):
+            without_loop = isinstance(found, TraceCandidate)
+            weighted = recognise.weighted_without_loop(found) if without_loop else recognise.weighted_candidates(flat, found)
+            for candidate in weighted:
                 try:
                     return candidate, candidates.find_laplacian(candidate)
                 except UncoveredMatch:
