@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.optimizing.rewriting import lower_jaxpr
-from tests.forms.forms import EXPECTED, FORMS
+from tests.forms.forms import EXPECTED, FORMS, SUMS, TOTALS
 from tests.forms.layers import BETWEEN, _out
 from tests.forms.matrix import judged, with_derivatives
 from tests.forms.networks import (
@@ -208,4 +208,4 @@ def drawn(seed: int) -> Composition:
         return str(random.choice(list(names)))
 
     layers = tuple(one(LAYERS_OF_BOTH) for _ in range(random.integers(0, _MOST_LAYERS + 1)))
-    return Composition(one(FORMS), one(INPUTS), layers, one(HEADS), one(JASTROWS), one(SURROUNDINGS))
+    return Composition(one({**TOTALS, **SUMS}), one(INPUTS), layers, one(HEADS), one(JASTROWS), one(SURROUNDINGS))

@@ -1,6 +1,6 @@
 """The ways in which codes write a Laplacian: ``name -> (f, x) -> results`` of ``f``, a scalar function of ``x`` [n].
 
-``TOTALS`` differ in how the directions are gone through, and return the Laplacian; ``SUMS`` in what is summed. Each has
+``TOTALS`` differ in how the directions are gone through, and return the Laplacian; ``SUMS`` in what is summed, ``OF_HESSIANS`` in what is summed of a diagonal, without a loop. Each has
 in ``EXPECTED`` what it returns, from the gradient and the whole Hessian.
 """
 
@@ -232,6 +232,13 @@ def with_gradient(f: Any, x: Any) -> Any:
     return -0.5 * (total + (gradient**2).sum())
 
 
+SUMS: dict[str, Form] = {
+    f.__name__.replace("_", "-"): f
+    for f in (
+        old_ferminet, with_squares, two_sums, weighted, per_particle, run_time_factor, diagonal_kept, diagonal_set,
+        per_electron, some_coordinates, start_of_gradient, with_gradient,
+    )
+}  # fmt: skip
 def _diagonal(f: Any, x: Any) -> Any:
     return jnp.diag(jax.hessian(f)(x))
 
@@ -263,12 +270,11 @@ def diagonal_per_electron(f: Any, x: Any) -> Any:
     return -0.5 * _diagonal(f, x).reshape(-1, 3).sum(-1)
 
 
-SUMS: dict[str, Form] = {
+OF_HESSIANS: dict[str, Form] = {
     f.__name__.replace("_", "-"): f
     for f in (
-        old_ferminet, with_squares, two_sums, weighted, per_particle, run_time_factor, diagonal_kept, diagonal_set,
-        per_electron, some_coordinates, start_of_gradient, with_gradient, weighted_diagonal, weighted_by_contraction,
-        kinetic_of_masses, diagonal_per_particle, some_of_diagonal, diagonal_per_electron,
+        weighted_diagonal, weighted_by_contraction, kinetic_of_masses, diagonal_per_particle, some_of_diagonal,
+        diagonal_per_electron,
     )
 }  # fmt: skip
 EXPECTED: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -292,4 +298,4 @@ EXPECTED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "diagonal-per-electron": lambda x, g, d: -0.5 * d.reshape(-1, 3).sum(-1),
 }
 """(x, gradient, diagonal of the Hessian) to what the form returns."""
-FORMS = {**TOTALS, **SUMS}
+FORMS = {**TOTALS, **SUMS, **OF_HESSIANS}

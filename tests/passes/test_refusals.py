@@ -170,7 +170,7 @@ def with_a_loop(y):
 
 def per_electron(x):
     def log_psi(y):
-        return jnp.tanh(y @ y) * jnp.sin(y).sum()
+        return jnp.tanh(y @ y) * jnp.exp(1j * y).sum().real
 
     return jax.vmap(lambda y: (log_psi(y), FORMS["per-electron"](log_psi, y)))(x)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -19,18 +19,11 @@ from fusionlab.codegen.laplacian.state import State
 from fusionlab.hlo.view import Node, Value
 
 
-def weighted_sources(
-    state: State,
-    cone: Sequence[Node],
-    output: Value,
-    stop_gradient: Collection[Value],
-    axes: Mapping[Value, set[int]],
-) -> Any:
+def weighted_sources(state: State, cone: Sequence[Node], output: Value, axes: Mapping[Value, set[int]]) -> Any:
     """[*walkers], by one reverse pass of ``output`` through all nodes of ``cone``, which ``state`` has run.
 
-    Derivatives through ``stop_gradient`` cancel; ``axes`` are the axes of values that count walkers, of which there is
-    one at most that is longer than 1.
-    NotImplementedError where there is no adjoint, or walkers are merged with another axis.
+    ``axes`` are the axes of values that count walkers, of which there is one at most that is longer than 1. Of a single
+    walker, they are not needed. NotImplementedError where there is no adjoint, or walkers are merged with another axis.
     """
     sources, nodes = state.sources, set(cone)
     known = {v: array for v, array in state.environment.items() if v is state.x or v.producer not in nodes}
@@ -47,7 +40,7 @@ def weighted_sources(
                     for step in chain:
                         [way[step.results[0]]] = differentiable(state, step, way)
                     inner[value] = way[value]
-                if value in stop_gradient:
+                if value in state.stop_gradient:
                     inner[value] = lax.stop_gradient(inner[value])
                 if value in injected:
                     inner[value] = inner[value] + injected[value]
@@ -61,12 +54,12 @@ def weighted_sources(
         if "Reverse-mode" not in said:
             raise
         raise NotImplementedError(f"there is no adjoint: {said}") from error  # of a loop that JAX cannot transpose
-    total = None
+    total = jnp.zeros_like(jnp.real(value))
     for (source, array), weight in zip(sources.items(), adjoint, strict=True):
-        own = axes.get(source, set())
-        if len(own) != min(state.walker_axes, 1) or math.prod(source.type.shape[a] for a in own) != value.size:
+        own = axes.get(source, set()) if value.size > 1 else set()
+        if math.prod(array.shape[a] for a in own) != value.size:
             raise NotImplementedError(f"{source.type} has its walkers merged with another axis")
         weighted = jnp.real(array * weight)
         term = jnp.sum(weighted, tuple(a for a in range(array.ndim) if a not in own)).reshape(value.shape)
-        total = term if total is None else total + term
+        total = total + term
     return total

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.laplacian.owners import NO_ELECTRON, Owner, meeting, minimal, same_owner, where
+from fusionlab.codegen.laplacian.owners import NO_ELECTRON, Owner, consecutive, meeting, minimal, same_owner, where
 
 Scale = Callable[[Any], Any]
 """Maps the Laplacian and the rows of a jet where they enter a linear combination; broadcasts over a leading axis."""
@@ -52,7 +52,11 @@ class Coordinates:
         """The rows [c, *S] of a block of ``owner`` times the weights of its electrons."""
         if self.weights is None:
             return rows
-        return rows * jnp.moveaxis(self.weights.reshape(self.electrons, self.each)[owner], -1, 0)
+        of_electrons = self.weights.reshape(self.electrons, self.each)
+        if (first := consecutive(owner)) is not None:
+            own = lax.slice_in_dim(of_electrons, first, first + owner.size)
+            return rows * own.T.reshape(self.each, *owner.shape)
+        return rows * jnp.moveaxis(of_electrons[owner], -1, 0)
 
 
 @dataclass(frozen=True, eq=False)

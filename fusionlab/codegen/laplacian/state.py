@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from jax import lax
+
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, distinct
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.composites import Composite
@@ -96,7 +98,8 @@ class State:
         """Record the jet of ``value``, and its array."""
         if self.options.adjoint and jet.laplacian is not None:
             self.sources[value] = jet.laplacian
-            jet = Jet(jet.value, None, jet.jacobian, jet.owners)
+            # They may be slices of one array with the source, and do not depend on the weights of the coordinates.
+            jet = Jet(lax.stop_gradient(jet.value), None, lax.stop_gradient(jet.jacobian), jet.owners)
         jet = distinct(jet, self.coordinates)
         if jet.owners != ():  # else it does not depend on the coordinates after all
             self.jets[value] = jet

@@ -20,10 +20,11 @@ from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.view import Node, Value, reads
+from fusionlab.hlo.view import Node, Value
 from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
+from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives, shared_values
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate
 from fusionlab.passes.refusals import Ground, Refusal
 
@@ -65,8 +66,8 @@ class RewrittenEntry:
         if self.chunks > 1:
             environment[found.output], laplacian, jacobian = self._in_parts(environment)
         else:
-            state, laplacian, jacobian = self._jets(raising, environment)
-            environment = state.environment  # values that are not needed yet are computed when they are read
+            # Of this environment, values that are not needed yet are computed when they are read.
+            environment, laplacian, jacobian = self._jets(raising, environment)
         self.add_sums(environment, laplacian, jacobian)
         raising.run(_missing(self.rest, environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
@@ -114,39 +115,58 @@ class RewrittenEntry:
         totals = [functools.reduce(operator.add, own) if own else zero for own in terms]
         return totals[0] if combination.axis is None else jnp.stack(totals, combination.axis)
 
-    def _jets(self, raising: Raising, environment: Mapping[Value, Any]) -> tuple[State, Any, Any]:
-        """The state after the run, the Laplacian of the output [*walkers] and its derivatives [K, *walkers].
+    def _jets(self, raising: Raising, environment: Mapping[Value, Any]) -> tuple[dict[Value, Any], Any, Any]:
+        """The values of the cone, the Laplacian of the output [*walkers] and its derivatives [K, *walkers].
 
         Of sums with channels, the Laplacians [parts, *walkers] with respect to the coordinates of each of the parts.
         """
-        found, nodes = self.found, _missing(self.cone, environment)
-
-        def run(of: Coordinates, seeds: Any) -> tuple[State, Jet]:
-            state = State(
-                found.x, of, found.walker_axes, raising, found.one, self.options, found.stop_gradient,
-                found.subgradients, seeds,
-            )  # fmt: skip
-            [jet] = forward_laplacian(state, nodes, environment, [found.output])
-            return state, densify(jet, of)
-
-        state, jet = run(self.coordinates(environment), None)
+        found = self.found
         if found.channels:
-            if self.options.adjoint:
-                reason = "sums with weights of their own are not taken by the adjoint"
-                raise Refusal(Ground.WEIGHTS_BY_ADJOINT, reason, self.producer)
-            most = max(len(of) for *_, of in self.parts)
-            seeds = np.zeros((len(self.parts), most, found.coordinates.count))
-            for own, (*_, of) in zip(seeds, self.parts, strict=True):
-                own[range(len(of)), of] = 1
-
-            def laplacian(rows: Any) -> Any:
-                return run(Coordinates(most, 1), rows)[1].laplacian
-
-            return state, jax.vmap(laplacian)(seeds), jet.jacobian
+            return self._jets_of_channels(raising, environment)
+        state, jet = self._pushed(self._state(raising, self.coordinates(environment)), environment)
         if not self.options.adjoint:
-            return state, jet.laplacian, jet.jacobian
-        weighted = weighted_sources(state, self.cone, found.output, found.stop_gradient, found.axes)
-        return state, weighted, jet.jacobian
+            return state.environment, jet.laplacian, jet.jacobian
+        weighted = weighted_sources(state, self.cone, found.output, found.axes)
+        return state.environment, weighted, jet.jacobian
+
+    def _state(self, raising: Raising, of: Coordinates, seeds: Any = None) -> State:
+        found = self.found
+        return State(
+            found.x, of, found.walker_axes, raising, found.one, self.options, found.stop_gradient, found.subgradients,
+            seeds,
+        )  # fmt: skip
+
+    def _pushed(self, state: State, environment: Mapping[Value, Any]) -> tuple[State, Jet]:
+        """``state`` after the run, and the dense jet of the output."""
+        [jet] = forward_laplacian(state, _missing(self.cone, environment), environment, [self.found.output])
+        return state, densify(jet, state.coordinates)
+
+    def _jets_of_channels(
+        self, raising: Raising, environment: Mapping[Value, Any]
+    ) -> tuple[dict[Value, Any], Any, Any]:
+        """As ``_jets``: from second derivatives by every coordinate, else by one run with the coordinates of each part
+        as directions."""
+        found, coordinates = self.found, self.found.coordinates
+        state = self._state(raising, coordinates)
+        if found.by_adjoint:
+            seconds, rows = second_derivatives(state, self.flat, self.cone, found.output, environment, found.marks)
+            known = dict(environment)
+            raising.run(_missing(self.cone, environment), known)
+            sums = [jnp.sum(seconds[..., np.array(of)], -1) for *_, of in self.parts]
+            return known, jnp.stack(sums), jnp.moveaxis(rows, -1, 0)
+        if self.options.adjoint:
+            reason = "sums with weights of their own are not taken by the adjoint"
+            raise Refusal(Ground.WEIGHTS_BY_ADJOINT, reason, self.producer)
+        most = max(len(of) for *_, of in self.parts)
+        seeds = np.zeros((len(self.parts), most, coordinates.count))
+        for own, (*_, of) in zip(seeds, self.parts, strict=True):
+            own[range(len(of)), of] = 1
+        state, jet = self._pushed(state, environment)
+
+        def laplacian(rows: Any) -> Any:
+            return self._pushed(self._state(raising, Coordinates(most, 1), rows), environment)[1].laplacian
+
+        return state.environment, jax.vmap(laplacian)(seeds), jet.jacobian
 
     def _in_parts(self, environment: Mapping[Value, Any]) -> tuple[Any, Any, Any]:
         """(value, Laplacian, derivatives) of the output, computed for one part of the walkers after another."""
@@ -154,19 +174,11 @@ class RewrittenEntry:
         walkers = found.output.type.shape
         shapes = resized_shapes(found.marks[along], walkers[along], walkers[along] // self.chunks)
         part = replace(self.raising, shapes=shapes)
-        shared = dict(environment)
-        self.raising.run(self._fixed(), shared)
-        shared = {value: array for value, array in shared.items() if value not in shapes}
-        left = _missing(self.cone, shared)
-        known = {found.x, *shared, *(value for node in left for value in node.results)}
-        # A value taken to differ between walkers has a reader that does not, or is an argument beside the positions.
-        if whole := [value for node in left for value in reads(node) if value not in known]:
-            reason = f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
-            raise NotALaplacian(Ground.NOT_IN_PARTS, reason, whole[0].producer)
+        shared = shared_values(self.flat, self.cone, found.x, environment, self.raising, part)
 
         def one(x: Any) -> tuple[Any, Any, Any]:
-            state, laplacian, jacobian = self._jets(part, {**shared, found.x: x})
-            return state.environment[found.output], laplacian, jacobian
+            values, laplacian, jacobian = self._jets(part, {**shared, found.x: x})
+            return values[found.output], laplacian, jacobian
 
         x = environment[found.x]
         with self.raising.scope(self.producer):
@@ -179,17 +191,6 @@ class RewrittenEntry:
                 return value.reshape(walkers), laplacian.reshape(walkers), jacobian
             laplacian = jnp.moveaxis(laplacian, 1, 0)
             return value.reshape(walkers), laplacian.reshape(len(laplacian), *walkers), jacobian
-
-    def _fixed(self) -> list[Node]:
-        """Nodes of the cone that neither depend on the positions nor count walkers: they run once."""
-        axes, fixed = self.found.marks[self.found.longest], list[Node]()
-        varying = {self.found.x, *(value for value in self.flat.arguments if value in axes)}
-        for node in self.cone:
-            if varying.isdisjoint(reads(node)) and axes.keys().isdisjoint(node.results):
-                fixed.append(node)
-            else:
-                varying.update(node.results)
-        return fixed
 
 
 class JointEntry:

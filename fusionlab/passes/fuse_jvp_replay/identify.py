@@ -57,6 +57,7 @@ from fusionlab.passes.fuse_jvp_replay.guards import (
     rounded,
     told_apart,
 )
+from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     CoordinateWeights,
     LimitReached,
@@ -103,7 +104,8 @@ class Laplacian:
 
     ``trip_weights`` or ``weights`` of the coordinates, if there are any, multiply both. ``combinations`` are the exact
     weights of sums that have them; where no ``weights`` serve all of these, ``channels`` is true, and each is computed
-    with its own.
+    with its own. ``by_adjoint``: all second derivatives are by ``one_by_one.second_derivatives``, as the sum was
+    compared with; else with one direction after another as seeds.
     """
 
     x: Value
@@ -120,6 +122,7 @@ class Laplacian:
     sums: Mapping[Value, tuple[float, float]] = field(default_factory=dict)
     weights: tuple[Fraction, ...] = ()
     combinations: Mapping[Value, Combination] = field(default_factory=dict)
+    by_adjoint: bool = False
     trip_weights: TripWeights | CoordinateWeights | None = None
 
     @property
@@ -226,6 +229,7 @@ class Identification:
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
+        self.by_adjoint = False
         self.directional = samples * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
@@ -378,10 +382,12 @@ class Identification:
                     gradients = [g.reshape(shape) @ direction if g.size == size else g for g in gradients]
                 return _Results(sums, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
-            one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
-            seconds, rows = jax.vmap(jets)(one_by_one)
-            last = [[jnp.moveaxis(array, 0, -1) for array in each] for each in (seconds, [row[:, 0] for row in rows])]
-            return _Results(sums, last[0], gradients, weights, last[1])
+            seconds, rows = self._second_derivatives(given, stopped)
+            if not self.by_adjoint:
+                one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
+                laps, rows = jax.vmap(jets)(one_by_one)
+                seconds, rows = ([jnp.moveaxis(a, 0, -1) for a in each] for each in (laps, [row[:, 0] for row in rows]))
+            return _Results(sums, seconds, gradients, weights, rows)
 
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
         if directional:
@@ -400,6 +406,24 @@ class Identification:
                 raise Unevaluated(said.ground, reason, said.op) from error
         view = simplified_view(lowered.compiler_ir("stablehlo"))
         return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
+
+    def _second_derivatives(
+        self, given: Mapping[Value, Any], stopped: tuple[Value, ...]
+    ) -> tuple[list[Any], list[Any]]:
+        """Second and first derivatives [*walkers, K] of the outputs by the adjoint, if ``by_adjoint`` is then true."""
+        found = []
+        for output in self.outputs:
+            cone = self._computing([output])
+            state = State(
+                self.x, self.coordinates, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients
+            )
+            try:
+                found.append(second_derivatives(state, self.flat, cone, output, given, self.marks))
+            except (NotALaplacian, NotImplementedError, RaiseError):
+                self.by_adjoint = False
+                return [], []
+        self.by_adjoint = True
+        return [seconds for seconds, _ in found], [rows for _, rows in found]
 
     def _channel_axis(self, target: Value) -> int | None:
         """The axis of ``target`` that counts no walkers, if it has one."""
@@ -466,6 +490,7 @@ class Identification:
         match = Laplacian(
             self.x, self.coordinates, output, target, 1.0, gradients, self.marks, self.one,
             subgradients=self.subgradients, sums={t: (1.0, 0.0) for t in found if t is not target}, combinations=found,
+            by_adjoint=self.by_adjoint,
         )  # fmt: skip
         weights = tuple(map(abs, first.second[0]))
         equal = len(set(weights)) == 1

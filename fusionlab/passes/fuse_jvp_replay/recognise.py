@@ -7,7 +7,7 @@ no loop:    trace(vmap(hessian)(eye))                              (an identity 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -251,7 +251,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     Where no value with directions is of the type of one that may be differentiated, the sums have an axis more.
     """
     by_extent: dict[int, list[Value]] = {}
-    for value in identities(flat):
+    for value in _directions(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
     for extent, values in list(by_extent.items())[:_MOST_SIZES]:
         directed = reached(flat, values)
@@ -296,7 +296,7 @@ def weighted_without_loop(candidate: TraceCandidate) -> Iterator[TraceCandidate]
     if candidate.weighted:
         return
     flat, extent = candidate.flat, candidate.directions
-    values = [value for value in identities(flat) if identity_extent(value, {}) == extent]
+    values = [value for value in _directions(flat) if identity_extent(value, {}) == extent]
     for weights in _coordinate_weights(flat, reached(flat, values), candidate.walkers, extent):
         yield replace(candidate, weights=weights)
     yield replace(candidate, weighted=True)
@@ -327,7 +327,7 @@ def _with_channels(flat: FunctionView, values: Sequence[Value], walkers: tuple[i
 
 
 def _coordinate_weights(
-    flat: FunctionView, directed: Collection[Value], walkers: tuple[int, ...], coordinates: int
+    flat: FunctionView, directed: set[Value], walkers: tuple[int, ...], coordinates: int
 ) -> list[CoordinateWeights]:
     """The values by which those with directions are multiplied or divided, coordinate by coordinate, the last first."""
     found: dict[CoordinateWeights, None] = {}
@@ -362,6 +362,24 @@ def _broadcast_source(value: Value) -> tuple[Value, list[int]]:
         axes = [axes[axis] if axis >= 0 else -1 for axis in to]
         value = operand
     return value, [axis for axis, extent in zip(axes, value.type.shape, strict=True) if extent > 1]
+
+
+def _directions(flat: FunctionView) -> list[Value]:
+    """The identity matrices whose rows may be directions: not those that are added to values without directions alone,
+    and of which a system of equations is solved, for an inverse."""
+    found = identities(flat)
+    directed = reached(flat, found)
+    known, used = {value: value for value in found}, set[Value]()
+    for node in flat.nodes:
+        for read in (value for value in reads(node) if value in known):
+            source, at = known[read], node.operands.index(read) if read in node.operands else None
+            if node.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.TRANSPOSE, ops.CONVERT):
+                known[node.results[0]] = source
+            elif node.op in (ops.ADD, ops.SUBTRACT):
+                used.update([source] if directed.issuperset(node.operands) else [])
+            elif node.op is not ops.TRIANGULAR_SOLVE or at != 1 or read.type.shape[-2:] != source.type.shape:
+                used.add(source)
+    return [value for value in found if value in used]
 
 
 def identities(region: Region) -> list[Value]:

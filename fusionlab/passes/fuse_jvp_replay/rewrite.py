@@ -100,9 +100,7 @@ class SumSite:
             candidate = found if isinstance(found, TraceCandidate) else recognise.candidate_of_loop(flat, found)
             return candidate, candidates.find_laplacian(candidate)
         except NoMatch:
-            without_loop = isinstance(found, TraceCandidate)
-            weighted = recognise.weighted_without_loop(found) if without_loop else recognise.weighted_candidates(flat, found)
-            for candidate in weighted:
+            for candidate in _weighted(flat, found):
                 try:
                     return candidate, candidates.find_laplacian(candidate)
                 except UncoveredMatch:
@@ -112,6 +110,23 @@ class SumSite:
                 except (Refusal, RaiseError):
                     continue
             raise
+
+
+def _weighted(flat: FunctionView, found: Replay | TraceCandidate) -> Iterator[TraceCandidate]:
+    """The sums of ``found`` in which directions may have weights."""
+    if isinstance(found, Replay):
+        return recognise.weighted_candidates(flat, found)
+    return filter(_may_pay, recognise.weighted_without_loop(found))
+
+
+def _may_pay(candidate: TraceCandidate) -> bool:
+    """True if without its targets ``_MOST_FLOPS`` of the program's FLOPs are left at most."""
+    flat = candidate.flat
+    rest, whole = (
+        sum(map(node_cost, live_nodes(flat.nodes, [*flat.arguments, *targets], flat.returns)), Cost()).flops
+        for targets in (candidate.targets, ())
+    )
+    return rest <= _MOST_FLOPS * whole
 
 
 class View:

@@ -1,0 +1,98 @@
+"""Walkers one by one or in parts: what all of them share, and second derivatives by every coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.laplacian.adjoint import weighted_sources
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import densify
+from fusionlab.codegen.laplacian.state import State
+from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.ops import COMPLEX
+from fusionlab.hlo.view import FunctionView, Node, Value, reads
+from fusionlab.hlo.walker_axes import Marks
+from fusionlab.passes.fuse_jvp_replay.guards import mixed
+from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
+from fusionlab.passes.refusals import Ground
+
+
+def second_derivatives(
+    state: State,
+    flat: FunctionView,
+    cone: Sequence[Node],
+    output: Value,
+    environment: Mapping[Value, Any],
+    marks: Mapping[int, Marks],
+) -> tuple[Any, Any]:
+    """The second and first derivatives [*walkers, K] of ``output`` by every coordinate.
+
+        d^2 F / d x_k^2 = d/dw_k sum_v <dF/dv, q_v(w)>,    q_v(w) = sum_k w_k H_v[a_k, a_k]
+
+    The weights w of the coordinates enter the sources q_v alone (``weighted_sources``), and one reverse pass has their
+    coefficients: all second derivatives cost little more than their sum. ``state`` has the circumstances of a run,
+    ``cone`` computes ``output``, ``environment`` has what it is computed from, ``marks`` the axes that count walkers
+    along each leading axis of x. NotImplementedError or NotALaplacian where walkers cannot be taken one by one, or
+    there is no adjoint.
+    """
+    x, axes = environment[state.x], state.walker_axes
+    walkers, inner = np.shape(x)[:axes], np.shape(x)[axes:]
+    if any(extent > 1 and axis not in marks for axis, extent in enumerate(walkers)) or any(
+        mixed(flat, cone, state.x, each) for each in marks.values()
+    ):
+        raise NotImplementedError("the walkers cannot be taken one by one")
+    if any(value.dtype in COMPLEX for node in cone for value in node.results):
+        raise NotImplementedError("the adjoint is that of real values")
+    one = replace(state.raising, shapes=state.one.shapes)
+    shared = shared_values(flat, cone, state.x, environment, state.raising, one)
+
+    def of_one(x: Any) -> tuple[Any, Any]:
+        def total(weights: Any) -> tuple[Any, Any]:
+            of = replace(state.coordinates, weights=weights)
+            options = replace(state.options, adjoint=True)
+            own = replace(state.inside({}), raising=one, coordinates=of, options=options)
+            [jet] = forward_laplacian(own, cone, {**shared, state.x: x}, [output])
+            return weighted_sources(own, cone, output, {}).reshape(()), densify(jet, of).jacobian.reshape(-1)
+
+        ones = jnp.ones(state.coordinates.count, jnp.result_type(x))
+        _, pull, jacobian = jax.vjp(total, ones, has_aux=True)
+        return pull(jnp.ones((), ones.dtype))[0], jacobian
+
+    each = jax.vmap(of_one)(x.reshape(-1, *(1,) * axes, *inner))
+    seconds, rows = (array.reshape(*walkers, -1) for array in each)
+    return seconds, rows
+
+
+def shared_values(
+    flat: FunctionView,
+    cone: Sequence[Node],
+    x: Value,
+    environment: Mapping[Value, Any],
+    raising: Raising,
+    part: Raising,
+) -> dict[Value, Any]:
+    """The values that do not count walkers, as those with another shape in ``part`` do, from ``environment``.
+
+    NotALaplacian if the rest of ``cone`` needs a value of all walkers beside ``x``.
+    """
+    shapes, shared = part.shapes, dict(environment)
+    varying = {x, *(value for value in flat.arguments if value in shapes)}
+    for node in cone:
+        if not varying.isdisjoint(reads(node)) or not shapes.keys().isdisjoint(node.results):
+            varying.update(node.results)
+        elif not all(value in shared for value in node.results):
+            raising.run([node], shared)
+    shared = {value: array for value, array in shared.items() if value not in shapes}
+    left = [node for node in cone if not all(value in shared for value in node.results)]
+    known = {x, *shared, *(value for node in left for value in node.results)}
+    # A value taken to differ between walkers has a reader that does not, or is an argument beside the positions.
+    if whole := [value for node in left for value in reads(node) if value not in known]:
+        reason = f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
+        raise NotALaplacian(Ground.NOT_IN_PARTS, reason, whole[0].producer)
+    return shared
