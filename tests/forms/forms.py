@@ -1,7 +1,8 @@
 """The ways in which codes write a Laplacian: ``name -> (f, x) -> results`` of ``f``, a scalar function of ``x`` [n].
 
-``TOTALS`` differ in how the directions are gone through, and return the Laplacian; ``SUMS`` in what is summed, ``OF_HESSIANS`` in what is summed of a diagonal, without a loop. Each has
-in ``EXPECTED`` what it returns, from the gradient and the whole Hessian.
+``TOTALS`` differ in how the directions are gone through, and return the Laplacian; ``SUMS`` in what is summed,
+``OF_HESSIANS`` in what is summed of a diagonal without a loop. Each has in ``EXPECTED`` what it returns, from the
+gradient and the whole Hessian.
 """
 
 from __future__ import annotations

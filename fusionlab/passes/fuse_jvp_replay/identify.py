@@ -57,7 +57,7 @@ from fusionlab.passes.fuse_jvp_replay.guards import (
     rounded,
     told_apart,
 )
-from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives
+from fusionlab.passes.fuse_jvp_replay.one_by_one import adjoint_is_defined, second_derivatives
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     CoordinateWeights,
     LimitReached,
@@ -229,6 +229,7 @@ class Identification:
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
+        self.may_be_by_adjoint = candidate.weighted and adjoint_is_defined(self.nodes, self.cone, numbers)
         self.by_adjoint = False
         self.directional = samples * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
@@ -277,6 +278,26 @@ class Identification:
 
     def run(self) -> Laplacian | None:
         """The candidate whose Laplacian is identical to the sum, if there is one; NotALaplacian if it may not be used.
+
+        Second derivatives by the adjoint may be undefined where those by directions are not, and those of magnitudes of
+        complex values are another expression: there the directions decide.
+        """
+        refused: NotALaplacian | None = None
+        try:
+            found = self._found()
+        except UncoveredMatch as reason:
+            found, refused = None, reason
+        is_complex = any(value.dtype in ops.COMPLEX for node in self.cone for value in node.results)
+        if found is None and self.by_adjoint and (is_complex or refused is not None):
+            self.may_be_by_adjoint = self.by_adjoint = False
+            self.lowered = functools.cache(self._lower)
+            found = self._found()
+        if found is None and refused is not None:
+            raise refused
+        return found
+
+    def _found(self) -> Laplacian | None:
+        """As ``run``, by the adjoint if that is possible.
 
         Derivatives through a shift, as of a log-sum-exp by its maximum, are left out where all agree without them.
         """
@@ -382,7 +403,7 @@ class Identification:
                     gradients = [g.reshape(shape) @ direction if g.size == size else g for g in gradients]
                 return _Results(sums, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
-            seconds, rows = self._second_derivatives(given, stopped)
+            seconds, rows = self._second_derivatives(given, stopped) if self.may_be_by_adjoint else ([], [])
             if not self.by_adjoint:
                 one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
                 laps, rows = jax.vmap(jets)(one_by_one)

@@ -9,14 +9,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.laplacian.adjoint import weighted_sources
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import densify
 from fusionlab.codegen.laplacian.state import State
 from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.hlo import ops
 from fusionlab.hlo.ops import COMPLEX
-from fusionlab.hlo.view import FunctionView, Node, Value, reads
+from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.hlo.walker_axes import Marks
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
@@ -47,8 +50,8 @@ def second_derivatives(
         mixed(flat, cone, state.x, each) for each in marks.values()
     ):
         raise NotImplementedError("the walkers cannot be taken one by one")
-    if any(value.dtype in COMPLEX for node in cone for value in node.results):
-        raise NotImplementedError("the adjoint is that of real values")
+    if output.dtype in COMPLEX:
+        raise NotImplementedError("the adjoint is that of a real value")
     one = replace(state.raising, shapes=state.one.shapes)
     shared = shared_values(flat, cone, state.x, environment, state.raising, one)
 
@@ -67,6 +70,39 @@ def second_derivatives(
     each = jax.vmap(of_one)(x.reshape(-1, *(1,) * axes, *inner))
     seconds, rows = (array.reshape(*walkers, -1) for array in each)
     return seconds, rows
+
+
+def adjoint_is_defined(wanted: Sequence[Node], cone: Sequence[Node], numbers: Mapping[Value, int]) -> bool:
+    """True if second derivatives by the adjoint are defined wherever what ``wanted`` computes may be.
+
+        sum(where(u > 0, sqrt(u), 0))      forward: a slope that is NaN is dropped      reverse: NaN times 0
+
+    Either ``cone`` drops no elements, or ``wanted`` has a reverse pass too: a contraction with an operand of one of the
+    cone, over other axes of it.
+    """
+
+    def contracted(nodes: Sequence[Node]) -> set[tuple[int, tuple[int, ...]]]:
+        found = set()
+        for node in walk(nodes):
+            if node.op is ops.DOT_GENERAL:
+                axes = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+                sides = (axes.lhs_contracting_dimensions, axes.rhs_contracting_dimensions)
+                found |= {(numbers[v], tuple(own)) for v, own in zip(node.operands, sides, strict=True) if v in numbers}
+        return found
+
+    if not any(_drops_elements(node) for node in walk(cone)):
+        return True
+    forward, others = contracted(cone), contracted(wanted)
+    shared = {number for number, _ in forward}
+    return any(number in shared and (number, axes) not in forward for number, axes in others)
+
+
+def _drops_elements(node: Node) -> bool:
+    if node.op is ops.REDUCE:
+        return combiner(node.regions[0]) != "add"
+    return node.op in (ops.SELECT, ops.SLICE, ops.SORT) or node.op.control_flow or node.op.partial or (
+        node.op.derivative == "piecewise"
+    )
 
 
 def shared_values(

@@ -24,6 +24,8 @@ from fusionlab.hlo.replay import Replay, identity_extent
 from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reached, reads
 from fusionlab.passes.refusals import Ground, Refusal
 
+_SOLVES = (ops.TRIANGULAR_SOLVE, ops.CUSTOM_CALL)
+"""Ops that solve a system of equations whose right-hand side is the second operand."""
 _MOST_TARGETS = 6
 _MOST_SIZES = 3
 
@@ -377,7 +379,7 @@ def _directions(flat: FunctionView) -> list[Value]:
                 known[node.results[0]] = source
             elif node.op in (ops.ADD, ops.SUBTRACT):
                 used.update([source] if directed.issuperset(node.operands) else [])
-            elif node.op is not ops.TRIANGULAR_SOLVE or at != 1 or read.type.shape[-2:] != source.type.shape:
+            elif node.op not in _SOLVES or at != 1 or read.type.shape[-2:] != source.type.shape:
                 used.add(source)
     return [value for value in found if value in used]
 
