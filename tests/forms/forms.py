@@ -240,6 +240,8 @@ SUMS: dict[str, Form] = {
         per_electron, some_coordinates, start_of_gradient, with_gradient,
     )
 }  # fmt: skip
+
+
 def _diagonal(f: Any, x: Any) -> Any:
     return jnp.diag(jax.hessian(f)(x))
 

@@ -24,6 +24,7 @@ from tests.forms.networks import COORDINATES, NETWORKS
 FAST = {
     "mlp-with-pairs": [
         "fori", "chunks", "set-directions", "jvp-in-loop", "two-sums", "weighted", "some-coordinates",
+        "kinetic-of-masses",
     ],
     "ferminet-like": ["vmapped"],
     "complex-periodic": ["trace-of-hessian"],
@@ -33,9 +34,10 @@ SLOW = {
     "mlp-with-pairs": [
         "scan-unrolled", "mapped-in-batches", "one-hot-directions", "nested-jvp", "with-squares", "start-of-gradient",
         "jacrev-of-jacfwd", "per-particle", "diagonal-kept", "per-electron", "while-loop", "old-ferminet",
-        "run-time-factor", "reverse-over-reverse", "diagonal-set",
+        "run-time-factor", "reverse-over-reverse", "diagonal-set", "weighted-diagonal", "weighted-by-contraction",
+        "diagonal-per-particle", "some-of-diagonal",
     ],
-    "ferminet-like": ["diagonal-of-hessian", "weighted"],
+    "ferminet-like": ["diagonal-of-hessian", "weighted", "diagonal-per-electron"],
     "complex-periodic": ["fori"],
     "recurrent": ["vmapped", "per-electron"],
 }  # fmt: skip

@@ -100,8 +100,11 @@ def adjoint_is_defined(wanted: Sequence[Node], cone: Sequence[Node], numbers: Ma
 def _drops_elements(node: Node) -> bool:
     if node.op is ops.REDUCE:
         return combiner(node.regions[0]) != "add"
-    return node.op in (ops.SELECT, ops.SLICE, ops.SORT) or node.op.control_flow or node.op.partial or (
-        node.op.derivative == "piecewise"
+    return (
+        node.op in (ops.SELECT, ops.SLICE, ops.SORT)
+        or node.op.control_flow
+        or node.op.partial
+        or (node.op.derivative == "piecewise")
     )
 
 

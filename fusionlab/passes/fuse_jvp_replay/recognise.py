@@ -175,7 +175,10 @@ def weighted_candidates(flat: FunctionView, replay: Replay) -> Iterator[TraceCan
         return
     [stack] = stacks
     if (found := _first_reduction(flat, stack)) is not None:
-        yield _of_loop(flat, replay, (found,), found.type.shape, True)
+        plain = _of_loop(flat, replay, (found,), found.type.shape)
+        for weights in _coordinate_weights(flat, reached(flat, [stack]), plain.walkers, plain.directions):
+            yield replace(plain, weights=weights)
+        yield replace(plain, weighted=True)
     for target in filter(None, (found, stack)):
         shape = target.type.shape
         for walkers in dict.fromkeys((*shape[:i], *shape[i + 1 :]) for i in range(len(shape))):

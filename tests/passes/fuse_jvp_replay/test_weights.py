@@ -1,4 +1,4 @@
-"""Weighted sums of a Hessian's diagonal, with or without a loop: what they cost, and where they are defined."""
+"""Weighted sums of second derivatives, with or without a loop: what they cost, and where they are defined."""
 
 import functools
 
@@ -76,9 +76,10 @@ def test_all_second_derivatives_cost_little_more_than_their_sum(form, lowered, r
     np.testing.assert_allclose(run_raised(programs["all"], [X])[1], truth, rtol=1e-9, atol=1e-9)
 
 
-def test_masses_that_are_an_argument(lowered, run_raised):
+@pytest.mark.parametrize("form", [diagonal, diagonal_of_loop])
+def test_masses_that_are_an_argument(form, lowered, run_raised):
     def kinetic(masses, x):
-        return -0.5 * ((diagonal(network, x) + jax.grad(network)(x) ** 2) / masses).sum()
+        return -0.5 * ((form(network, x) + jax.grad(network)(x) ** 2) / masses).sum()
 
     function = jax.vmap(kinetic, (None, 0))
     masses = np.linspace(1.0, 2.0, 3 * N)
@@ -136,15 +137,15 @@ def test_zero_directions_of_electrons_in_any_dimension(shape, lowered):
 
 
 @pytest.mark.parametrize(
-    ("function", "number"),
+    ("function", "may_be"),
     [
-        (lambda x: x.reshape(3, 3) + jnp.eye(3), 0),
-        (lambda x: jax.scipy.linalg.solve_triangular(x.reshape(3, 3), jnp.eye(3)), 0),
-        (lambda x: x.reshape(3, 3) * jnp.eye(3), 1),
+        (lambda x: x.reshape(3, 3) + jnp.eye(3), False),
+        (lambda x: jax.scipy.linalg.solve_triangular(x.reshape(3, 3), jnp.eye(3)), False),
+        (lambda x: x.reshape(3, 3) * jnp.eye(3), True),
     ],
     ids=["added", "solved", "multiplied"],
 )
-def test_identities_that_are_no_directions(function, number, lowered):
+def test_identities_that_are_no_directions(function, may_be, lowered):
     """One that is added to orbitals, and one of which a system of equations is solved, for an inverse."""
 
     def columns(x):
@@ -153,4 +154,4 @@ def test_identities_that_are_no_directions(function, number, lowered):
 
     flat = simplified_view(lowered(jax.vmap(columns), np.ones((WALKERS, 9))).parse())
     assert len(identities(flat)) == 1
-    assert len(list(candidates_without_loop(flat))) == number
+    assert any(True for _ in candidates_without_loop(flat)) == may_be
