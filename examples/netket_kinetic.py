@@ -1,16 +1,17 @@
-"""NetKet 3.23's kinetic energy of particles in continuous space, with one line in place of its Hessian's diagonal.
+"""NetKet 3.23's kinetic energy of particles in continuous space, rewritten, and with another line for its Laplacian.
 
     python3.12 -m venv netket && netket/bin/pip install netket==3.23 'jax<0.12' fusionlab
     netket/bin/python examples/netket_kinetic.py --particles 10 --walkers 1024
 
-NetKet computes the diagonal of ``jacfwd(jacrev(log psi))``, all directions at once, for every sample. Here it is
-``fusionlab.laplacian`` with the inverse masses as weights, and, with ``--memory-budget``, within that temp memory.
-What it prints is in docs/deepqmc.md.
+NetKet computes the diagonal of ``jacfwd(jacrev(log psi))``, all directions at once, for every sample. Its own operator
+is rewritten by ``fusionlab.optimize``; then the diagonal is replaced by ``fusionlab.laplacian`` with the inverse masses
+as weights, and, with ``--memory-budget``, within that temp memory. What it prints is in docs/deepqmc.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from typing import Any
 
@@ -62,14 +63,16 @@ def main(particles: int = 10, walkers: int = 1024, memory_budget: str = "") -> d
 
     mass = jnp.repeat(jnp.linspace(1.0, 2.0, particles), 3)
     budgeted = type("KineticEnergy", (KineticEnergy,), {"budget": memory_budget})
-    sides = {"NetKet": nk.operator.KineticEnergy, "fusionlab.laplacian": KineticEnergy}
+    theirs = nk.operator.KineticEnergy
+    sides = {"NetKet": theirs, "fusionlab.optimize": theirs, "fusionlab.laplacian": KineticEnergy}
     sides |= {f"within {memory_budget}": budgeted} if memory_budget else {}
     found: dict[str, tuple[np.ndarray, int]] = {}
     print(f"{'kinetic energy':<22}{'ms':>10}{'/ NetKet':>10}{'temp MiB':>10}{'largest difference':>20}")
     base_s = 0.0
     for name, kind in sides.items():
         operator = kind(hilbert, mass)
-        kernel = jax.jit(lambda params, x, operator=operator: operator._expect_kernel(log_psi, params, x))
+        energies = functools.partial(operator._expect_kernel, log_psi)
+        kernel = jax.jit(fusionlab.optimize(energies) if name == "fusionlab.optimize" else energies)
         temp = kernel.lower(params, x).compile().memory_analysis().temp_size_in_bytes
         taken = seconds(kernel, params, x)
         base_s = base_s or taken

@@ -54,12 +54,12 @@ def weighted_sources(state: State, cone: Sequence[Node], output: Value, axes: Ma
         if "Reverse-mode" not in said:
             raise
         raise NotImplementedError(f"there is no adjoint: {said}") from error  # of a loop that JAX cannot transpose
-    total = jnp.zeros_like(jnp.real(value))
+    total = None
     for (source, array), weight in zip(sources.items(), adjoint, strict=True):
         own = axes.get(source, set()) if value.size > 1 else set()
         if math.prod(array.shape[a] for a in own) != value.size:
             raise NotImplementedError(f"{source.type} has its walkers merged with another axis")
         weighted = jnp.real(array * weight)
         term = jnp.sum(weighted, tuple(a for a in range(array.ndim) if a not in own)).reshape(value.shape)
-        total = total + term
-    return total
+        total = term if total is None else total + term
+    return jnp.zeros_like(jnp.real(value)) if total is None else total

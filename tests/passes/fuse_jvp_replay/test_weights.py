@@ -103,6 +103,17 @@ def test_an_electron_at_the_origin_leaves_the_others_defined(form, lowered, run_
     np.testing.assert_allclose(ours[np.isfinite(theirs)], theirs[np.isfinite(theirs)], rtol=1e-9, atol=1e-9)
 
 
+def test_a_loop_whose_sum_decays(lowered, run_raised):
+    """No sum of directions, but one with the weights 2^-k."""
+
+    def decayed(f, x):
+        return lax.scan(lambda s, term: (s / 2 + term, None), 0.0, diagonal(f, x))[0]
+
+    function = jax.vmap(functools.partial(decayed, network))
+    original, program = rewritten(lowered, function, X)
+    np.testing.assert_allclose(run_raised(program, [X])[0], run_raised(original, [X])[0], rtol=1e-9)
+
+
 def test_a_program_without_a_reverse_pass_gets_none(lowered, run_raised):
     """Reverse, the slope of a root that is not taken is 0 times NaN; forward, it is dropped."""
 
