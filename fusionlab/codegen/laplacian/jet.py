@@ -46,13 +46,17 @@ class Coordinates:
 
     def weigh(self, rows: Any) -> Any:
         """Rows [K, ...] times the weights."""
-        return rows if self.weights is None else rows * self.weights.reshape(-1, *(1,) * (rows.ndim - 1))
+        return rows if self.weights is None else rows * self._like(rows).reshape(-1, *(1,) * (rows.ndim - 1))
+
+    def _like(self, rows: Any) -> Any:
+        """The weights at the precision of ``rows``, where the program converts between x and these."""
+        return self.weights.astype(rows.real.dtype)
 
     def weigh_block(self, rows: Any, owner: Owner) -> Any:
         """The rows [c, *S] of a block of ``owner`` times the weights of its electrons."""
         if self.weights is None:
             return rows
-        of_electrons = self.weights.reshape(self.electrons, self.each)
+        of_electrons = self._like(rows).reshape(self.electrons, self.each)
         if (first := consecutive(owner)) is not None:
             own = lax.slice_in_dim(of_electrons, first, first + owner.size)
             return rows * own.T.reshape(self.each, *owner.shape)

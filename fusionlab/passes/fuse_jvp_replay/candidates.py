@@ -28,14 +28,14 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
 from fusionlab.passes.refusals import Ground, Refusal
 
 
-def find_laplacian(candidate: TraceCandidate) -> Laplacian:
+def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Laplacian:
     """The Laplacian that ``candidate`` computes; NotALaplacian if it is that of no value of the program.
 
     F is searched among the values before the loop, then among those after it that do not need it: a loop that
     recomputes the function in every trip may be written before the call of the function itself.
     """
     numbers = ValueNumbers(candidate.flat, through_reshapes=True)
-    deadline = time.monotonic() + identify.seconds_for(candidate)
+    deadline = min(deadline, time.monotonic() + identify.seconds_for(candidate))
     refused: list[Refusal | RaiseError] = []
     tried: set[Value] = set()
     for each in filter(None, (candidate, candidate.with_what_follows())):

@@ -102,10 +102,10 @@ class Laplacian:
     program with one walker. Derivatives through
     ``stop_gradient`` cancel. ``subgradients`` are those of its maxima and minima where operands are equal.
 
-    ``trip_weights`` or ``weights`` of the coordinates, if there are any, multiply both. ``combinations`` are the exact
-    weights of sums that have them; where no ``weights`` serve all of these, ``channels`` is true, and each is computed
-    with its own. ``by_adjoint``: all second derivatives are by ``one_by_one.second_derivatives``, as the sum was
-    compared with; else with one direction after another as seeds.
+    ``trip_weights``, values of the program, or ``weights`` of the coordinates, if there are any, multiply both.
+    ``combinations`` are the exact weights of sums that have them; where no ``weights`` serve all of these, ``channels``
+    is true, and each is computed with its own. ``by_adjoint``: all second derivatives are by
+    ``one_by_one.second_derivatives``, as the sum was compared with; else with one direction after another as seeds.
     """
 
     x: Value
@@ -167,7 +167,7 @@ class _Results(NamedTuple):
     """Arrays [*walkers] of each target and of each output's Laplacian; [*walkers, ...] of each possible gradient, and
     [*walkers, coordinates] of each output's derivatives. As residues with an axis of draws first. Of a weighted
     candidate, targets are [*walkers, channels], and ``laps`` the second derivatives [*walkers, coordinates].
-    ``weights`` [coordinates], if there are any, are those of the trips, which ``laps`` have."""
+    ``weights`` [coordinates], if there are any, are values of the program, which ``laps`` have."""
 
     sums: list[Any]
     laps: list[Any]
@@ -229,7 +229,8 @@ class Identification:
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
-        self.may_be_by_adjoint = candidate.weighted and adjoint_is_defined(self.nodes, self.cone, numbers)
+        of_targets = self._computing(self.targets) if candidate.weighted else []
+        self.may_be_by_adjoint = candidate.weighted and adjoint_is_defined(self.flat, x, of_targets, self.cone, numbers)
         self.by_adjoint = False
         self.directional = samples * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
@@ -279,8 +280,8 @@ class Identification:
     def run(self) -> Laplacian | None:
         """The candidate whose Laplacian is identical to the sum, if there is one; NotALaplacian if it may not be used.
 
-        Second derivatives by the adjoint may be undefined where those by directions are not, and those of magnitudes of
-        complex values are another expression: there the directions decide.
+        Second derivatives by the adjoint may be undefined at equal inputs where those by directions are not, and those
+        of magnitudes of complex values are another expression: there the directions decide.
         """
         refused: NotALaplacian | None = None
         try:
@@ -688,23 +689,25 @@ class Identification:
 
 
 def _coordinates(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
-    """Those of ``x`` [*walkers, ...], one to three of each electron by its last axis, or by that of a reshape of it.
+    """Those of ``x`` [*walkers, ...], one to three of each electron by its last axis, or by the longest of a reshape's.
 
     Of a vector that is not reshaped, 3 if it can be divided by 3. What is grouped in another way than in the program
-    has fewer directions that are known to be zero, and the same Laplacian.
+    has fewer directions that are known to be zero, and ties of other coordinates.
     """
     count = math.prod(x.type.shape[walkers:])
     reshaped = [node.results[0] for node in flat.nodes if node.op is ops.RESHAPE and node.operands[0] is x]
-    for inner in (value.type.shape[walkers:] for value in (x, *reshaped)):
-        if len(inner) > 1 and math.prod(inner) == count and inner[-2] > 1 and inner[-1] <= 3:
-            return Coordinates(count // inner[-1], inner[-1])
+    for values in ([x], reshaped):
+        inner = [value.type.shape[walkers:] for value in values]
+        fitting = [e[-1] for e in inner if len(e) > 1 and math.prod(e) == count and e[-2] > 1 and e[-1] <= 3]
+        if fitting:
+            return Coordinates(count // max(fitting), max(fitting))
     each = 1 if count % 3 else 3
     return Coordinates(count // each, each)
 
 
 def seconds_for(candidate: TraceCandidate) -> float:
     """The limit for the identification of ``candidate``."""
-    return MOST_SECONDS_WITH_WEIGHTS if candidate.weighted else MOST_SECONDS
+    return MOST_SECONDS_WITH_WEIGHTS if candidate.weighs else MOST_SECONDS
 
 
 def only_result(function: FunctionView, at: int) -> FunctionView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import COMPLEX
-from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
 from fusionlab.hlo.walker_axes import Marks
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
@@ -41,8 +41,8 @@ def second_derivatives(
     The weights w of the coordinates enter the sources q_v alone (``weighted_sources``), and one reverse pass has their
     coefficients: all second derivatives cost little more than their sum. ``state`` has the circumstances of a run,
     ``cone`` computes ``output``, ``environment`` has what it is computed from, ``marks`` the axes that count walkers
-    along each leading axis of x. NotImplementedError or NotALaplacian where walkers cannot be taken one by one, or
-    there is no adjoint.
+    along each leading axis of x. NotImplementedError or NotALaplacian where walkers cannot be taken one by one, there
+    is no adjoint, or it may be undefined where second derivatives are not.
     """
     x, axes = environment[state.x], state.walker_axes
     walkers, inner = np.shape(x)[:axes], np.shape(x)[axes:]
@@ -52,7 +52,7 @@ def second_derivatives(
         raise NotImplementedError("the walkers cannot be taken one by one")
     if output.dtype in COMPLEX:
         raise NotImplementedError("the adjoint is that of a real value")
-    one = replace(state.raising, shapes=state.one.shapes)
+    one, varying = replace(state.raising, shapes=state.one.shapes), reached(flat, [state.x])
     shared = shared_values(flat, cone, state.x, environment, state.raising, one)
 
     def of_one(x: Any) -> tuple[Any, Any]:
@@ -61,6 +61,9 @@ def second_derivatives(
             options = replace(state.options, adjoint=True)
             own = replace(state.inside({}), raising=one, coordinates=of, options=options)
             [jet] = forward_laplacian(own, cone, {**shared, state.x: x}, [output])
+            inner = {step for found in own.composites.values() for step in found.steps}
+            if any(_is_guard(node, varying) for node in walk(cone) if node not in inner):
+                raise NotImplementedError("an operand that is not selected may have no derivative")
             return weighted_sources(own, cone, output, {}).reshape(()), densify(jet, of).jacobian.reshape(-1)
 
         ones = jnp.ones(state.coordinates.count, jnp.result_type(x))
@@ -72,13 +75,15 @@ def second_derivatives(
     return seconds, rows
 
 
-def adjoint_is_defined(wanted: Sequence[Node], cone: Sequence[Node], numbers: Mapping[Value, int]) -> bool:
-    """True if second derivatives by the adjoint are defined wherever what ``wanted`` computes may be.
+def adjoint_is_defined(
+    flat: FunctionView, x: Value, wanted: Sequence[Node], cone: Sequence[Node], numbers: Mapping[Value, int]
+) -> bool:
+    """True if second derivatives by the adjoint are defined wherever what ``wanted`` computes may be, guards aside.
 
-        sum(where(u > 0, sqrt(u), 0))      forward: a slope that is NaN is dropped      reverse: NaN times 0
+        sqrt(u)[1:].sum()      forward: the slope of u[0] is dropped      reverse: it is multiplied by 0, and may be NaN
 
-    Either ``cone`` drops no elements, or ``wanted`` has a reverse pass too: a contraction with an operand of one of the
-    cone, over other axes of it.
+    Either no op of ``cone`` that depends on ``x`` drops elements, or ``wanted`` has a reverse pass, too: a contraction
+    with an operand of one of ``cone``, over other axes of it.
     """
 
     def contracted(nodes: Sequence[Node]) -> set[tuple[int, tuple[int, ...]]]:
@@ -90,22 +95,35 @@ def adjoint_is_defined(wanted: Sequence[Node], cone: Sequence[Node], numbers: Ma
                 found |= {(numbers[v], tuple(own)) for v, own in zip(node.operands, sides, strict=True) if v in numbers}
         return found
 
-    if not any(_drops_elements(node) for node in walk(cone)):
+    varying = reached(flat, [x])
+    if all(_keeps_elements(node) for node in walk(cone) if not varying.isdisjoint(node.results)):
         return True
     forward, others = contracted(cone), contracted(wanted)
     shared = {number for number, _ in forward}
     return any(number in shared and (number, axes) not in forward for number, axes in others)
 
 
-def _drops_elements(node: Node) -> bool:
+_KEEPING = (
+    ops.DOT_GENERAL,
+    ops.BROADCAST_IN_DIM,
+    ops.RESHAPE,
+    ops.TRANSPOSE,
+    ops.CONCATENATE,
+    ops.OPTIMIZATION_BARRIER,
+)
+"""Ops whose results depend on all elements of their operands, beside those that ``_keeps_elements`` tells by traits."""
+
+
+def _keeps_elements(node: Node) -> bool:
     if node.op is ops.REDUCE:
-        return combiner(node.regions[0]) != "add"
-    return (
-        node.op in (ops.SELECT, ops.SLICE, ops.SORT)
-        or node.op.control_flow
-        or node.op.partial
-        or (node.op.derivative == "piecewise")
-    )
+        return combiner(node.regions[0]) == "add"
+    smooth = node.op.family == "elementwise" and node.op.derivative in ("linear", "product", "smooth")
+    return node.op in _KEEPING or (smooth and all(value.dtype not in COMPLEX for value in reads(node)))
+
+
+def _is_guard(node: Node, varying: Collection[Value]) -> bool:
+    """True of a selection whose predicate depends on the positions: what it does not take may have no derivative."""
+    return (node.op is ops.SELECT or node.op.control_flow) and node.operands[0] in varying
 
 
 def shared_values(

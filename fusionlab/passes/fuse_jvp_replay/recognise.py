@@ -7,11 +7,12 @@ no loop:    trace(vmap(hessian)(eye))                              (an identity 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
+import networkx as nx
 from jax import lax
 
 from fusionlab.codegen.raising import Raising
@@ -105,7 +106,8 @@ class TraceCandidate:
     them, ``initial`` has the initial values of targets that are sums of a loop, ``factors`` a value by which all terms
     of such a sum are multiplied. ``replay`` is None where there is no loop. ``walkers`` are the extents of a target's
     axes that count walkers. ``weighted``: a direction may have a weight of its own, and a target one axis more, along
-    which the weights differ. ``later`` are values that may be targets where ``targets`` are not.
+    which the weights differ. ``weights`` are those of the directions by a value. ``later`` are values that may be
+    targets where ``targets`` are not.
     """
 
     flat: FunctionView
@@ -129,6 +131,11 @@ class TraceCandidate:
         if not left:
             return None
         return replace(self, targets=tuple(left[:_MOST_TARGETS]), later=tuple(left[_MOST_TARGETS:]))
+
+    @property
+    def weighs(self) -> bool:
+        """True if directions have weights, or may have."""
+        return self.weighted or (self.weights is not None and self.replay is None)
 
     @property
     def subject(self) -> str:
@@ -256,7 +263,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     Where no value with directions is of the type of one that may be differentiated, the sums have an axis more.
     """
     by_extent: dict[int, list[Value]] = {}
-    for value in _directions(flat):
+    for value in identities(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
     for extent, values in list(by_extent.items())[:_MOST_SIZES]:
         directed = reached(flat, values)
@@ -269,7 +276,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
             if math.prod(value.type.shape[axes:]) == extent
         }
         varying = reached(flat, [value for value in flat.arguments if is_float(value)])
-        types = {value.type for value in plain if value in varying and value.type.shape in shapes}
+        types = dict.fromkeys(value.type for value in plain if value in varying and value.type.shape in shapes)
         nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
         read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))
         sums: dict[TensorType, list[Value]] = {each: [] for each in types}
@@ -277,10 +284,9 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
             if value.type in types and value in varying:
                 sums[value.type].append(value)
         found = 0
-        for walkers in sorted((each.shape for each in types), key=math.prod):
-            targets = next(own for each, own in sums.items() if each.shape == walkers)
-            channels = not targets
-            targets = targets or _with_channels(flat, values, walkers)[:1]
+        for output in sorted(types, key=lambda each: math.prod(each.shape)):
+            targets, channels = sums[output], not sums[output]
+            targets = targets or _with_channels(flat, extent, output)[:1]
             if not targets or found == _MOST_SIZES:
                 continue
             found += 1
@@ -288,7 +294,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
             assert producer is not None
             some, later = tuple(targets[:_MOST_TARGETS]), tuple(targets[_MOST_TARGETS:])
             yield TraceCandidate(
-                flat, some, extent, before, read, {}, {}, None, producer, walkers, weighted=channels, later=later
+                flat, some, extent, before, read, {}, {}, None, producer, output.shape, weighted=channels, later=later
             )
 
 
@@ -300,35 +306,40 @@ def weighted_without_loop(candidate: TraceCandidate) -> Iterator[TraceCandidate]
     """
     if candidate.weighted:
         return
-    flat, extent = candidate.flat, candidate.directions
-    values = [value for value in _directions(flat) if identity_extent(value, {}) == extent]
+    flat, extent, output = candidate.flat, candidate.directions, candidate.targets[0].type
+    if not (values := _likely_directions(flat, extent)):
+        return
     for weights in _coordinate_weights(flat, reached(flat, values), candidate.walkers, extent):
         yield replace(candidate, weights=weights)
     yield replace(candidate, weighted=True)
-    for target in _with_channels(flat, values, candidate.walkers):
+    for target in _with_channels(flat, extent, output):
         assert target.producer is not None
         yield replace(candidate, targets=(target,), producer=target.producer, weighted=True, later=())
 
 
-def _with_channels(flat: FunctionView, values: Sequence[Value], walkers: tuple[int, ...]) -> list[Value]:
-    """The values of one axis more than ``walkers`` through which alone the results depend on the identities ``values``,
-    those of the fewest elements first: the diagonal of a Hessian, or its sum for each particle."""
-    directed, axes = reached(flat, values), len(walkers)
-    most = max(map(math.prod, (value.type.shape for value in values)))
+def _with_channels(flat: FunctionView, extent: int, output: TensorType) -> list[Value]:
+    """The values of one axis more than ``output``, of ``extent`` elements at most, through which alone the results
+    depend on directions, those of the fewest elements first: the diagonal of a Hessian, or its sum by particle."""
+    values = _likely_directions(flat, extent)
+    directed, walkers = reached(flat, values), output.shape
+    if not values or directed.isdisjoint(flat.returns):
+        return []
+    graph, start, end = nx.DiGraph(("start", value) for value in values), "start", "end"
+    graph.add_edges_from((value, end) for value in flat.returns if value in directed)
+    for node in flat.nodes:
+        graph.add_edges_from((read, result) for read in reads(node) if read in directed for result in node.results)
+    above, ways = nx.immediate_dominators(graph, start), list[Value]()
+    at = above[end]
+    while at != start:
+        ways.append(at)
+        at = above[at]
 
-    def is_only_way(value: Value) -> bool:
-        without = replace(flat, nodes=[node for node in flat.nodes if value not in node.results])
-        return reached(without, values).isdisjoint(flat.returns)
+    def fits(value: Value) -> bool:
+        shape, axes = value.type.shape, range(len(value.type.shape))
+        others = [(*shape[:axis], *shape[axis + 1 :]) for axis in axes if shape[axis] <= extent]
+        return value.dtype == output.dtype and walkers in others
 
-    found = [
-        value
-        for node in flat.nodes
-        for value in node.results
-        if value in directed and is_float(value) and len(value.type.shape) == axes + 1
-        and math.prod(value.type.shape) < most * math.prod(walkers)
-        and any(value.type.shape[:i] + value.type.shape[i + 1 :] == walkers for i in range(axes + 1))
-    ]  # fmt: skip
-    return sorted(filter(is_only_way, found), key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]
+    return sorted(filter(fits, reversed(ways)), key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]
 
 
 def _coordinate_weights(
@@ -369,10 +380,10 @@ def _broadcast_source(value: Value) -> tuple[Value, list[int]]:
     return value, [axis for axis, extent in zip(axes, value.type.shape, strict=True) if extent > 1]
 
 
-def _directions(flat: FunctionView) -> list[Value]:
-    """The identity matrices whose rows may be directions: not those that are added to values without directions alone,
-    and of which a system of equations is solved, for an inverse."""
-    found = identities(flat)
+def _likely_directions(flat: FunctionView, extent: int) -> list[Value]:
+    """The identity matrices of ``extent`` rows that are likely to be directions: neither added to values without
+    directions alone, nor right-hand sides of systems of equations, whose solutions are inverses."""
+    found = [value for value in identities(flat) if identity_extent(value, {}) == extent]
     directed = reached(flat, found)
     known, used = {value: value for value in found}, set[Value]()
     for node in flat.nodes:

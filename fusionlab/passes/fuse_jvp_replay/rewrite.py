@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
-from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
+from fusionlab.passes.fuse_jvp_replay.identify import MOST_SECONDS_WITH_WEIGHTS, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     LimitReached,
     NoMatch,
@@ -98,11 +99,15 @@ class SumSite:
             raise NotALaplacian(Ground.EFFECT, reason, self._effect)
         try:
             candidate = found if isinstance(found, TraceCandidate) else recognise.candidate_of_loop(flat, found)
+            if candidate.replay is None and candidate.weighted and not _may_pay(candidate):
+                reason = "most of the FLOPs of the program are no sum over directions"
+                raise NotALaplacian(Ground.NO_GAIN, reason, candidate.producer)
             return candidate, candidates.find_laplacian(candidate)
         except NoMatch:
+            deadline = time.monotonic() + MOST_SECONDS_WITH_WEIGHTS  # of all of them together
             for candidate in _weighted(flat, found):
                 try:
-                    return candidate, candidates.find_laplacian(candidate)
+                    return candidate, candidates.find_laplacian(candidate, deadline)
                 except UncoveredMatch:
                     raise
                 except LimitReached:

@@ -11,7 +11,11 @@ from jax import lax
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.value_numbers import simplified_view
-from fusionlab.passes.fuse_jvp_replay.recognise import candidates_without_loop, identities
+from fusionlab.passes.fuse_jvp_replay.recognise import (
+    candidates_without_loop,
+    identities,
+    weighted_without_loop,
+)
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
@@ -114,18 +118,91 @@ def test_a_loop_whose_sum_decays(lowered, run_raised):
     np.testing.assert_allclose(run_raised(program, [X])[0], run_raised(original, [X])[0], rtol=1e-9)
 
 
-def test_a_program_without_a_reverse_pass_gets_none(lowered, run_raised):
-    """Reverse, the slope of a root that is not taken is 0 times NaN; forward, it is dropped."""
+def mixed(x):
+    """One layer [N, WIDTH] of all electrons; with ``SHIFT``, the first of them is not in the domain of a root."""
+    u = jnp.tanh(x.reshape(N, 3) @ FIRST) @ SECOND
+    return u + u.mean(0)
 
-    def roots(x):
-        u = jnp.tanh(x.reshape(N, 3) @ FIRST) @ SECOND
-        return jnp.where(u > -0.5, jnp.sqrt(u + 0.5), u**3).sum()
 
-    function = jax.vmap(lambda x: (roots(x), second_derivatives(roots, x)))
-    original, program = rewritten(lowered, function, X)
+SHIFT = np.where(np.arange(N) == 0, -30.0, 30.0)[:, None]
+
+
+def guarded(x):
+    u = mixed(x)
+    return jnp.where(u > -0.5, jnp.sqrt(u + 0.5), u**3).sum()
+
+
+@jax.custom_jvp
+def root(u):
+    return jnp.where(u > -0.5, jnp.sqrt(u + 0.5), u**3)
+
+
+@root.defjvp
+def _root_jvp(primals, tangents):
+    (u,), (t,) = primals, tangents
+    safe = jnp.where(u > -0.5, u + 0.5, 1.0)
+    return root(u), jnp.where(u > -0.5, 0.5 / jnp.sqrt(safe), 3 * u**2) * t
+
+
+def written_over(x):
+    return jnp.tanh(jnp.sqrt(mixed(x) + SHIFT).at[0].set(1.0) @ SECOND).sum()
+
+
+def cut_off(x):
+    return jnp.tanh(lax.pad(jnp.sqrt(mixed(x) + SHIFT), 0.0, [(-1, 0, 0), (0, 0, 0)]) @ SECOND).sum()
+
+
+def real_part(x):
+    u = mixed(x)
+    return jnp.tanh(jnp.real(lax.complex(jnp.cos(u), jnp.sqrt(u - 30)) * np.ones((N, 1))) @ SECOND).sum()
+
+
+PARTIAL = {
+    "guarded": lambda x: (guarded(x), second_derivatives(guarded, x)),
+    "guarded-beside-its-gradient": lambda x: (
+        guarded(x), second_derivatives(guarded, x).reshape(-1, 3).sum(-1), jax.grad(guarded)(x)),
+    "rule-of-its-own": lambda x: (root(mixed(x)).sum(), diagonal(lambda y: root(mixed(y)).sum(), x)),
+    "written-over": lambda x: (written_over(x), second_derivatives(written_over, x)),
+    "cut-off": lambda x: (cut_off(x), second_derivatives(cut_off, x)),
+    "real-part": lambda x: (real_part(x), second_derivatives(real_part, x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_what_a_reverse_pass_would_leave_undefined(name, lowered, run_raised):
+    """Forward, a slope that is NaN is dropped; reverse, it is multiplied by 0."""
+    with jax.enable_x64(True):
+        original = lowered(jax.vmap(PARTIAL[name]), X)
+    program = run_pipeline(original, parse_pipeline("sparsify-directions"), Setting()).program
     theirs, ours = (run_raised(each, [X])[1] for each in (original, program))
     assert np.isfinite(theirs).all()
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_one_shape_in_two_precisions(lowered):
+    """The trace and its float32 are of one shape: both types are candidates, in any order of hashes."""
+
+    def function(x, offset):
+        total = diagonal(network, x).sum()
+        return network(x), total, total.astype(np.float32) + offset
+
+    rewritten(lowered, jax.vmap(function), X, np.ones(WALKERS, np.float32))
+
+
+def test_directions_that_a_system_of_equations_is_solved_for(lowered):
+    """Its matrix is a constant, so that the solution is linear in them."""
+    triangle = np.tril(np.ones((3 * N, 3 * N))) + 3 * np.eye(3 * N)
+
+    def function(x):
+        def f(x):
+            return -jnp.tanh(jax.scipy.linalg.solve_triangular(triangle, x, lower=True)).sum()
+
+        return f(x), jnp.trace(jax.vmap(lambda e: jax.jvp(jax.grad(f), (x,), (e,))[1])(jnp.eye(3 * N)))
+
+    with jax.enable_x64(True):
+        program = lowered(function, X[0])
+    result = run_pipeline(program, parse_pipeline("collapse-replay"), Setting())
+    assert result.applied or any("do not pay" in event.reason for event in result.events), result.events
 
 
 @pytest.mark.parametrize("shape", [(N, 1), (N, 2), (2 * N,), (1, 3 * N)])
@@ -135,7 +212,7 @@ def test_zero_directions_of_electrons_in_any_dimension(shape, lowered):
 
     def log_psi(x):
         h = jnp.tanh(jnp.tanh(x.reshape(N, each) @ FIRST[:each]) @ SECOND)
-        return jnp.tanh(h.sum(0) @ SECOND).sum()
+        return jnp.tanh(h.sum(0) @ SECOND).sum() + jnp.sin(x.reshape(-1, 1) * np.ones((1, 4))).sum()
 
     function = jax.vmap(lambda x: (log_psi(x), diagonal(lambda y: log_psi(y.reshape(shape)), x.reshape(-1)).sum()))
     with jax.enable_x64(True):
@@ -165,4 +242,4 @@ def test_identities_that_are_no_directions(function, may_be, lowered):
 
     flat = simplified_view(lowered(jax.vmap(columns), np.ones((WALKERS, 9))).parse())
     assert len(identities(flat)) == 1
-    assert any(True for _ in candidates_without_loop(flat)) == may_be
+    assert any(True for each in candidates_without_loop(flat) for _ in weighted_without_loop(each)) == may_be
