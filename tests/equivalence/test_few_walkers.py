@@ -42,6 +42,7 @@ ALIKE = {
     "loop": lambda x: lax.fori_loop(0, 3, lambda k, y: jnp.sin(y) * k + lax.dynamic_slice_in_dim(y, k, 1, 1), x),
     "branches": lambda x: lax.cond(W.sum() < 1.0, jnp.sin, jnp.cos, x),
     "barrier": lambda x: lax.optimization_barrier((x, jnp.sin(x)))[1],
+    "beside-a-mean": lambda x: (lambda e: (e, e.mean(0)))(layer(x).sum((1, 2)))[0],
     "equal-constants": lambda x: x + np.broadcast_to(np.arange(3, dtype=np.float32), x.shape),
 }
 MIXED = {

@@ -16,6 +16,7 @@ with every predicate as it is there, all directions with the forward Laplacians.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -231,7 +232,7 @@ class Identification:
         self.lowered = functools.cache(self._lower)
         of_targets = self._computing(self.targets) if candidate.weighted else []
         self.may_be_by_adjoint = candidate.weighted and adjoint_is_defined(self.flat, x, of_targets, self.cone, numbers)
-        self.by_adjoint = False
+        self.by_adjoint, self.every_adjoint = False, True
         self.directional = samples * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
@@ -289,7 +290,7 @@ class Identification:
         except UncoveredMatch as reason:
             found, refused = None, reason
         is_complex = any(value.dtype in ops.COMPLEX for node in self.cone for value in node.results)
-        if found is None and self.by_adjoint and (is_complex or refused is not None):
+        if found is None and self.by_adjoint and (is_complex or refused is not None or not self.every_adjoint):
             self.may_be_by_adjoint = self.by_adjoint = False
             self.lowered = functools.cache(self._lower)
             found = self._found()
@@ -404,7 +405,7 @@ class Identification:
                     gradients = [g.reshape(shape) @ direction if g.size == size else g for g in gradients]
                 return _Results(sums, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
-            seconds, rows = self._second_derivatives(given, stopped) if self.may_be_by_adjoint else ([], [])
+            seconds, rows = self._second_derivatives(given, stopped)
             if not self.by_adjoint:
                 one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
                 laps, rows = jax.vmap(jets)(one_by_one)
@@ -432,20 +433,22 @@ class Identification:
     def _second_derivatives(
         self, given: Mapping[Value, Any], stopped: tuple[Value, ...]
     ) -> tuple[list[Any], list[Any]]:
-        """Second and first derivatives [*walkers, K] of the outputs by the adjoint, if ``by_adjoint`` is then true."""
-        found = []
-        for output in self.outputs:
-            cone = self._computing([output])
-            state = State(
-                self.x, self.coordinates, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients
-            )
-            try:
-                found.append(second_derivatives(state, self.flat, cone, output, given, self.marks))
-            except (NotALaplacian, NotImplementedError, RaiseError):
-                self.by_adjoint = False
-                return [], []
-        self.by_adjoint = True
-        return [seconds for seconds, _ in found], [rows for _, rows in found]
+        """Second and first derivatives [*walkers, K] of the outputs by the adjoint, if ``by_adjoint`` is then true; of
+        outputs without an adjoint, zeros."""
+        found: dict[Value, tuple[Any, Any]] = {}
+        state = State(
+            self.x, self.coordinates, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients
+        )
+        for output in self.outputs if self.may_be_by_adjoint else ():
+            with contextlib.suppress(NotALaplacian, NotImplementedError, RaiseError):
+                cone = self._computing([output])
+                found[output] = second_derivatives(state, self.flat, cone, output, given, self.marks)
+        self.by_adjoint, self.every_adjoint = bool(found), len(found) == len(self.outputs)
+        if not found:
+            return [], []
+        zeros = jax.tree.map(jnp.zeros_like, next(iter(found.values())))
+        seconds, rows = zip(*(found.get(output, zeros) for output in self.outputs), strict=True)
+        return list(seconds), list(rows)
 
     def _channel_axis(self, target: Value) -> int | None:
         """The axis of ``target`` that counts no walkers, if it has one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from fusionlab.codegen.laplacian.state import State
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
+from fusionlab.hlo.constants import fold
 from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
 from fusionlab.hlo.walker_axes import Marks
@@ -61,8 +62,7 @@ def second_derivatives(
             options = replace(state.options, adjoint=True)
             own = replace(state.inside({}), raising=one, coordinates=of, options=options)
             [jet] = forward_laplacian(own, cone, {**shared, state.x: x}, [output])
-            inner = {step for found in own.composites.values() for step in found.steps}
-            if any(_is_guard(node, varying) for node in walk(cone) if node not in inner):
+            if _is_guarded(own, cone, output, varying):
                 raise NotImplementedError("an operand that is not selected may have no derivative")
             return weighted_sources(own, cone, output, {}).reshape(()), densify(jet, of).jacobian.reshape(-1)
 
@@ -121,9 +121,43 @@ def _keeps_elements(node: Node) -> bool:
     return node.op in _KEEPING or (smooth and all(value.dtype not in COMPLEX for value in reads(node)))
 
 
-def _is_guard(node: Node, varying: Collection[Value]) -> bool:
-    """True of a selection whose predicate depends on the positions: what it does not take may have no derivative."""
-    return (node.op is ops.SELECT or node.op.control_flow) and node.operands[0] in varying
+_BOUNDED = frozenset(f"stablehlo.{name}" for name in ("cosine", "logistic", "sine", "tanh")) | {"chlo.erf"}
+"""Smooth functions of bounded slope."""
+
+
+def _is_guarded(state: State, cone: Sequence[Node], output: Value, varying: Set[Value]) -> bool:
+    """True if ``output`` depends on some op without a derivative everywhere only through operands of selections whose
+    predicates depend on the positions: where these are not selected, it may be undefined.
+
+    A selection between a value and one that is not finite is none: ``output`` is not finite then, either.
+    """
+    makers = {value: node for node in cone for value in node.results}
+
+    def differentiated(through_guards: bool) -> set[Node]:
+        found, pending = set[Node](), [output]
+        while pending:
+            node = makers.get(pending.pop())
+            if node is None or node in found or node.op.derivative == "zero" or varying.isdisjoint(node.results):
+                continue
+            found.add(node)
+            if through_guards or node in state.composites or not _is_guard(node, varying):
+                pending += state.arguments(node)
+        return found
+
+    return any(_has_poles(node, varying) for node in differentiated(True) - differentiated(False))
+
+
+def _is_guard(node: Node, varying: Set[Value]) -> bool:
+    if not (node.op is ops.SELECT or node.op.control_flow) or node.operands[0] not in varying:
+        return False
+    arrays = [] if node.op.control_flow else [fold(value) for value in node.operands[1:]]
+    return all(array is None or np.isfinite(array).any() for array in arrays)
+
+
+def _has_poles(node: Node, varying: Set[Value]) -> bool:
+    if node.op is ops.DIVIDE:
+        return node.operands[1] in varying
+    return node.op.control_flow or (node.op.derivative in ("smooth", "call", "") and node.name not in _BOUNDED)
 
 
 def shared_values(
