@@ -18,11 +18,12 @@ import networkx as nx
 import numpy as np
 from jaxlib.mlir import ir
 
+from fusionlab.codegen.raising import live_nodes
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, rewritten
 from fusionlab.hlo.resize import resize, view_of_copies
-from fusionlab.hlo.view import FunctionView, Node, Value, constant_array
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, walk
 from fusionlab.hlo.walker_axes import Marks, Shapes, linked_axes, resized_shapes, walker_axes
 
 WALKERS = 2
@@ -101,13 +102,17 @@ def _axes_of_walkers(function: FunctionView, walkers: int) -> dict[int, Marks]:
 
 
 def _marks(function: FunctionView, axis: int) -> Marks:
-    """The axis of every value that is ``axis`` of the results; empty if what lies along it may be told apart."""
+    """The axis of every value that is ``axis`` of the results; empty if what lies along it may be told apart.
+
+    What no result needs, as a mean over walkers beside energies that are returned, may mix them.
+    """
     marks = walker_axes(function, [(value, axis) for value in function.returns])
     many = function.returns[0].type.shape[axis]
+    needed = live_nodes(function.nodes, function.arguments, function.returns)
     if any(len(axes) != 1 or value.type.shape[min(axes)] != many for value, axes in marks.items()):
         return {}
     axes = {value: min(of) for value, of in marks.items()}
-    return marks if all(_keeps_apart(axes, node) for node in function.walk()) else {}
+    return marks if all(_keeps_apart(axes, node) for node in walk(needed)) else {}
 
 
 Axes = Mapping[Value, int]

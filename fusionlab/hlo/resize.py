@@ -17,7 +17,6 @@ import numpy as np
 from jaxlib.mlir import ir, passmanager
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.loops import has_effect_inside
 from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import (
     TWIN,
@@ -25,7 +24,6 @@ from fusionlab.hlo.view import (
     Node,
     constant_array,
     functions_of,
-    has_uses,
     inner_operations,
     public_function,
     view_of,
@@ -34,17 +32,13 @@ from fusionlab.hlo.walker_axes import Shapes
 
 
 def view_of_copies(module: ir.Module) -> FunctionView:
-    """The view of the public function of ``module``, in which, after an edit in place, each function has one call, and
-    what no result needs is gone: means over walkers beside energies that are returned.
+    """The view of the public function of ``module``, in which, after an edit in place, each function has one call.
 
     InputError where calls recurse.
     """
     view_of(module)  # refuses recursion
     with module.context:
         _copy_callees(module, public_function(module), functions_of(module))
-        functions = functions_of(module)
-        for function in functions.values():
-            _erase_unused(function, {name: each.operation for name, each in functions.items()})
         passmanager.PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
     return view_of(module)
 
@@ -79,13 +73,6 @@ def _copy_callees(module: ir.Module, function: Any, functions: Mapping[str, Any]
         copied.operation.attributes["sym_name"] = ir.StringAttr.get(name)
         operation.attributes["callee"] = ir.FlatSymbolRefAttr.get(name)
         _copy_callees(module, copied, functions)
-
-
-def _erase_unused(function: Any, functions: Mapping[str, ir.Operation]) -> None:
-    """Erase the operations of ``function`` without effects whose results nothing reads, in place."""
-    for operation in reversed(list(function.body.blocks[0].operations)[:-1]):
-        if not any(map(has_uses, operation.results)) and not has_effect_inside(operation, functions):
-            operation.operation.erase()
 
 
 def _callee(operation: Any) -> str:

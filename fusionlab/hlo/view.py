@@ -241,11 +241,6 @@ def inner_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
                 yield from inner_operations(inner.operation)
 
 
-def has_uses(value: Any) -> bool:
-    """True if an operation reads the MLIR ``value``."""
-    return any(True for _ in value.uses)
-
-
 def functions_of(module: ir.Module) -> dict[str, Any]:
     """Every ``func.func`` of ``module`` by its name, in order."""
     return {str(op.name.value): op for op in module.body.operations if op.operation.name == "func.func"}

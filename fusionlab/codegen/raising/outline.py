@@ -15,11 +15,11 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.raising import Raising, raise_nodes
-from fusionlab.codegen.raising.splice import import_lowered
+from fusionlab.codegen.raising.splice import has_uses, import_lowered
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.optimised.kernel_cost import STATED_FLOPS
-from fusionlab.hlo.view import TWIN, Node, Value, has_uses
+from fusionlab.hlo.view import TWIN, Node, Value
 
 
 def outline(

@@ -26,15 +26,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect_inside
 from fusionlab.hlo.lowering import lower_traced, tracing_for
 from fusionlab.hlo.program import bytecode_of
-from fusionlab.hlo.view import (
-    Node,
-    TensorType,
-    child_location,
-    has_uses,
-    inner_operations,
-    location_name,
-    public_function,
-)
+from fusionlab.hlo.view import Node, TensorType, child_location, inner_operations, location_name, public_function
 
 _MARK = re.compile(r"@<(\d+)>@")
 
@@ -143,6 +135,11 @@ def rebuild(
         drop_factorisation_checks(module)
         passmanager.PassManager.parse("builtin.module(cse,symbol-dce)").run(module.operation)
     return callee
+
+
+def has_uses(value: Any) -> bool:
+    """True if an operation reads ``value``."""
+    return any(True for _ in value.uses)
 
 
 def import_lowered(

@@ -121,7 +121,7 @@ def _keeps_elements(node: Node) -> bool:
     return node.op in _KEEPING or (smooth and all(value.dtype not in COMPLEX for value in reads(node)))
 
 
-_BOUNDED = frozenset(f"stablehlo.{name}" for name in ("cosine", "logistic", "sine", "tanh")) | {"chlo.erf"}
+_BOUNDED = ("cosine", "logistic", "sine", "tanh")
 """Smooth functions of bounded slope."""
 
 
@@ -157,7 +157,7 @@ def _is_guard(node: Node, varying: Set[Value]) -> bool:
 def _has_poles(node: Node, varying: Set[Value]) -> bool:
     if node.op is ops.DIVIDE:
         return node.operands[1] in varying
-    return node.op.control_flow or (node.op.derivative in ("smooth", "call", "") and node.name not in _BOUNDED)
+    return node.op.control_flow or (node.op.derivative in ("smooth", "call", "") and node.op.mnemonic not in _BOUNDED)
 
 
 def shared_values(
