@@ -18,9 +18,8 @@ from fusionlab.codegen.laplacian.state import State
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.constants import fold
 from fusionlab.hlo.ops import COMPLEX
-from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, reached, reads, walk
 from fusionlab.hlo.walker_axes import Marks
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
@@ -148,10 +147,17 @@ def _is_guarded(state: State, cone: Sequence[Node], output: Value, varying: Set[
 
 
 def _is_guard(node: Node, varying: Set[Value]) -> bool:
-    if not (node.op is ops.SELECT or node.op.control_flow) or node.operands[0] not in varying:
-        return False
-    arrays = [] if node.op.control_flow else [fold(value) for value in node.operands[1:]]
-    return all(array is None or np.isfinite(array).any() for array in arrays)
+    if node.op.control_flow:
+        return node.operands[0] in varying
+    return node.op is ops.SELECT and node.operands[0] in varying and not any(map(_never_finite, node.operands[1:]))
+
+
+def _never_finite(value: Value) -> bool:
+    """True of a constant of NaN or infinity, which may be broadcast."""
+    node = value.producer
+    while node is not None and node.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.CONVERT):
+        node = node.operands[0].producer
+    return node is not None and node.op is ops.CONSTANT and not np.isfinite(constant_array(node)).any()
 
 
 def _has_poles(node: Node, varying: Set[Value]) -> bool:
