@@ -125,10 +125,10 @@ def offset_lost(right, entry, *given):
     entry.offsets = {}
 
 
-def extremes_held_constant(right, candidate):
+def extremes_held_constant(right, candidate, *limits):
     """Maxima and minima that do not drop out, too."""
     shifts = (node.results[0] for node in candidate.flat.nodes if may_shift(node))
-    return replace(right(candidate), stop_gradient=tuple(shifts))
+    return replace(right(candidate, *limits), stop_gradient=tuple(shifts))
 
 
 def agrees_with_any(patch):
