@@ -170,7 +170,7 @@ def with_a_loop(y):
 
 def per_electron(x):
     def log_psi(y):
-        return jnp.tanh(y @ y) * jnp.exp(1j * y).sum().real
+        return jnp.tanh(y @ y) * jnp.where(y > 0.5, jnp.log(y), y**2).sum()
 
     return jax.vmap(lambda y: (log_psi(y), FORMS["per-electron"](log_psi, y)))(x)
 
