@@ -62,12 +62,12 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
 
 def filling(value: Value) -> np.ndarray | None:
     """The array of a constant before it was broadcast; None for other values."""
-    return _constant_behind(value, (ops.BROADCAST_IN_DIM,))
+    return constant_behind(value, (ops.BROADCAST_IN_DIM,))
 
 
 def number_of(value: Value, dtypes: Collection[str] = WIDE_FLOATS) -> float | None:
     """The number that all elements of ``value`` equal, if it is a constant of one of ``dtypes``; else None."""
-    array = _constant_behind(value, (ops.BROADCAST_IN_DIM, ops.RESHAPE))
+    array = constant_behind(value, (ops.BROADCAST_IN_DIM, ops.RESHAPE))
     if array is None or value.type.dtype not in dtypes:
         return None
     number = splat_number(array)
@@ -82,7 +82,7 @@ def splat_number(array: np.ndarray) -> complex | None:
     return number
 
 
-def _constant_behind(value: Value, moves: tuple[ops.OpDef, ...]) -> np.ndarray | None:
+def constant_behind(value: Value, moves: tuple[ops.OpDef, ...]) -> np.ndarray | None:
     """The array of the constant from which ``value`` follows by ``moves`` alone."""
     while (node := value.producer) is not None and node.op in moves:
         value = node.operands[0]

@@ -230,8 +230,9 @@ class Identification:
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
-        of_targets = self._computing(self.targets) if candidate.weighted else []
-        self.may_be_by_adjoint = candidate.weighted and adjoint_is_defined(self.flat, x, of_targets, self.cone, numbers)
+        self.may_be_by_adjoint = candidate.weighted and adjoint_is_defined(
+            self.flat, x, self._computing(self.targets), self.cone, numbers
+        )
         self.by_adjoint, self.every_adjoint = False, True
         self.directional = samples * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
@@ -486,7 +487,8 @@ class Identification:
         matches = []
         for at, output in enumerate(self.outputs):
             found: dict[Value, Combination] = {}
-            for which, target in ((which, self.targets[which]) for which in fitting):
+            for which in fitting:
+                target = self.targets[which]
                 equations = {p: self._equations(every, at, which) for p, every in samples.items()}
                 if (combination := combinations.solved(equations, self._channel_axis(target))) is not None:
                     found[target] = combination

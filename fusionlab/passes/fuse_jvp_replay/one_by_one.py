@@ -18,8 +18,9 @@ from fusionlab.codegen.laplacian.state import State
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
+from fusionlab.hlo.constants import constant_behind
 from fusionlab.hlo.ops import COMPLEX
-from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, reached, reads, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
 from fusionlab.hlo.walker_axes import Marks
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
@@ -154,10 +155,8 @@ def _is_guard(node: Node, varying: Set[Value]) -> bool:
 
 def _never_finite(value: Value) -> bool:
     """True of a constant of NaN or infinity, which may be broadcast."""
-    node = value.producer
-    while node is not None and node.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.CONVERT):
-        node = node.operands[0].producer
-    return node is not None and node.op is ops.CONSTANT and not np.isfinite(constant_array(node)).any()
+    array = constant_behind(value, (ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.CONVERT))
+    return array is not None and not np.isfinite(array).any()
 
 
 def _has_poles(node: Node, varying: Set[Value]) -> bool:

@@ -285,9 +285,10 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
                 sums[value.type].append(value)
         found = 0
         for output in sorted(types, key=lambda each: math.prod(each.shape)):
-            targets, channels = sums[output], not sums[output]
-            targets = targets or _with_channels(flat, extent, output)[:1]
-            if not targets or found == _MOST_SIZES:
+            if found == _MOST_SIZES:
+                break
+            channels = not sums[output]
+            if not (targets := sums[output] or _with_channels(flat, extent, output)[:1]):
                 continue
             found += 1
             producer = targets[0].producer
