@@ -325,7 +325,8 @@ def _with_channels(flat: FunctionView, extent: int, output: TensorType) -> list[
     directed, walkers = reached(flat, values), output.shape
     if not values or directed.isdisjoint(flat.returns):
         return []
-    graph, start, end = nx.DiGraph(("start", value) for value in values), "start", "end"
+    graph, start, end = nx.DiGraph(), "start", "end"
+    graph.add_edges_from((start, value) for value in values)
     graph.add_edges_from((value, end) for value in flat.returns if value in directed)
     for node in flat.nodes:
         graph.add_edges_from((read, result) for read in reads(node) if read in directed for result in node.results)
