@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -60,6 +61,7 @@ class Measured:
     variant: Variant
     compiled: Compiled
     placed: Sequence[Any]
+    without_graphs: Compiled | None = None
     device_check: Verdict | None = None
     allocator_peak_bytes: int | None = None
     wall_us: Sequence[float] = ()
@@ -98,16 +100,29 @@ def sample_for(source: Workload | Program, seed: int) -> Sample:
 def compile_all(
     variants: Sequence[Variant], target: Target, sample: Sample, failures: list[Failure], progress: Progress
 ) -> list[Measured]:
-    """Compile for the attached ``target`` and place the arguments there, once for all."""
+    """Compile for the attached ``target``, several at a time, and place the arguments there, once for all.
+
+    For a GPU the same programs are compiled without CUDA graphs too: every kernel is launched by itself. XLA's
+    autotuner has the GPU for itself whichever thread compiles.
+    """
+
+    def compiled_as(step: str, variant: Variant, options: Mapping[str, str | int | bool]) -> Compiled | None:
+        progress(f"{step}: {variant.name} ({variant.program.ops:,} ops) for {target.name}")
+        return attempt(variant.name, step, partial(compile_program, variant.program, target, options=options), failures)
+
+    ways: list[tuple[str, Mapping[str, str | int | bool]]] = [("compile", {})]
+    if target.kind == "cuda":
+        ways.append(("compile without CUDA graphs", WITHOUT_GRAPHS))
+    with ThreadPoolExecutor() as pool:
+        made = [[pool.submit(compiled_as, step, one, options) for step, options in ways] for one in variants]
     found: list[Measured] = []
-    for variant in variants:
-        progress(f"compile: {variant.name} ({variant.program.ops:,} ops) for {target.name}")
-        compiled = attempt(variant.name, "compile", partial(compile_program, variant.program, target), failures)
-        if compiled is None:
+    for variant, (first, *others) in zip(variants, made, strict=True):
+        if (compiled := first.result()) is None:
             continue
         assert compiled.executable is not None
         arrays = found[0].placed if found else sample.arrays
-        found.append(Measured(variant, compiled, compiled.executable.place(arrays)))
+        without = next((one.result() for one in others), None)
+        found.append(Measured(variant, compiled, compiled.executable.place(arrays), without))
     return found
 
 
@@ -131,13 +146,22 @@ def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Me
     return [one for one in measured if any(one is each for each in ready)]
 
 
+def truth_on_device(source: Workload | Program, program: Program, target: Target, sample: Sample) -> Runner:
+    """The source's own function (``program``, of a file) in float64, compiled for the attached ``target``."""
+    options = CPU_OPTIONS if target.kind == "cpu" else {}
+    with jax.default_device(jax.devices(target.kind)[0]):
+        if isinstance(source, Program):
+            return remembered(program_runner(program, widen=True, options=options, ahead=sample.arrays))
+        return remembered(workload_runner(source, "float64", options, ahead=sample.arrays))
+
+
 def check_on_device(
-    source: Workload | Program, measured: Sequence[Measured], sample: Sample, failures: list[Failure]
+    source: Workload | Program, measured: Sequence[Measured], sample: Sample, truth: Runner, failures: list[Failure]
 ) -> list[Measured]:
     """The variants whose results on the device, at full size, are as near to float64 truth as the reference's.
 
-    Truth is the source's own function in float64 on the same device. The check covers the executables that are timed,
-    and so XLA's GPU compiler, its autotuner and the libraries.
+    ``truth`` is the source's own function in float64 on the same device. The check covers the executables that are
+    timed, and so XLA's GPU compiler, its autotuner and the libraries.
 
     Where the program samples, one rounding can turn a walker's acceptance and everything after it, so among a thousand
     walkers some differ between two correct programs: there the verdict is recorded and reported, and excludes nothing.
@@ -146,7 +170,6 @@ def check_on_device(
     decides = isinstance(source, Program) or source.program in _WITHOUT_SAMPLING
     kept = []
     with jax.default_device(reference.executable.devices[0]):
-        truth = _truth(source, reference)
         if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
             return list(measured)  # out of memory, say: the check at few walkers has to suffice, and the record says so
         original = remembered(_runner(reference))
@@ -184,7 +207,12 @@ def time_all(
         one.wall_us = samples[one.variant.name]
         one.after = nvml.state() if nvml else None
     if target.kind == "cuda":
-        _without_graphs(measured, target, plan, failures, progress)
+        progress("wall time without CUDA graphs")
+        singly = {one.variant.name: dataclasses.replace(one, compiled=again).run
+                  for one in measured if (again := one.without_graphs) is not None}  # fmt: skip
+        samples = interleaved(singly, plan.repeats) if singly else {}
+        for one in measured:
+            one.wall_without_graphs_us = samples.get(one.variant.name)
     if nvml:
         for one in measured:
             progress(f"energy: {one.variant.name}")
@@ -209,29 +237,6 @@ def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: 
         run()
     after = nvml.state().energy_j
     return None if before is None or after is None else (after - before) / number
-
-
-def _without_graphs(
-    measured: Sequence[Measured], target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
-) -> None:
-    """The same programs compiled without CUDA graphs: every kernel is launched by itself."""
-    progress("wall time without CUDA graphs")
-    runs: dict[str, Callable[[], None]] = {}
-    for one in measured:
-        compiles = partial(compile_program, one.variant.program, target, options=WITHOUT_GRAPHS)
-        compiled = attempt(one.variant.name, "compile without CUDA graphs", compiles, failures)
-        if compiled is not None and compiled.executable is not None:
-            runs[one.variant.name] = dataclasses.replace(one, compiled=compiled).run
-    samples = interleaved(runs, plan.repeats) if runs else {}
-    for one in measured:
-        one.wall_without_graphs_us = samples.get(one.variant.name)
-
-
-def _truth(source: Workload | Program, reference: Measured) -> Runner:
-    options = CPU_OPTIONS if reference.compiled.target.kind == "cpu" else {}
-    if isinstance(source, Program):
-        return remembered(program_runner(reference.variant.program, widen=True, options=options))
-    return remembered(workload_runner(source, "float64", options))
 
 
 def _compared(one: Measured, sample: Sample, truth: Runner, original: Runner) -> Verdict:

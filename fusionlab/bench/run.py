@@ -1,6 +1,7 @@
 """``bench``: make the variants, show them equal, measure them, and write one record.
 
 source -> variants (lower, rewrite, check) -> compile -> first run -> check on the device -> time -> record
+          beside other processes (turns)      alone
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ import dataclasses
 import datetime
 import statistics
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
-
-import jax
 
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import Measured, MeasurementPlan
-from fusionlab.bench.variants import Failure, Variant, attempt, make_variants
+from fusionlab.bench.turns import NO_TURNS, Turns
+from fusionlab.bench.variants import FUSED, Failure, Variant, attempt, make_variants
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import VerdictStore
@@ -44,37 +46,43 @@ _VERDICT = (
 
 @dataclass(frozen=True)
 class Request:
-    """The request: what to compare and measure; ``store`` keeps verdicts, and ``check_only`` stops after them."""
+    """The request: what to compare and measure; ``store`` keeps verdicts, and ``check_only`` stops after them.
 
-    passes: Sequence[Pass] = ()
+    ``pipelines`` are by the names of the variants that they make; ``turns`` are taken with other processes."""
+
+    pipelines: Mapping[str, Sequence[Pass]] = field(default_factory=dict)
     peers: Mapping[str, Peer] = field(default_factory=dict)
     plan: MeasurementPlan = field(default_factory=MeasurementPlan)
     store: VerdictStore | None = None
     check_only: bool = False
+    turns: Turns = NO_TURNS
 
 
 def bench(source: Workload | Program, request: Request, given: Circumstances) -> dict[str, Any]:
     """The record of one run (``measure.records`` has its fields). InputError: the target is not attached, or the source
     itself cannot be lowered, compiled and run."""
-    if not given.target.attached:
+    if not (given.target.attached or request.check_only):
         raise InputError(f"target {given.target.name} is not attached: nothing can be timed there; --device cpu or gpu")
     if isinstance(source, Program) and source.devices > 1:
         raise InputError(f"{source.provenance}: a program of {source.devices} devices; only one device is timed")
     started = datetime.datetime.now(datetime.UTC)
-    variants, failures = make_variants(source, request.passes, request.peers, given, request.store)
+    with request.turns.preparing():
+        variants, failures = make_variants(source, request.pipelines, request.peers, given, request.store)
     _require_reference(variants, failures)
-    measured: list[Measured] = []
+    measured, log_psi = list[Measured](), None
     if not request.check_only:
-        measured = _measured(source, variants, request, given, failures)
+        with request.turns.alone():
+            measured, log_psi = _measured(source, variants, request, given, failures)
+    passes = request.pipelines.get(FUSED)
     return {
         "format": FORMAT,
         "started_utc": started.isoformat(timespec="seconds"),
         "workload": _workload(source),
-        "pipeline": print_pipeline(request.passes) if request.passes else "",
-        **environment(given.target, jax.devices(given.target.kind)[0]),
+        "pipeline": print_pipeline(passes) if passes else "",
+        **environment(given.target),
         "protocol": {**dataclasses.asdict(request.plan), "dropped": DROPPED},
         "check_walkers": given.check_walkers,
-        "log_psi": _log_psi(source, given, failures) if measured else None,
+        "log_psi": log_psi,
         "variants": [variant_record(one, measured[0], given.target) for one in measured],
         "checked": [_checked(one) for one in variants],
         "failures": [asdict(failure) for failure in failures],
@@ -103,21 +111,26 @@ def _measured(
     request: Request,
     given: Circumstances,
     failures: list[Failure],
-) -> list[Measured]:
-    """The variants that compile, run and are correct on the device, timed; the reference first."""
-    sample = measurement.sample_for(source, request.plan.seed)
-    measured = measurement.compile_all(variants, given.target, sample, failures, given.progress)
+) -> tuple[list[Measured], dict[str, float] | None]:
+    """The variants that compile, run and are correct on the device, timed, the reference first; and ``_log_psi``."""
+    sample, reference = measurement.sample_for(source, request.plan.seed), variants[0]
+    with ThreadPoolExecutor(max_workers=1) as beside:  # XLA's compiles leave the interpreter free
+        of_truth = partial(measurement.truth_on_device, source, reference.program, given.target, sample)
+        truth = beside.submit(attempt, reference.name, "truth in float64", of_truth, failures)
+        log_psi = beside.submit(_log_psi, source, given, failures)
+        measured = measurement.compile_all(variants, given.target, sample, failures, given.progress)
     _require_reference([one.variant for one in measured], failures, variants[0].name)
     measured = measurement.first_runs(measured, failures)
     _require_reference([one.variant for one in measured], failures, variants[0].name)
-    given.progress("check: on the device, at full size")
-    measured = measurement.check_on_device(source, measured, sample, failures)
+    if (known := truth.result()) is not None:  # else the check at few walkers has to suffice, and the record says so
+        given.progress("check: on the device, at full size")
+        measured = measurement.check_on_device(source, measured, sample, known, failures)
     _require_reference([one.variant for one in measured], failures, variants[0].name)
     nvml = open_nvml() if given.target.kind == "cuda" else None
     measurement.time_all(measured, given.target, request.plan, nvml, failures, given.progress)
     if request.plan.counters:
         measurement.count_all(measured, given.target, sample, failures, given.progress)
-    return measured
+    return measured, log_psi.result()
 
 
 def _require_reference(variants: Sequence[Variant], failures: Sequence[Failure], name: str = "") -> None:

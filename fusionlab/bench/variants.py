@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -92,22 +92,24 @@ class _Maker:
         what = f"laplacian {self.source.laplacian}" if isinstance(self.source, Workload) else "as it stands"
         return Variant(name, what, program, verdict, lower_s=time.perf_counter() - started)
 
-    def fused(self, reference: Variant, passes: Sequence[Pass]) -> Variant | None:
+    def rewritten(self, name: str, reference: Variant, passes: Sequence[Pass]) -> Variant | None:
+        # What candidates cost is compiled ahead of time: XLA's autotuner needs the device for itself.
+        given = replace(self.given, target=self.given.target.absent or self.given.target)
         with on_the_cpu():
-            made = attempt(FUSED, "rewrite", lambda: rewrite(reference.program, passes, self.given), self.failures)
+            made = attempt(name, "rewrite", lambda: rewrite(reference.program, passes, given), self.failures)
         if made is None:
             return None
         result, seconds = made
         if not result.applied:
             reasons = "; ".join(dict.fromkeys(getattr(event, "reason", "") for event in result.events))
-            self.failures.append(Failure(FUSED, "rewrite", f"no pass applied: {reasons or 'nothing to do'}"))
+            self.failures.append(Failure(name, "rewrite", f"no pass applied: {reasons or 'nothing to do'}"))
             return None
-        verdict = self._shown(FUSED, lambda: self._fused_verdict(reference.program, result))
+        verdict = self._shown(name, lambda: self._verdict(reference.program, result))
         if verdict is None:
             return None
         pipeline = resolved_pipeline(result.events)
         what = print_pipeline(passes)
-        return Variant(FUSED, what, result.program, verdict, pipeline, reference.lower_s, seconds)
+        return Variant(name, what, result.program, verdict, pipeline, reference.lower_s, seconds)
 
     def peer(self, name: str, peer: Peer) -> Variant | None:
         source = self.source
@@ -131,7 +133,7 @@ class _Maker:
             return None
         return Variant(name, peer.what, program, verdict, lower_s=seconds)
 
-    def _fused_verdict(self, original: Program, result: Result) -> Verdict:
+    def _verdict(self, original: Program, result: Result) -> Verdict:
         if isinstance(self.source, Program):
             return check(self.source, original, result, self.given)
         source, platform = self.source, original.platform
@@ -195,13 +197,13 @@ class _Maker:
 
 def make_variants(
     source: Workload | Program,
-    passes: Sequence[Pass],
+    pipelines: Mapping[str, Sequence[Pass]],
     peers: Mapping[str, Peer],
     given: Circumstances,
     store: VerdictStore | None = None,
 ) -> tuple[list[Variant], list[Failure]]:
-    """The reference, the rewritten program (with ``passes``) and the peers, in this order, shown equal to the first;
-    and the failures.
+    """The reference, the rewritten programs (one for each of ``pipelines``) and the peers, in this order, shown equal
+    to the first; and the failures.
 
     The reference has the name of the peer that it is, or ``original``; that peer is not made twice.
     """
@@ -211,8 +213,8 @@ def make_variants(
     if reference is None:
         return [], maker.failures
     variants: list[Variant | None] = [reference]
-    if passes:
-        variants.append(maker.fused(reference, passes))
+    for rewriting, passes in pipelines.items():
+        variants.append(maker.rewritten(rewriting, reference, passes))
     for other, peer in peers.items():
         if other == name:
             continue

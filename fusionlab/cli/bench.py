@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +32,11 @@ _MOST_SEED = 2**32 - 1
 
 @click.command("bench")
 @options.source
-@click.option("--device", type=click.Choice(["gpu", "cpu"]), help="Where to run.  [default: gpu where there is one]")
+@click.option("--device", help="gpu or cpu; of --check-only also an absent target.  [default: gpu where there is one]")
 @options.passes(
     "Time the source after this pass; repeatable.", "The same as 'a,b{x=1}', or none.  [default: fuse-jvp-replay]"
 )
+@click.option("--also", multiple=True, help="Another pipeline to time beside; repeatable.")
 @click.option("--against", help="Peers: replay,vmap,folx,folx-sparse,jet,enzyme, or none.  [default: all]")
 @click.option("--runs", default=11, show_default=True, type=int, help="Traced runs; the first is dropped.")
 @click.option("--repeats", default=10, show_default=True, type=int, help="Interleaved rounds for wall times.")
@@ -45,6 +47,9 @@ _MOST_SEED = 2**32 - 1
 @click.option("--verdicts", help="Folder that keeps verdicts.  [default: beside the compile cache]")
 @click.option("--counters", is_flag=True, help="Hardware counters of every kernel, by Nsight Compute (ncu).")
 @click.option("--check-only", is_flag=True, help="Only check, and keep the verdicts for a run to come.")
+@click.option(
+    "--turns", type=click.Path(path_type=Path), help="Have the device alone, in turn with all that name this FILE."
+)
 @options.check_walkers("Walkers of the equivalence check.")
 @options.cache
 @options.verb
@@ -52,11 +57,13 @@ def command(
     source: dict[str, Any],
     device: str | None,
     asked: dict[str, Any],
+    also: Sequence[str],
     against: str | None,
     records: str | None,
     verdicts: str | None,
     check_only: bool,
     check_walkers: str,
+    turns: Path | None,
     console: Console,
     where: dict[str, Any],
     **plan: Any,
@@ -64,6 +71,8 @@ def command(
     """Time a program, its rewriting and its peers side by side, after a check that they are equal; keep a record."""
     from fusionlab.bench.measurement import MeasurementPlan
     from fusionlab.bench.run import Request, bench
+    from fusionlab.bench.turns import Turns
+    from fusionlab.bench.variants import FUSED
     from fusionlab.codegen.cache import kept_folder
     from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
     from fusionlab.measure.records import write_record
@@ -78,7 +87,8 @@ def command(
         source["laplacian"] = "replay"
     if not pipeline_text(**asked):
         asked["pipeline"] = "fuse-jvp-replay"
-    chosen = () if asked["pipeline"] == "none" else passes_of(**asked)
+    pipelines = {} if asked["pipeline"] == "none" else {FUSED: passes_of(**asked)}
+    pipelines |= {text: passes_of(pipeline=text, memory_budget=asked["memory_budget"]) for text in also}
     loaded = load_source(**source)
     given = circumstances(loaded, target=target.name, **where, **check)
     if against is None:
@@ -95,11 +105,12 @@ def command(
     if records != "none":
         require_writable(Path(records))
     request = Request(
-        passes=chosen,
+        pipelines=pipelines,
         peers=peers,
         plan=MeasurementPlan(**plan),
         store=_store(verdicts, given),
         check_only=check_only,
+        turns=Turns(turns),
     )
     record = bench(loaded, request, given)
     print_run(record, console)
@@ -108,11 +119,11 @@ def command(
         record = {**record, "path": str(path)}
         console.print(f"record: {path}", soft_wrap=True)
     measured = {one["name"] for one in record["checked" if check_only else "variants"]}
-    return record, exit_code(["not measured"] if chosen and "fused" not in measured else [])
+    return record, exit_code(["not measured"] if FUSED in pipelines and FUSED not in measured else [])
 
 
 def _device_target(name: str | None) -> Target:
-    """The attached device: ``gpu`` or ``cpu``; by default the GPU if there is one."""
+    """The target of that name; by default the attached GPU if there is one, else the CPU."""
     from fusionlab.codegen.targets import load_target
 
     if name is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.codegen.compile import versions
-from fusionlab.codegen.targets import Target, target_of_device
+from fusionlab.codegen.targets import Target
 from fusionlab.measure.nvml import open_nvml
 from fusionlab.store import package_versions
 
@@ -20,9 +20,9 @@ _FLAGS = (
 _PACKAGES = ("folx", "deepqmc", "enzyme-ad", "numpy")
 
 
-def environment(target: Target, device: Any) -> dict[str, Any]:
+def environment(target: Target) -> dict[str, Any]:
     """All that figures depend on besides the program: the fields ``device``, ``versions``, ``flags``, ``commit``."""
-    return {"device": device_facts(target, device), **software()}
+    return {"device": device_facts(target), **software()}
 
 
 def software() -> dict[str, Any]:
@@ -34,13 +34,13 @@ def software() -> dict[str, Any]:
     }
 
 
-def device_facts(target: Target, device: Any) -> dict[str, Any]:
+def device_facts(target: Target) -> dict[str, Any]:
     """The device by its own name, with its spec's peaks if it is one of our targets (else None)."""
-    nvml = open_nvml() if target.kind == "cuda" else None
-    spec = target_of_device(str(device.device_kind)) if target.kind == "cuda" else None
+    nvml = open_nvml() if target.attached and target.kind == "cuda" else None
+    spec = target.absent
     return {
         "platform": target.kind,
-        "name": str(device.device_kind) if target.kind == "cuda" else _processor(),
+        "name": _processor() if target.kind == "cpu" else target.source if target.attached else target.name,
         "cores": os.cpu_count() if target.kind == "cpu" else (spec.peaks.cores if spec and spec.peaks else None),
         "compute_capability": target.sm or None,
         "driver": nvml.driver() if nvml else None,

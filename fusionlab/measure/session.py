@@ -2,10 +2,10 @@
 
     python -m fusionlab.measure.session --out DIR [--time-limit MINUTES] [--device gpu|cpu]
 
-Stages: local energies of all models on CH4; their inference steps; the other molecules; other numbers of walkers. In
-each stage every job is first shown equal (several at once, because nothing is timed then) and then measured alone, each
-in a process of its own with a limit of its own; a failure is noted and the next one goes on. Call it again with the
-same DIR to go on where it stopped: what is done is not done again, what failed only with ``--retry``.
+Stages: local energies of all models on CH4; their inference steps; the other molecules; other numbers of walkers. Every
+job is a process with a limit of its own. A few at a time are lowered, rewritten and shown equal side by side; then each
+has the device to itself (``bench --turns``). A failure is noted and the next ones go on. Call it again with the same
+DIR to go on where it stopped: what is done is not done again, what failed only with ``--retry``.
 
 DIR gets ``records/`` (one file per measurement), ``verdicts/``, ``logs/`` and ``session.json`` (what was done).
 """
@@ -19,7 +19,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,48 +125,29 @@ class Session:
         self.done = _read_done(self._path)
 
     def run(self, every: Sequence[BenchCall]) -> bool:
-        """Run the open jobs, stage by stage; False when time ran out first."""
-        for stage in dict.fromkeys(job.stage for job in every):
-            pending = [job for job in every if job.stage == stage and not self._is_done(job)]
-            failed = set[str]()
-            for job, checked in self._check_all(pending):
-                if not _gave(checked, "checked"):
-                    failed.add(job.name)
-                    self._fail(job, f"check: {checked.problem or 'nothing was shown equal'}", checked)
-            for job in pending:
-                if self._is_done(job) or job.name in failed:
-                    continue
-                if self.left_s() < _LEAST_S:
-                    return False
-                self._measure(job)
+        """Run the open jobs in order, ``--jobs`` at a time; False when time ran out first."""
+        pending = [job for job in every if not self._is_done(job)]
+        for at in range(0, len(pending), self._options.jobs):
+            if self.left_s() < _LEAST_S:
+                return False
+            started = [(job, self._start(job)) for job in pending[at : at + self._options.jobs]]
+            for job, child in started:
+                self._finish(job, child.wait())
         return True
 
     def left_s(self) -> float:
         """Seconds until the time limit."""
         return self._until - time.monotonic()
 
-    def _check_all(self, pending: Sequence[BenchCall]) -> Iterator[tuple[BenchCall, Finished]]:
-        """Show the jobs equal, a few at a time, in order; jobs that do not fit into the time limit are not started."""
-        running: list[tuple[BenchCall, Child]] = []
-        for job in pending:
-            if len(running) >= self._options.jobs:
-                first, child = running.pop(0)
-                yield first, child.wait()
-            if self.left_s() < _LEAST_S:
-                break
-            _say(f"check: {job.name}")
-            arguments = [*self._arguments(job), "--check-only"]
-            log = self._out / "logs" / f"{job.name}.check.log"
-            # Several processes may share the GPU here: none may preallocate its memory.
-            running.append((job, Child(arguments, log, self._limit_s(), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})))
-        for job, child in running:
-            yield job, child.wait()
-
-    def _measure(self, job: BenchCall) -> None:
-        _say(f"measure: {job.name} ({self.left_s() / 60:.0f} min left)")
+    def _start(self, job: BenchCall) -> Child:
+        _say(f"start: {job.name} ({self.left_s() / 60:.0f} min left)")
         log = self._out / "logs" / f"{job.name}.log"
-        finished = Child(self._arguments(job), log, self._limit_s()).wait()
-        if _gave(finished, "variants"):
+        # Several processes share the GPU: none may preallocate its memory.
+        return Child(self._arguments(job), log, self._limit_s(), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+
+    def _finish(self, job: BenchCall, finished: Finished) -> None:
+        # Exit code 1 means that the rewriting was left out; the others count.
+        if not finished.timed_out and (finished.document or {}).get("variants"):
             self._note(job, "done", finished.problem, finished)
         else:
             self._fail(job, finished.problem or "nothing was measured", finished)
@@ -195,9 +176,11 @@ class Session:
             "device": given.device,
             "against": against,
             "pipeline": given.pipeline,
+            "turns": self._out / "turns",
         }
-        chosen = {f"--{name}": str(value) for name, value in options.items() if value}
-        return ["bench", "--json", *itertools.chain.from_iterable(chosen.items())]
+        chosen = [(f"--{name}", str(value)) for name, value in options.items() if value]
+        chosen += [("--also", pipeline) for pipeline in given.also]
+        return ["bench", "--json", *itertools.chain.from_iterable(chosen)]
 
     def _limit_s(self) -> float:
         limit_s: float = 60 * self._options.job_limit
@@ -225,11 +208,6 @@ class Session:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _gave(finished: Finished, what: str) -> bool:
-    """True if there are results to use. Exit code 1 means that the rewriting was left out; the others count."""
-    return not finished.timed_out and bool((finished.document or {}).get(what))
 
 
 def _read_done(path: Path) -> dict[str, dict[str, Any]]:
@@ -287,7 +265,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="Folder for records, verdicts, logs and what was done.")
     parser.add_argument("--time-limit", type=float, default=60.0, help="Minutes for everything (60).")
-    parser.add_argument("--job-limit", type=float, default=12.0, help="Minutes for one check or measurement (12).")
+    parser.add_argument(
+        "--job-limit", type=float, default=12.0, help="Minutes for one of them, waiting for its turn included (12)."
+    )
     parser.add_argument("--device", choices=("gpu", "cpu"), help="The GPU where there is one, if not given.")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--molecules", default=",".join(MOLECULES), help="The first is that of most stages.")
@@ -297,9 +277,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tiny", action="store_true", help="Narrow models, for a trial of this script.")
     parser.add_argument("--against", help="Peers, as for `fusionlab bench`.")
     parser.add_argument("--pipeline", help="As for `fusionlab bench`.")
+    parser.add_argument("--also", action="append", default=[], help="As for `fusionlab bench`; repeatable.")
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="Checks at a time.")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 4), help="Processes at a time.")
     parser.add_argument("--retry", action="store_true", help="Do again what failed.")
     return parser
 

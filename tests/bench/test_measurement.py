@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from fusionlab.bench import measurement
-from fusionlab.bench.measurement import MeasurementPlan, check_on_device, compile_all, first_runs, sample_for, time_all
+from fusionlab.bench.measurement import (
+    MeasurementPlan, check_on_device, compile_all, first_runs, sample_for, time_all, truth_on_device,
+)  # fmt: skip
 from fusionlab.bench.run import variant_record
 from fusionlab.bench.variants import Variant
+from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.measure.nvml import DeviceState
@@ -23,7 +26,7 @@ H200 = Target("gpu", "cuda", attached=True, spec=load_target("h200").spec, sm="9
 def measured(lowered):
     """``measured(f, g)``: both compiled for the CPU, as ``original`` and ``fused``; sample, failures, first program."""
 
-    def make(*functions):
+    def make(*functions, target=CPU):
         x = np.linspace(-1, 1, 4096, dtype=np.float32).reshape(64, 64)
         programs = [lowered(function, x) for function in functions]
         made = [
@@ -32,7 +35,7 @@ def measured(lowered):
         ]
         failures = []
         sample = sample_for(programs[0], 1)
-        return compile_all(made, CPU, sample, failures, lambda line: None), sample, failures, programs[0]
+        return compile_all(made, target, sample, failures, lambda line: None), sample, failures, programs[0]
 
     return make
 
@@ -41,26 +44,24 @@ def measured(lowered):
     ("program", "kept"),
     [(None, ["original"]), ("local-energy", ["original"]), ("inference-step", ["original", "fused"])],
 )
-def test_a_difference_on_the_device_takes_out_unless_walkers_are_sampled(measured, program, kept, monkeypatch):
+def test_a_difference_on_the_device_takes_out_unless_walkers_are_sampled(measured, program, kept):
     found, sample, failures, source = measured(lambda x: jnp.sin(x) * 2, lambda x: jnp.sin(x) * 2.001)
+    truth = truth_on_device(source, source, CPU, sample)
     if program:  # else a file
-        truth = measurement._truth(source, found[0])
-        monkeypatch.setattr(measurement, "_truth", lambda *_: truth)
         source = SimpleNamespace(program=program)
-    left = check_on_device(source, found, sample, failures)
+    left = check_on_device(source, found, sample, truth, failures)
     assert [one.variant.name for one in left] == kept
     assert found[1].device_check.verdict == "different"
     assert [(one.name, one.step) for one in failures] == [("fused", "check on the device")]
 
 
-def test_truth_that_cannot_be_computed_is_said_and_takes_nothing_out(measured, monkeypatch):
+def test_truth_that_cannot_be_computed_is_said_and_takes_nothing_out(measured):
     found, sample, failures, source = measured(jnp.sin)
 
     def too_large(*_):
         raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
 
-    monkeypatch.setattr(measurement, "_truth", lambda *_: too_large)
-    (kept,) = check_on_device(source, found, sample, failures)
+    (kept,) = check_on_device(source, found, sample, too_large, failures)
     assert kept.device_check is None
     assert failures[0].step == "truth in float64"
     assert "RESOURCE_EXHAUSTED" in failures[0].reason
@@ -88,18 +89,18 @@ class FakeNvml:
 
 
 def test_on_a_gpu_there_are_times_without_graphs_energy_and_shares_of_the_peaks(measured, monkeypatch):
-    found, _, failures, _ = measured(lambda x: x @ x, lambda x: jnp.tanh(x @ x))
     asked = []
 
-    def compile_again(program, target, *, options):
+    def compile_for(program, target, *, options):
         asked.append((target.name, dict(options)))
-        return next(one.compiled for one in found if one.variant.program is program)
+        return compile_program(program, CPU)
 
-    monkeypatch.setattr(measurement, "compile_program", compile_again)
+    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    found, _, failures, _ = measured(lambda x: x @ x, lambda x: jnp.tanh(x @ x), target=H200)
     monkeypatch.setattr(measurement, "_ENERGY_S", 0.01)
     time_all(found, H200, MeasurementPlan(runs=3, repeats=4), FakeNvml(), failures, lambda line: None)
     assert failures == []
-    assert asked == [("gpu", {"xla_gpu_enable_command_buffer": ""})] * 2
+    assert sorted(asked, key=str) == sorted(2 * [("gpu", {}), ("gpu", {"xla_gpu_enable_command_buffer": ""})], key=str)
     records = [variant_record(one, found[0], H200) for one in found]
     json.dumps(records, allow_nan=False)
     for one in records:
@@ -114,12 +115,13 @@ def test_on_a_gpu_there_are_times_without_graphs_energy_and_shares_of_the_peaks(
 
 
 def test_a_program_that_cannot_be_compiled_without_graphs_keeps_its_other_times(measured, monkeypatch):
-    found, _, failures, _ = measured(jnp.sin)
+    def compile_for(program, target, *, options):
+        if options:
+            raise RuntimeError("INVALID_ARGUMENT: no such option")
+        return compile_program(program, CPU)
 
-    def compile_again(*_, **__):
-        raise RuntimeError("INVALID_ARGUMENT: no such option")
-
-    monkeypatch.setattr(measurement, "compile_program", compile_again)
+    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    found, _, failures, _ = measured(jnp.sin, target=H200)
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), None, failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs"]
     record = variant_record(found[0], found[0], H200)

@@ -90,3 +90,17 @@ def test_peers_by_name():
 def test_a_reference_that_is_a_peer_has_its_name(laplacian):
     workload = build("ferminet", "LiH", walkers=2, size="tiny", laplacian=laplacian)
     assert variants.reference_name(workload) == laplacian
+
+
+def test_verdicts_are_reached_ahead_of_time_for_an_absent_target_and_nothing_is_timed_there(as_json, cli):
+    words = ("bench", *TINY, "--device", "h100", "--against", "none", "--records", "none")
+    document = as_json(*words, "--check-only")
+    assert [one["name"] for one in document["checked"]] == ["replay", "fused"]
+    assert (document["device"]["name"], document["device"]["platform"]) == ("h100", "cuda")
+    refused = cli(*words, code=2)
+    assert "target h100 is not attached: nothing can be timed there" in refused.stderr
+
+
+def test_another_pipeline_is_timed_beside(bench, replay_file):
+    document = bench(replay_file, "--pass", "batch-replay", "--also", "fuse-jvp-replay")
+    assert [one["name"] for one in document["variants"]] == ["original", "fused", "fuse-jvp-replay"]

@@ -48,9 +48,7 @@ def run(tmp_path, monkeypatch):
         monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
         given = ["--out", str(tmp_path), "--models", models, "--stages", stages, *map(str, words)]
         assert session.main(given) == code
-        return [
-            ("check " if "--check-only" in call else "measure ") + call[call.index("--model") + 1] for call in calls
-        ]
+        return [call[call.index("--model") + 1] for call in calls]
 
     return session_of
 
@@ -60,10 +58,8 @@ def measured(path="records/x.json"):
     return Finished({"checked": variants, "variants": variants, "failures": [], "path": path}, "", 1.0)
 
 
-def test_checks_come_before_measurements_and_nothing_is_done_twice(run, tmp_path):
-    assert run(lambda words: measured()) == [
-        "check ferminet", "check paulinet", "measure ferminet", "measure paulinet",
-    ]  # fmt: skip
+def test_what_is_done_is_not_done_twice(run, tmp_path):
+    assert run(lambda words: measured()) == ["ferminet", "paulinet"]
     state = json.loads((tmp_path / "session.json").read_text())["jobs"]
     assert {job["state"] for job in state.values()} == {"done"}
     assert {job["record"] for job in state.values()} == {"x.json"}
@@ -72,7 +68,7 @@ def test_checks_come_before_measurements_and_nothing_is_done_twice(run, tmp_path
 
 def test_all_peers_are_asked_in_the_first_stage_only(run):
     run(lambda words: measured(), "--molecules", "CH4,LiH", stages="energies,inference,molecules", models="ferminet")
-    of = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in run.calls if "--check-only" not in c}
+    of = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in run.calls}
     assert "folx,folx-sparse" in of["LiH", "local-energy"]
     assert "folx,folx-sparse" in of["CH4", "inference-step"]
     assert "--against" not in of["CH4", "local-energy"]
@@ -80,29 +76,47 @@ def test_all_peers_are_asked_in_the_first_stage_only(run):
 
 def test_a_failure_is_noted_and_the_next_one_goes_on(run, tmp_path):
     def answer(words):
-        if "--check-only" not in words and "ferminet" in words:
+        if "ferminet" in words:
             return Finished(None, "exit 134: Aborted", 2.0)
         return measured()
 
-    assert run(answer)[-2:] == ["measure ferminet", "measure paulinet"]
+    assert run(answer) == ["ferminet", "paulinet"]
     state = json.loads((tmp_path / "session.json").read_text())["jobs"]
     assert state["ferminet-CH4-local-energy-w1024"]["reason"] == "exit 134: Aborted"
     assert run(answer) == []
-    assert run(lambda words: measured(), "--retry") == ["check ferminet", "measure ferminet"]
+    assert run(lambda words: measured(), "--retry") == ["ferminet"]
 
 
-def test_what_cannot_be_shown_equal_is_not_measured(run):
-    def answer(words):
-        return Finished(None, "exit 1: different", 1.0) if "ferminet" in words else measured()
+def test_as_many_as_jobs_are_started_before_the_first_is_waited_for(run, monkeypatch):
+    order = []
 
-    assert run(answer) == ["check ferminet", "check paulinet", "measure paulinet"]
+    class Noting:
+        def __init__(self, arguments, *_):
+            self.model = arguments[arguments.index("--model") + 1]
+            assert arguments[arguments.index("--turns") + 1].endswith("/turns")
+            order.append(f"start {self.model}")
+
+        def wait(self):
+            order.append(f"end {self.model}")
+            return measured()
+
+    def started(*words):
+        order.clear()
+        monkeypatch.setattr(session, "Child", Noting)
+        assert session.main([*words, "--stages", "energies", "--models", "a,b,c"]) == 0
+        return order
+
+    run(lambda words: measured())
+    out = str(Path(run.calls[0][run.calls[0].index("--records") + 1]).parent)
+    expected = ["start a", "start b", "end a", "end b", "start c", "end c"]
+    assert started("--out", f"{out}/two", "--jobs", "2") == expected
 
 
 def test_peers_are_measured_where_the_rewriting_is_left_out(run, tmp_path):
     def answer(words):
         return dataclasses.replace(measured(), problem="exit 1: fused, check: different")
 
-    assert run(answer, models="ferminet") == ["check ferminet", "measure ferminet"]
+    assert run(answer, models="ferminet") == ["ferminet"]
     (job,) = json.loads((tmp_path / "session.json").read_text())["jobs"].values()
     assert (job["state"], job["reason"]) == ("done", "exit 1: fused, check: different")
 
@@ -150,7 +164,7 @@ def test_a_session_that_is_killed_leaves_nothing_running(tmp_path, number):
     command = [sys.executable, "-m", "fusionlab.measure.session", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path / "cache")}
     started = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
-    log = tmp_path / "logs" / "ferminet-CH4-local-energy-w1024.check.log"
+    log = tmp_path / "logs" / "ferminet-CH4-local-energy-w1024.log"
     assert within(60, log.exists)
     assert within(60, lambda: children(started.pid))
     (child,) = children(started.pid)

@@ -67,6 +67,11 @@ class Target:
             clock_ghz=float(fields["clock_rate_ghz"]),
         )
 
+    @property
+    def absent(self) -> Target | None:
+        """The target to compile ahead of time for such a device: itself, or that of its spec; None without one."""
+        return target_of_device(self.source) if self.attached else self
+
     def has_clock(self, clock_ghz: float) -> bool:
         """True if its spec has that clock, within a part in a thousand; False without a spec."""
         return self.peaks is not None and abs(clock_ghz / self.peaks.clock_ghz - 1) < 1e-3
@@ -82,7 +87,7 @@ def _spec_names() -> list[str]:
 
 
 def target_of_clock(clock_ghz: float) -> str | None:
-    """The name of the first spec of this folder with that clock; None when none has it."""
+    """The name of the first spec of this folder with that clock (H100 and H200 share one); None when none has it."""
     return next((name for name in _spec_names() if load_target(name).has_clock(clock_ghz)), None)
 
 
@@ -169,6 +174,7 @@ def _attached_gpu() -> Target:
             "no GPU is attached that JAX can use; compile for one that is not there instead: "
             + ", ".join(_spec_names())
         ) from None
-    known = target_of_device(str(device.device_kind))
-    return Target("gpu", "cuda", attached=True, spec=known.spec if known else "",
-                  sm=str(getattr(device, "compute_capability", "")), source=str(device.device_kind))  # fmt: skip
+    kind = str(device.device_kind)
+    known = target_of_device(kind)
+    sm = str(getattr(device, "compute_capability", ""))
+    return Target("gpu", "cuda", attached=True, spec=known.spec if known else "", sm=sm, source=kind)
