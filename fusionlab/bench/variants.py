@@ -82,6 +82,7 @@ class _Maker:
     store: VerdictStore | None
     failures: list[Failure] = field(default_factory=list)
     references: References | None = None
+    done: dict[tuple[Pass, ...], tuple[Result, float]] = field(default_factory=dict)
 
     def reference(self, name: str) -> Variant | None:
         started = time.perf_counter()
@@ -93,10 +94,8 @@ class _Maker:
         return Variant(name, what, program, verdict, lower_s=time.perf_counter() - started)
 
     def rewritten(self, name: str, reference: Variant, passes: Sequence[Pass]) -> Variant | None:
-        # What candidates cost is compiled ahead of time: XLA's autotuner needs the device for itself.
-        given = replace(self.given, target=self.given.target.absent or self.given.target)
         with on_the_cpu():
-            made = attempt(name, "rewrite", lambda: rewrite(reference.program, passes, given), self.failures)
+            made = attempt(name, "rewrite", lambda: self._rewritten(reference.program, tuple(passes)), self.failures)
         if made is None:
             return None
         result, seconds = made
@@ -110,6 +109,18 @@ class _Maker:
         pipeline = resolved_pipeline(result.events)
         what = print_pipeline(passes)
         return Variant(name, what, result.program, verdict, pipeline, reference.lower_s, seconds)
+
+    def _rewritten(self, program: Program, passes: tuple[Pass, ...]) -> tuple[Result, float]:
+        """``passes`` on ``program``, and their seconds; the first of them are not run again if another variant's are."""
+        known = max((first for first in self.done if passes[: len(first)] == first), key=len, default=())
+        result, seconds = self.done.get(known, (Result(program, ()), 0.0))
+        if rest := passes[len(known) :]:
+            # What candidates cost is compiled ahead of time: XLA's autotuner needs the device for itself.
+            given = replace(self.given, target=self.given.target.absent or self.given.target)
+            made, more = rewrite(result.program, rest, given)
+            result, seconds = Result(made.program, (*result.events, *made.events)), seconds + more
+        self.done[passes] = result, seconds
+        return result, seconds
 
     def peer(self, name: str, peer: Peer) -> Variant | None:
         source = self.source
