@@ -9,7 +9,13 @@ import pytest
 
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import (
-    MeasurementPlan, check_on_device, compile_all, first_runs, sample_for, time_all, truth_on_device,
+    MeasurementPlan,
+    check_on_device,
+    compile_all,
+    first_runs,
+    sample_for,
+    time_all,
+    truth_on_device,
 )  # fmt: skip
 from fusionlab.bench.run import variant_record
 from fusionlab.bench.variants import Variant

@@ -12,8 +12,12 @@ def test_names():
 
 @pytest.mark.parametrize(
     ("name", "sm", "memory_bytes_per_s", "fp32_teraflops"),
-    [("a100", "8.0", 1.555e12, 19.5), ("a5000", "8.6", 768e9, 27.8), ("h100", "9.0", 3.35e12, 66.9),
-     ("h200", "9.0", 4.8e12, 66.9)],
+    [
+        ("a100", "8.0", 1.555e12, 19.5),
+        ("a5000", "8.6", 768e9, 27.8),
+        ("h100", "9.0", 3.35e12, 66.9),
+        ("h200", "9.0", 4.8e12, 66.9),
+    ],
 )
 def test_specs_agree_with_the_data_sheets(name, sm, memory_bytes_per_s, fp32_teraflops):
     target = load_target(name)
@@ -70,8 +74,11 @@ def test_what_is_no_text_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA A100-SXM4-80GB", "a100"),
-        ("NVIDIA RTX A5000", "a5000"), ("NVIDIA L4", None),
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("NVIDIA RTX A5000", "a5000"),
+        ("NVIDIA L4", None),
     ],
 )
 def test_an_attached_gpu_is_one_of_ours_by_its_name(kind, name):
