@@ -111,7 +111,7 @@ class _Maker:
         return Variant(name, what, result.program, verdict, pipeline, reference.lower_s, seconds)
 
     def _rewritten(self, program: Program, passes: tuple[Pass, ...]) -> tuple[Result, float]:
-        """``passes`` on ``program``, and their seconds; those at the front that another variant has are not run again."""
+        """``passes`` on ``program``, and their seconds; what another variant begins with is not run again."""
         known = max((first for first in self.done if passes[: len(first)] == first), key=len, default=())
         result, seconds = self.done.get(known, (Result(program, ()), 0.0))
         if rest := passes[len(known) :]:
