@@ -64,6 +64,7 @@ def counters_of(
     if (ncu := shutil.which("ncu")) is None:
         raise InputError("ncu (NVIDIA Nsight Compute) is not on the PATH: no hardware counters")
     options = ["--csv", "--page", "raw", "--metrics", ",".join([*METRICS.values(), DURATION])]
+    options += ["--clock-control", "none"]  # at the clocks of the timed runs, and the card stays as it is
     with tempfile.TemporaryDirectory(prefix="fusionlab-counters-") as folder:
         path, inputs = Path(folder) / "program.mlirbc", Path(folder) / "inputs.npz"
         path.write_bytes(program.bytecode)
