@@ -18,14 +18,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from fusionlab.bench.prepared import Prepared, widened
 from fusionlab.bench.variants import Failure, Variant, attempt
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.executable import Executable
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import compare
-from fusionlab.equivalence.oracle import Runner, program_runner, remembered, workload_runner
-from fusionlab.equivalence.samples import Sample, signature_samples
+from fusionlab.equivalence.oracle import Options, Runner, remembered
+from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import peak_bytes
@@ -36,22 +37,29 @@ from fusionlab.measure.ncu import WITHOUT_GRAPHS, KernelCounters, counters_of
 from fusionlab.measure.nvml import DeviceState, Nvml
 from fusionlab.measure.profiler import trace_runs
 from fusionlab.study import Progress
-from fusionlab.workload import Workload
 
 _ENERGY_S = 2.0
 _MOST_ENERGY_RUNS = 20_000
-_WITHOUT_SAMPLING = ("log-psi", "local-energy")
+NO_AUTOTUNING: Options = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
+"""Compile options under which no kernel is chosen by its clock: products are those of cuBLAS, by its own heuristics."""
 
 
 @dataclass(frozen=True)
 class MeasurementPlan:
     """The extent of the measurement: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved
-    rounds, and with ``counters`` the hardware's, by Nsight Compute."""
+    rounds, and with ``counters`` the hardware's, by Nsight Compute.
+
+    Without ``autotune`` XLA calls its libraries with their own choice of algorithm, as it compiles for absent GPUs."""
 
     runs: int = RUNS
     repeats: int = 10
     seed: int = 1
     counters: bool = False
+    autotune: bool = True
+
+    def options(self, target: Target) -> Mapping[str, str | int | bool]:
+        """XLA's options for the attached ``target``."""
+        return NO_AUTOTUNING if target.kind == "cuda" and not self.autotune else {}
 
 
 @dataclass
@@ -83,47 +91,55 @@ class Measured:
         jax.block_until_ready(self.executable(self.placed))
 
 
+@dataclass(frozen=True)
+class Ready:
+    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could."""
+
+    variants: Sequence[Measured]
+    truth: Runner | None
+
+
 def _ran(one: Measured) -> bool:
     one.run()
     return True
 
 
-def sample_for(source: Workload | Program, seed: int) -> Sample:
-    """The arguments of all runs: the workload's own, or random ones of a file's types."""
-    if isinstance(source, Program):
-        return next(signature_samples(source))
-    with jax.enable_x64(source.dtype == "float64"):
-        arrays = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(source.inputs(seed)))
-    return Sample(f"seed {seed}, initial parameters", arrays)
-
-
-def compile_all(
-    variants: Sequence[Variant], target: Target, sample: Sample, failures: list[Failure], progress: Progress
-) -> list[Measured]:
+def compiled(
+    found: Prepared, target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
+) -> Ready:
     """Compile for the attached ``target``, several at a time, and place the arguments there, once for all.
 
     For a GPU the same programs are compiled without CUDA graphs too: every kernel is launched by itself. XLA's
     autotuner has the GPU for itself whichever thread compiles.
     """
 
-    def compiled_as(step: str, variant: Variant, options: Mapping[str, str | int | bool]) -> Compiled | None:
-        progress(f"{step}: {variant.name} ({variant.program.ops:,} ops) for {target.name}")
-        return attempt(variant.name, step, partial(compile_program, variant.program, target, options=options), failures)
+    def compiled_as(step: str, name: str, program: Program, options: Options) -> Compiled | None:
+        progress(f"{step}: {name} ({program.ops:,} ops) for {target.name}")
+        return attempt(name, step, partial(compile_program, program, target, options=options), failures)
 
-    ways: list[tuple[str, Mapping[str, str | int | bool]]] = [("compile", {})]
+    own = plan.options(target)
+    ways: list[tuple[str, Options]] = [("compile", own)]
     if target.kind == "cuda":
-        ways.append(("compile without CUDA graphs", WITHOUT_GRAPHS))
+        ways.append(("compile without CUDA graphs", {**own, **WITHOUT_GRAPHS}))
+    exactly = CPU_OPTIONS if target.kind == "cpu" else NO_AUTOTUNING
     with ThreadPoolExecutor() as pool:
-        made = [[pool.submit(compiled_as, step, one, options) for step, options in ways] for one in variants]
-    found: list[Measured] = []
-    for variant, (first, *others) in zip(variants, made, strict=True):
-        if (compiled := first.result()) is None:
+        each = [[pool.submit(compiled_as, step, one.name, one.program, options) for step, options in ways]
+                for one in found.variants]  # fmt: skip
+        wide = found.truth and pool.submit(compiled_as, "truth in float64", "reference", found.truth, exactly)
+    ready: list[Measured] = []
+    for variant, (first, *others) in zip(found.variants, each, strict=True):
+        if (made := first.result()) is None:
             continue
-        assert compiled.executable is not None
-        arrays = found[0].placed if found else sample.arrays
+        assert made.executable is not None
+        arrays = ready[0].placed if ready else found.sample.arrays
         without = next((one.result() for one in others), None)
-        found.append(Measured(variant, compiled, compiled.executable.place(arrays), without))
-    return found
+        ready.append(Measured(variant, made, made.executable.place(arrays), without))
+    truth = wide and wide.result()
+    return Ready(ready, remembered(_in_float64(truth)) if truth else None)
+
+
+def _in_float64(truth: Compiled) -> Runner:
+    return lambda arrays: truth.run(*widened(arrays))
 
 
 def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Measured]:
@@ -146,17 +162,8 @@ def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Me
     return [one for one in measured if any(one is each for each in ready)]
 
 
-def truth_on_device(source: Workload | Program, program: Program, target: Target, sample: Sample) -> Runner:
-    """The source's own function (``program``, of a file) in float64, compiled for the attached ``target``."""
-    options = CPU_OPTIONS if target.kind == "cpu" else {}
-    with jax.default_device(jax.devices(target.kind)[0]):
-        if isinstance(source, Program):
-            return remembered(program_runner(program, widen=True, options=options, ahead=sample.arrays))
-        return remembered(workload_runner(source, "float64", options, ahead=sample.arrays))
-
-
 def check_on_device(
-    source: Workload | Program, measured: Sequence[Measured], sample: Sample, truth: Runner, failures: list[Failure]
+    measured: Sequence[Measured], sample: Sample, truth: Runner, failures: list[Failure], *, decides: bool
 ) -> list[Measured]:
     """The variants whose results on the device, at full size, are as near to float64 truth as the reference's.
 
@@ -164,10 +171,9 @@ def check_on_device(
     timed, and so XLA's GPU compiler, its autotuner and the libraries.
 
     Where the program samples, one rounding can turn a walker's acceptance and everything after it, so among a thousand
-    walkers some differ between two correct programs: there the verdict is recorded and reported, and excludes nothing.
+    walkers some differ between two correct programs: there the verdict is recorded and reported, and does not decide.
     """
     reference = measured[0]
-    decides = isinstance(source, Program) or source.program in _WITHOUT_SAMPLING
     kept = []
     with jax.default_device(reference.executable.devices[0]):
         if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
@@ -194,8 +200,10 @@ def time_all(
     """Fill in device time, wall time with and without CUDA graphs, the device's state, and energy."""
     for one in measured:
         progress(f"trace: {one.variant.name}, {plan.runs} runs")
-        trace = trace_runs(one.run, plan.runs, one.compiled.module.name)
-        one.device = device_time(trace, one.compiled)
+        # Of a CUDA graph the trace has one event: kernels are traced where each is launched by itself.
+        singly = one if one.without_graphs is None else dataclasses.replace(one, compiled=one.without_graphs)
+        trace = trace_runs(singly.run, plan.runs, singly.compiled.module.name)
+        one.device = device_time(trace, singly.compiled)
         if one.device.problem:
             failures.append(Failure(one.variant.name, "trace", one.device.problem))
     progress(f"wall time: {plan.repeats} interleaved rounds of {len(measured)}")
@@ -208,9 +216,9 @@ def time_all(
         one.after = nvml.state() if nvml else None
     if target.kind == "cuda":
         progress("wall time without CUDA graphs")
-        singly = {one.variant.name: dataclasses.replace(one, compiled=again).run
+        each_alone = {one.variant.name: dataclasses.replace(one, compiled=again).run
                   for one in measured if (again := one.without_graphs) is not None}  # fmt: skip
-        samples = interleaved(singly, plan.repeats) if singly else {}
+        samples = interleaved(each_alone, plan.repeats) if each_alone else {}
         for one in measured:
             one.wall_without_graphs_us = samples.get(one.variant.name)
     if nvml:

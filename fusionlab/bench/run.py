@@ -1,7 +1,8 @@
 """``bench``: make the variants, show them equal, measure them, and write one record.
 
 source -> variants (lower, rewrite, check) -> compile -> first run -> check on the device -> time -> record
-          beside other processes (turns)      alone
+          beside other processes (turns), and              alone
+          ahead of time (``prepared``)
 """
 
 from __future__ import annotations
@@ -9,16 +10,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import statistics
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fusionlab.bench import measurement
-from fusionlab.bench.measurement import Measured, MeasurementPlan
+from fusionlab.bench.measurement import Measured, MeasurementPlan, Ready, compiled
+from fusionlab.bench.prepared import Prepared, prepared
 from fusionlab.bench.turns import NO_TURNS, Turns
-from fusionlab.bench.variants import FUSED, Failure, Variant, attempt, make_variants
+from fusionlab.bench.variants import FUSED, Failure, Variant, make_variants
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import VerdictStore
@@ -34,8 +34,7 @@ from fusionlab.measure.nvml import open_nvml
 from fusionlab.measure.peers import Peer
 from fusionlab.measure.records import FORMAT
 from fusionlab.passes.interface import Pass
-from fusionlab.passes.pipeline import print_pipeline
-from fusionlab.study import Circumstances, lower, measure
+from fusionlab.study import Circumstances, Progress
 from fusionlab.workload import Workload
 
 _MOST_COUNTERS = 50
@@ -44,61 +43,68 @@ _VERDICT = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Request:
-    """The request: what to compare and measure; ``store`` keeps verdicts, and ``check_only`` stops after them.
+def prepare(
+    source: Workload | Program,
+    pipelines: Mapping[str, Sequence[Pass]],
+    peers: Mapping[str, Peer],
+    given: Circumstances,
+    *,
+    store: VerdictStore | None = None,
+    seed: int = 1,
+    verdicts_only: bool = False,
+) -> Prepared:
+    """The variants of ``source``, shown equal, with what they are measured with; the target need not be attached.
 
-    ``pipelines`` are by the names of the variants that they make; ``turns`` are taken with other processes."""
-
-    pipelines: Mapping[str, Sequence[Pass]] = field(default_factory=dict)
-    peers: Mapping[str, Peer] = field(default_factory=dict)
-    plan: MeasurementPlan = field(default_factory=MeasurementPlan)
-    store: VerdictStore | None = None
-    check_only: bool = False
-    turns: Turns = NO_TURNS
-
-
-def bench(source: Workload | Program, request: Request, given: Circumstances) -> dict[str, Any]:
-    """The record of one run (``measure.records`` has its fields). InputError: the target is not attached, or the source
-    itself cannot be lowered, compiled and run."""
-    if not (given.target.attached or request.check_only):
-        raise InputError(f"target {given.target.name} is not attached: nothing can be timed there; --device cpu or gpu")
+    ``pipelines`` are by the names of the variants that they make; ``store`` keeps verdicts, and ``verdicts_only`` asks
+    for no more than these. InputError: the source itself cannot be lowered."""
     if isinstance(source, Program) and source.devices > 1:
         raise InputError(f"{source.provenance}: a program of {source.devices} devices; only one device is timed")
+    variants, failures = make_variants(source, pipelines, peers, given, store)
+    passes = pipelines.get(FUSED, ())
+    return prepared(source, variants, failures, passes, given, seed, verdicts_only=verdicts_only)
+
+
+def bench(
+    prepare_it: Callable[[], Prepared],
+    target: Target,
+    plan: MeasurementPlan,
+    progress: Progress,
+    *,
+    turns: Turns = NO_TURNS,
+    verdicts_only: bool = False,
+) -> dict[str, Any]:
+    """The record of one run (``measure.records`` has its fields) of what ``prepare_it`` makes or reads.
+
+    InputError: the target is not attached or of another platform, or the source itself cannot be compiled and run."""
+    if not (target.attached or verdicts_only):
+        raise InputError(f"target {target.name} is not attached: nothing can be timed there; --device cpu or gpu")
     started = datetime.datetime.now(datetime.UTC)
-    with request.turns.preparing():
-        variants, failures = make_variants(source, request.pipelines, request.peers, given, request.store)
-    _require_reference(variants, failures)
-    measured, log_psi = list[Measured](), None
-    if not request.check_only:
-        with request.turns.alone():
-            measured, log_psi = _measured(source, variants, request, given, failures)
-    passes = request.pipelines.get(FUSED)
+    alone = target.kind == "cuda" and plan.autotune  # XLA's autotuner needs the device
+    with turns.preparing():
+        found = prepare_it()
+        if found.platform != target.kind:
+            raise InputError(f"prepared for {found.platform}, but target {target.name} is {target.kind}")
+        failures = list(found.failures)
+        ready = None if alone or verdicts_only else compiled(found, target, plan, failures, progress)
+    measured: list[Measured] = []
+    if not verdicts_only:
+        with turns.alone():
+            ready = ready or compiled(found, target, plan, failures, progress)
+            measured = _measured(found, ready, target, plan, failures, progress)
     return {
         "format": FORMAT,
         "started_utc": started.isoformat(timespec="seconds"),
-        "workload": _workload(source),
-        "pipeline": print_pipeline(passes) if passes else "",
-        **environment(given.target),
-        "protocol": {**dataclasses.asdict(request.plan), "dropped": DROPPED},
-        "check_walkers": given.check_walkers,
-        "log_psi": log_psi,
-        "variants": [variant_record(one, measured[0], given.target) for one in measured],
-        "checked": [_checked(one) for one in variants],
+        "workload": found.workload,
+        "pipeline": found.pipeline,
+        **environment(target),
+        "protocol": {**dataclasses.asdict(plan), "dropped": DROPPED},
+        "check_walkers": found.check_walkers,
+        "prepared_with": found.versions,
+        "log_psi": found.log_psi if measured else None,
+        "variants": [variant_record(one, measured[0], target) for one in measured],
+        "checked": [_checked(one) for one in found.variants],
         "failures": [asdict(failure) for failure in failures],
     }
-
-
-def _log_psi(source: Workload | Program, given: Circumstances, failures: list[Failure]) -> dict[str, float] | None:
-    """FLOPs and bytes accessed (models) of log|psi| alone, and the directions of the Laplacian; None for a program
-    that is no local energy."""
-    if isinstance(source, Program) or source.program != "local-energy":
-        return None
-    alone = source.rebuild(program="log-psi", laplacian=None)
-    found = attempt("log-psi", "compile", lambda: measure(alone, lower(alone, given), given), failures)
-    if found is None or found.flops is None:
-        return None
-    return {"directions": 3 * source.electrons, "flops": found.flops, "bytes_accessed": found.bytes_accessed}
 
 
 def _checked(variant: Variant) -> dict[str, Any]:
@@ -106,45 +112,30 @@ def _checked(variant: Variant) -> dict[str, Any]:
 
 
 def _measured(
-    source: Workload | Program,
-    variants: Sequence[Variant],
-    request: Request,
-    given: Circumstances,
-    failures: list[Failure],
-) -> tuple[list[Measured], dict[str, float] | None]:
-    """The variants that compile, run and are correct on the device, timed, the reference first; and ``_log_psi``."""
-    sample, reference = measurement.sample_for(source, request.plan.seed), variants[0]
-    with ThreadPoolExecutor(max_workers=1) as beside:  # XLA's compiles leave the interpreter free
-        of_truth = partial(measurement.truth_on_device, source, reference.program, given.target, sample)
-        truth = beside.submit(attempt, reference.name, "truth in float64", of_truth, failures)
-        log_psi = beside.submit(_log_psi, source, given, failures)
-        measured = measurement.compile_all(variants, given.target, sample, failures, given.progress)
-    _require_reference([one.variant for one in measured], failures, variants[0].name)
-    measured = measurement.first_runs(measured, failures)
-    _require_reference([one.variant for one in measured], failures, variants[0].name)
-    if (known := truth.result()) is not None:  # else the check at few walkers has to suffice, and the record says so
-        given.progress("check: on the device, at full size")
-        measured = measurement.check_on_device(source, measured, sample, known, failures)
-    _require_reference([one.variant for one in measured], failures, variants[0].name)
-    nvml = open_nvml() if given.target.kind == "cuda" else None
-    measurement.time_all(measured, given.target, request.plan, nvml, failures, given.progress)
-    if request.plan.counters:
-        measurement.count_all(measured, given.target, sample, failures, given.progress)
-    return measured, log_psi.result()
+    found: Prepared, ready: Ready, target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
+) -> list[Measured]:
+    """The variants that run and are correct on the device, timed; the reference first."""
+    name = found.variants[0].name
+    measured = measurement.first_runs(_beside(name, ready.variants, failures), failures)
+    _beside(name, measured, failures)
+    if ready.truth is not None:  # else the check at few walkers has to suffice, and the record says so
+        progress("check: on the device, at full size")
+        decides = not found.samples_walkers
+        measured = measurement.check_on_device(measured, found.sample, ready.truth, failures, decides=decides)
+    _beside(name, measured, failures)
+    nvml = open_nvml() if target.kind == "cuda" else None
+    measurement.time_all(measured, target, plan, nvml, failures, progress)
+    if plan.counters:
+        measurement.count_all(measured, target, found.sample, failures, progress)
+    return measured
 
 
-def _require_reference(variants: Sequence[Variant], failures: Sequence[Failure], name: str = "") -> None:
-    """InputError unless the first variant was made: everything is compared with it."""
-    if not variants or (name and variants[0].name != name):
+def _beside(name: str, measured: Sequence[Measured], failures: Sequence[Failure]) -> Sequence[Measured]:
+    """``measured``; InputError unless the reference ``name`` is the first of them."""
+    if not measured or measured[0].variant.name != name:
         reasons = "; ".join(f"{one.name}, {one.step}: {one.reason}" for one in failures[-1:])
         raise InputError(f"the source cannot be measured as it stands ({reasons})")
-
-
-def _workload(source: Workload | Program) -> dict[str, Any]:
-    if isinstance(source, Program):
-        return {"title": source.name, "name": source.name, "file": source.provenance, "digest": source.digest}
-    fields = ("title", "name", "molecule", "electrons", "program", "laplacian", "walkers", "dtype", "variant")
-    return {name: getattr(source, name) for name in fields}
+    return measured
 
 
 def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, Any]:

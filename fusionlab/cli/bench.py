@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +22,9 @@ from fusionlab.workload import Workload
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fusionlab.bench.prepared import Prepared
     from fusionlab.codegen.targets import Target
     from fusionlab.equivalence.verdict_store import VerdictStore
-    from fusionlab.study import Circumstances
 
 _CPU_WALKERS = 16
 """Walkers that a CPU evaluates in a second; 1,024 take minutes."""
@@ -32,7 +34,9 @@ _MOST_SEED = 2**32 - 1
 
 @click.command("bench")
 @options.source
-@click.option("--device", help="gpu or cpu; of --check-only also an absent target.  [default: gpu where there is one]")
+@click.option(
+    "--device", help="gpu or cpu; of --check-only and --prepare also an absent GPU.  [default: gpu where there is one]"
+)
 @options.passes(
     "Time the source after this pass; repeatable.", "The same as 'a,b{x=1}', or none.  [default: fuse-jvp-replay]"
 )
@@ -46,7 +50,15 @@ _MOST_SEED = 2**32 - 1
 )
 @click.option("--verdicts", help="Folder that keeps verdicts.  [default: beside the compile cache]")
 @click.option("--counters", is_flag=True, help="Hardware counters of every kernel, by Nsight Compute (ncu).")
+@click.option(
+    "--autotune/--no-autotune", default=True, help="Let XLA choose kernels by their clock.  [default: --autotune]"
+)
 @click.option("--check-only", is_flag=True, help="Only check, and keep the verdicts for a run to come.")
+@click.option(
+    "--prepare",
+    type=click.Path(path_type=Path),
+    help="Only make and check everything for --device, also an absent one, in this archive: the FILE of a later run.",
+)
 @click.option(
     "--turns", type=click.Path(path_type=Path), help="Have the device alone, in turn with all that name this FILE."
 )
@@ -62,6 +74,7 @@ def command(
     records: str | None,
     verdicts: str | None,
     check_only: bool,
+    prepare: Path | None,
     check_walkers: str,
     turns: Path | None,
     console: Console,
@@ -70,16 +83,69 @@ def command(
 ) -> tuple[dict[str, Any], int]:
     """Time a program, its rewriting and its peers side by side, after a check that they are equal; keep a record."""
     from fusionlab.bench.measurement import MeasurementPlan
-    from fusionlab.bench.run import Request, bench
+    from fusionlab.bench.prepared import Prepared, is_prepared
+    from fusionlab.bench.run import bench
     from fusionlab.bench.turns import Turns
     from fusionlab.bench.variants import FUSED
     from fusionlab.codegen.cache import kept_folder
-    from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
     from fusionlab.measure.records import write_record
     from fusionlab.report.tables.records import print_run
 
-    check = options.check_limits(check_walkers)
-    target = _device_target(device)
+    target, ahead = _device_target(device), check_only or prepare is not None
+    if plan["runs"] < 2 or plan["repeats"] < 1:
+        raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
+    if not 0 <= plan["seed"] <= _MOST_SEED:
+        raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {plan['seed']}")
+    if prepare is not None:
+        options.require_file_name(str(prepare), "--prepare")
+    if is_prepared(source["file"]):
+        if ahead or also or against or pipeline_text(**asked):
+            raise InputError(f"{source['file']} has its variants, shown equal: it is only timed")
+        make: Callable[[], Prepared] = partial(Prepared.load, Path(source["file"]))
+    else:
+        make = _preparation(source, target, asked, also, against, options.check_limits(check_walkers), where)
+        make = partial(make, store=_store(verdicts, where), seed=plan["seed"], verdicts_only=check_only)
+    records = str(kept_folder("bench")) if records is None else records
+    if records == "":
+        raise InputError("--records needs the name of a folder, or none for no record")
+    if records != "none" and not ahead:
+        require_writable(Path(records))
+    if prepare is not None:
+        found = make()
+        found.save(prepare)
+        console.print(f"archive: {prepare}", soft_wrap=True)
+        checked = [{"name": one.name, "verdict": one.verdict.verdict} for one in found.variants]
+        document = {"checked": checked, "failures": [asdict(one) for one in found.failures], "path": str(prepare)}
+        return document, exit_code(["not shown"] if found.pipeline and FUSED not in map(_name, checked) else [])
+    measured = MeasurementPlan(**plan)
+    record = bench(make, target, measured, where["progress"], turns=Turns(turns), verdicts_only=check_only)
+    print_run(record, console)
+    if records != "none" and record["variants"]:
+        path = write_record(Path(records), record)
+        record = {**record, "path": str(path)}
+        console.print(f"record: {path}", soft_wrap=True)
+    names = map(_name, record["checked" if check_only else "variants"])
+    return record, exit_code(["not measured"] if record["pipeline"] and FUSED not in names else [])
+
+
+def _name(variant: dict[str, Any]) -> Any:
+    return variant["name"]
+
+
+def _preparation(
+    source: dict[str, Any],
+    target: Target,
+    asked: dict[str, Any],
+    also: Sequence[str],
+    against: str | None,
+    check: dict[str, Any],
+    where: dict[str, Any],
+) -> Callable[..., Prepared]:
+    """``prepare`` for what the options name; InputError for what is invalid for any source."""
+    from fusionlab.bench.run import prepare
+    from fusionlab.bench.variants import FUSED
+    from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
+
     context = click.get_current_context()
     if target.kind == "cpu" and context.get_parameter_source("walkers") == ParameterSource.DEFAULT:
         source["walkers"] = _CPU_WALKERS
@@ -90,36 +156,11 @@ def command(
     pipelines = {} if asked["pipeline"] == "none" else {FUSED: passes_of(**asked)}
     pipelines |= {text: passes_of(pipeline=text, memory_budget=asked["memory_budget"]) for text in also}
     loaded = load_source(**source)
-    given = circumstances(loaded, target=target.name, **where, **check)
     if against is None:
         has_peers = isinstance(loaded, Workload) and loaded.laplacian != "none"
         against = ",".join(DEFAULT_PEERS) if has_peers else ""
-    if plan["runs"] < 2 or plan["repeats"] < 1:
-        raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
-    if not 0 <= plan["seed"] <= _MOST_SEED:
-        raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {plan['seed']}")
-    records = str(kept_folder("bench")) if records is None else records
-    if records == "":
-        raise InputError("--records needs the name of a folder, or none for no record")
-    peers = peers_of(against)
-    if records != "none":
-        require_writable(Path(records))
-    request = Request(
-        pipelines=pipelines,
-        peers=peers,
-        plan=MeasurementPlan(**plan),
-        store=_store(verdicts, given),
-        check_only=check_only,
-        turns=Turns(turns),
-    )
-    record = bench(loaded, request, given)
-    print_run(record, console)
-    if records != "none" and record["variants"]:
-        path = write_record(Path(records), record)
-        record = {**record, "path": str(path)}
-        console.print(f"record: {path}", soft_wrap=True)
-    measured = {one["name"] for one in record["checked" if check_only else "variants"]}
-    return record, exit_code(["not measured"] if FUSED in pipelines and FUSED not in measured else [])
+    given = circumstances(loaded, target=target.name, **where, **check)
+    return partial(prepare, loaded, pipelines, peers_of(against), given)
 
 
 def _device_target(name: str | None) -> Target:
@@ -134,7 +175,7 @@ def _device_target(name: str | None) -> Target:
         return load_target("cpu")
 
 
-def _store(folder: str | None, given: Circumstances) -> VerdictStore | None:
+def _store(folder: str | None, where: dict[str, Any]) -> VerdictStore | None:
     """The store of verdicts: the named folder, or one beside the compile cache."""
     from fusionlab.codegen.cache import default_cache
     from fusionlab.equivalence.verdict_store import VerdictStore
@@ -142,5 +183,5 @@ def _store(folder: str | None, given: Circumstances) -> VerdictStore | None:
     if folder:
         require_writable(Path(folder))
         return VerdictStore(Path(folder))
-    cache = default_cache() if given.cache is not None else None
+    cache = None if where["no_cache"] else default_cache()
     return VerdictStore(cache.folder / "verdicts") if cache else None
