@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,8 +39,12 @@ from fusionlab.measure.nvml import DeviceState, Nvml
 from fusionlab.measure.profiler import trace_runs
 from fusionlab.study import Progress
 
+TRUTH = "truth in float64"
+LEFT_OUT = "left out: the time limit was reached"
 _ENERGY_S = 2.0
 _MOST_ENERGY_RUNS = 20_000
+_COMPILES = 4
+"""Compiles at a time: XLA compiles the kernels of each in parallel."""
 NO_AUTOTUNING: Options = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
 """Compile options under which no kernel is chosen by its clock: products are those of cuBLAS, by its own heuristics."""
 
@@ -49,13 +54,15 @@ class MeasurementPlan:
     """The extent of the measurement: ``runs`` under the profiler (the first is dropped), ``repeats`` interleaved
     rounds, and with ``counters`` the hardware's, by Nsight Compute.
 
-    Without ``autotune`` XLA calls its libraries with their own choice of algorithm, as it compiles for absent GPUs."""
+    Without ``autotune`` XLA calls its libraries with their own choice of algorithm, as it compiles for absent GPUs.
+    ``time_limit`` in seconds, None for none: what has not begun then is left out, but for wall times."""
 
     runs: int = RUNS
     repeats: int = 10
     seed: int = 1
     counters: bool = False
     autotune: bool = True
+    time_limit: float | None = None
 
     def options(self, target: Target) -> Mapping[str, str | int | bool]:
         """XLA's options for the attached ``target``."""
@@ -105,35 +112,39 @@ def _ran(one: Measured) -> bool:
 
 
 def compiled(
-    found: Prepared, target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
+    found: Prepared, target: Target, plan: MeasurementPlan, until: float, failures: list[Failure], progress: Progress
 ) -> Ready:
-    """Compile for the attached ``target``, several at a time, and place the arguments there, once for all.
+    """Compile for the attached ``target``, a few at a time, and place the arguments there, once for all.
 
     For a GPU the same programs are compiled without CUDA graphs too: every kernel is launched by itself. XLA's
-    autotuner has the GPU for itself whichever thread compiles.
+    autotuner has the GPU for itself whichever thread compiles. What has not begun at ``until`` is left out.
     """
 
     def compiled_as(step: str, name: str, program: Program, options: Options) -> Compiled | None:
+        if time.monotonic() > until:
+            failures.append(Failure(name, step, LEFT_OUT))
+            return None
         progress(f"{step}: {name} ({program.ops:,} ops) for {target.name}")
-        return attempt(name, step, partial(compile_program, program, target, options=options), failures)
+        made = attempt(name, step, partial(compile_program, program, target, options=options), failures)
+        progress(f"{step}: {name}: {'failed' if made is None else f'{made.compile_s:.1f} s'}")
+        return made
 
     own = plan.options(target)
-    ways: list[tuple[str, Options]] = [("compile", own)]
-    if target.kind == "cuda":
-        ways.append(("compile without CUDA graphs", {**own, **WITHOUT_GRAPHS}))
     exactly = CPU_OPTIONS if target.kind == "cpu" else NO_AUTOTUNING
-    with ThreadPoolExecutor() as pool:
-        each = [[pool.submit(compiled_as, step, one.name, one.program, options) for step, options in ways]
-                for one in found.variants]  # fmt: skip
-        wide = found.truth and pool.submit(compiled_as, "truth in float64", "reference", found.truth, exactly)
+    singly = {**own, **WITHOUT_GRAPHS} if target.kind == "cuda" else None
+    with ThreadPoolExecutor(max_workers=_COMPILES) as pool:
+        first = [pool.submit(compiled_as, "compile", one.name, one.program, own) for one in found.variants]
+        wide = found.truth and pool.submit(compiled_as, TRUTH, found.variants[0].name, found.truth, exactly)
+        again = [None if singly is None else pool.submit(
+            compiled_as, "compile without CUDA graphs", one.name, one.program, singly
+        ) for one in found.variants]  # fmt: skip
     ready: list[Measured] = []
-    for variant, (first, *others) in zip(found.variants, each, strict=True):
-        if (made := first.result()) is None:
+    for variant, graphs, alone in zip(found.variants, first, again, strict=True):
+        if (made := graphs.result()) is None:
             continue
         assert made.executable is not None
         arrays = ready[0].placed if ready else found.sample.arrays
-        without = next((one.result() for one in others), None)
-        ready.append(Measured(variant, made, made.executable.place(arrays), without))
+        ready.append(Measured(variant, made, made.executable.place(arrays), alone.result() if alone else None))
     truth = wide and wide.result()
     return Ready(ready, remembered(_in_float64(truth)) if truth else None)
 
@@ -176,7 +187,7 @@ def check_on_device(
     reference = measured[0]
     kept = []
     with jax.default_device(reference.executable.devices[0]):
-        if attempt(reference.variant.name, "truth in float64", lambda: truth(sample.arrays), failures) is None:
+        if attempt(reference.variant.name, TRUTH, lambda: truth(sample.arrays), failures) is None:
             return list(measured)  # out of memory, say: the check at few walkers has to suffice, and the record says so
         original = remembered(_runner(reference))
         for one in measured:
@@ -194,18 +205,18 @@ def check_on_device(
 
 
 def time_all(
-    measured: Sequence[Measured], target: Target, plan: MeasurementPlan, nvml: Nvml | None, failures: list[Failure],
-    progress: Progress,
+    measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, nvml: Nvml | None,
+    failures: list[Failure], progress: Progress,
 ) -> None:  # fmt: skip
-    """Fill in device time, wall time with and without CUDA graphs, the device's state, and energy."""
-    for one in measured:
-        progress(f"trace: {one.variant.name}, {plan.runs} runs")
-        # Of a CUDA graph the trace has one event: kernels are traced where each is launched by itself.
-        singly = one if one.without_graphs is None else dataclasses.replace(one, compiled=one.without_graphs)
-        trace = trace_runs(singly.run, plan.runs, singly.compiled.module.name)
-        one.device = device_time(trace, singly.compiled)
-        if one.device.problem:
-            failures.append(Failure(one.variant.name, "trace", one.device.problem))
+    """Fill in wall time, device time, wall time without CUDA graphs, energy, and the device's state, in this order; of
+    all but the first, what has not begun at ``until`` is left out."""
+
+    def in_time(step: str, one: Measured) -> bool:
+        progress(f"{step}: {one.variant.name}")
+        if time.monotonic() > until:
+            failures.append(Failure(one.variant.name, step, LEFT_OUT))
+        return time.monotonic() <= until
+
     progress(f"wall time: {plan.repeats} interleaved rounds of {len(measured)}")
     if nvml:
         for one in measured:
@@ -214,27 +225,29 @@ def time_all(
     for one in measured:
         one.wall_us = samples[one.variant.name]
         one.after = nvml.state() if nvml else None
-    if target.kind == "cuda":
-        progress("wall time without CUDA graphs")
-        each_alone = {one.variant.name: dataclasses.replace(one, compiled=again).run
-                  for one in measured if (again := one.without_graphs) is not None}  # fmt: skip
-        samples = interleaved(each_alone, plan.repeats) if each_alone else {}
-        for one in measured:
-            one.wall_without_graphs_us = samples.get(one.variant.name)
-    if nvml:
-        for one in measured:
-            progress(f"energy: {one.variant.name}")
-            one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
-
-
-def count_all(
-    measured: Sequence[Measured], target: Target, sample: Sample, failures: list[Failure], progress: Progress
-) -> None:
-    """Fill in the hardware's counters, each program in a process of its own under Nsight Compute."""
+    # Of a CUDA graph the trace has one event: kernels are traced where each is launched by itself.
+    singly = {one.variant.name: one if one.without_graphs is None else replace(one, compiled=one.without_graphs)
+              for one in measured}  # fmt: skip
     for one in measured:
-        progress(f"counters: {one.variant.name}")
-        ask = partial(counters_of, one.variant.program, sample.arrays, target.name)
-        one.counters = attempt(one.variant.name, "counters", ask, failures)
+        if in_time("trace", one):
+            alone = singly[one.variant.name]
+            one.device = device_time(trace_runs(alone.run, plan.runs, alone.compiled.module.name), alone.compiled)
+            if one.device.problem:
+                failures.append(Failure(one.variant.name, "trace", one.device.problem))
+    if target.kind == "cuda":
+        timed = [one for one in measured if one.without_graphs and in_time("wall time without CUDA graphs", one)]
+        each = {one.variant.name: singly[one.variant.name].run for one in timed}
+        samples = interleaved(each, plan.repeats) if each else {}
+        for one in timed:
+            one.wall_without_graphs_us = samples[one.variant.name]
+    for one in measured if nvml else ():
+        if in_time("energy", one):
+            assert nvml is not None
+            one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
+    for one in measured if plan.counters else ():
+        if in_time("counters", one):
+            ask = partial(counters_of, one.variant.program, [*map(np.asarray, one.placed)], target.name)
+            one.counters = attempt(one.variant.name, "counters", ask, failures)
 
 
 def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float | None = None) -> float | None:

@@ -1,15 +1,16 @@
 """``bench``: make the variants, show them equal, measure them, and write one record.
 
 source -> variants (lower, rewrite, check) -> compile -> first run -> check on the device -> time -> record
-          beside other processes (turns), and              alone
-          ahead of time (``prepared``)
+          without the device (``prepared``)      with it
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,7 +18,6 @@ from typing import Any
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import Measured, MeasurementPlan, Ready, compiled
 from fusionlab.bench.prepared import Prepared, prepared
-from fusionlab.bench.turns import NO_TURNS, Turns
 from fusionlab.bench.variants import FUSED, Failure, Variant, make_variants
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
@@ -70,7 +70,6 @@ def bench(
     plan: MeasurementPlan,
     progress: Progress,
     *,
-    turns: Turns = NO_TURNS,
     verdicts_only: bool = False,
 ) -> dict[str, Any]:
     """The record of one run (``measure.records`` has its fields) of what ``prepare_it`` makes or reads.
@@ -79,18 +78,14 @@ def bench(
     if not (target.attached or verdicts_only):
         raise InputError(f"target {target.name} is not attached: nothing can be timed there; --device cpu or gpu")
     started = datetime.datetime.now(datetime.UTC)
-    alone = target.kind == "cuda" and plan.autotune  # XLA's autotuner needs the device
-    with turns.preparing():
-        found = prepare_it()
-        if found.platform != target.kind:
-            raise InputError(f"prepared for {found.platform}, but target {target.name} is {target.kind}")
-        failures = list(found.failures)
-        ready = None if alone or verdicts_only else compiled(found, target, plan, failures, progress)
-    measured: list[Measured] = []
+    until = time.monotonic() + (math.inf if plan.time_limit is None else plan.time_limit)
+    found = prepare_it()
+    if found.platform != target.kind:
+        raise InputError(f"prepared for {found.platform}, but target {target.name} is {target.kind}")
+    failures, measured = list(found.failures), list[Measured]()
     if not verdicts_only:
-        with turns.alone():
-            ready = ready or compiled(found, target, plan, failures, progress)
-            measured = _measured(found, ready, target, plan, failures, progress)
+        ready = compiled(found, target, plan, until, failures, progress)
+        measured = _measured(found, ready, target, plan, until, failures, progress)
     return {
         "format": FORMAT,
         "started_utc": started.isoformat(timespec="seconds"),
@@ -112,7 +107,13 @@ def _checked(variant: Variant) -> dict[str, Any]:
 
 
 def _measured(
-    found: Prepared, ready: Ready, target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
+    found: Prepared,
+    ready: Ready,
+    target: Target,
+    plan: MeasurementPlan,
+    until: float,
+    failures: list[Failure],
+    progress: Progress,
 ) -> list[Measured]:
     """The variants that run and are correct on the device, timed; the reference first."""
     name = found.variants[0].name
@@ -124,9 +125,7 @@ def _measured(
         measured = measurement.check_on_device(measured, found.sample, ready.truth, failures, decides=decides)
     _beside(name, measured, failures)
     nvml = open_nvml() if target.kind == "cuda" else None
-    measurement.time_all(measured, target, plan, nvml, failures, progress)
-    if plan.counters:
-        measurement.count_all(measured, target, found.sample, failures, progress)
+    measurement.time_all(measured, target, plan, until, nvml, failures, progress)
     return measured
 
 

@@ -53,14 +53,12 @@ _MOST_SEED = 2**32 - 1
 @click.option(
     "--autotune/--no-autotune", default=True, help="Let XLA choose kernels by their clock.  [default: --autotune]"
 )
+@click.option("--time-limit", type=float, help="Seconds; what has not begun then is left out, but for wall times.")
 @click.option("--check-only", is_flag=True, help="Only check, and keep the verdicts for a run to come.")
 @click.option(
     "--prepare",
     type=click.Path(path_type=Path),
     help="Only make and check everything for --device, also an absent one, in this archive: the FILE of a later run.",
-)
-@click.option(
-    "--turns", type=click.Path(path_type=Path), help="Have the device alone, in turn with all that name this FILE."
 )
 @options.check_walkers("Walkers of the equivalence check.")
 @options.cache
@@ -76,7 +74,6 @@ def command(
     check_only: bool,
     prepare: Path | None,
     check_walkers: str,
-    turns: Path | None,
     console: Console,
     where: dict[str, Any],
     **plan: Any,
@@ -85,7 +82,6 @@ def command(
     from fusionlab.bench.measurement import MeasurementPlan
     from fusionlab.bench.prepared import Prepared, is_prepared
     from fusionlab.bench.run import bench
-    from fusionlab.bench.turns import Turns
     from fusionlab.bench.variants import FUSED
     from fusionlab.codegen.cache import kept_folder
     from fusionlab.measure.records import write_record
@@ -94,6 +90,8 @@ def command(
     target, ahead = _device_target(device), check_only or prepare is not None
     if plan["runs"] < 2 or plan["repeats"] < 1:
         raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
+    if plan["time_limit"] is not None and not plan["time_limit"] > 0:
+        raise InputError(f"--time-limit must be above 0 seconds, not {plan['time_limit']:g}")
     if not 0 <= plan["seed"] <= _MOST_SEED:
         raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {plan['seed']}")
     if prepare is not None:
@@ -118,7 +116,7 @@ def command(
         document = {"checked": checked, "failures": [asdict(one) for one in found.failures], "path": str(prepare)}
         return document, exit_code(["not shown"] if found.pipeline and FUSED not in map(_name, checked) else [])
     measured = MeasurementPlan(**plan)
-    record = bench(make, target, measured, where["progress"], turns=Turns(turns), verdicts_only=check_only)
+    record = bench(make, target, measured, where["progress"], verdicts_only=check_only)
     print_run(record, console)
     if records != "none" and record["variants"]:
         path = write_record(Path(records), record)

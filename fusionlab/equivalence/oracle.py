@@ -74,27 +74,19 @@ def argument_structure(workload: Workload) -> Any:
         return jax.tree.structure(jax.eval_shape(workload.inputs, 0))
 
 
-def workload_runner(
-    workload: Workload, dtype: str, options: Options = CPU_OPTIONS, *, ahead: Sequence[np.ndarray] | None = None
-) -> Runner:
+def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIONS) -> Runner:
     """The workload's own function under plain ``jax.jit``: an oracle that shares no code with raising or passes.
 
-    ``options`` are XLA's; non-default ones are for another device. It is compiled at the first run, or here, for
-    arguments like ``ahead``.
+    ``options`` are XLA's; non-default ones are for another device.
     """
     same = workload if workload.dtype == dtype else workload.rebuild(dtype=dtype)
     structure = argument_structure(workload)
-
-    def arguments(arrays: Sequence[np.ndarray]) -> Any:
-        return jax.tree.unflatten(structure, [_as(array, dtype) for array in arrays])
-
-    with jax.enable_x64(dtype == "float64"):
-        function = jax.jit(same.function, compiler_options=dict(options))
-        compiled = function if ahead is None else function.lower(*arguments(ahead)).compile()
+    compiled = jax.jit(same.function, compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(dtype == "float64"):
-            return [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(*arguments(arrays)))]
+            arguments = jax.tree.unflatten(structure, [_as(array, dtype) for array in arrays])
+            return [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(*arguments))]
 
     return run
 
@@ -106,26 +98,19 @@ def program_runner(
     single: bool = False,
     dtype: str | None = None,
     options: Options = CPU_OPTIONS,
-    ahead: Sequence[np.ndarray] | None = None,
 ) -> Runner:
     """The raised program (it may have been lowered for a GPU) on the CPU.
 
     ``widen`` computes a float32 program in float64, ``single`` one of any floats in float32; floating inputs are
-    converted to ``dtype``. ``ahead`` as in ``workload_runner``.
+    converted to ``dtype``.
     """
     dtype = "float64" if widen else "float32" if single else dtype
     raising = (RaisingOfAllDevices if program.has_collectives else Raising)(widen=widen, single=single)
-
-    def arguments(arrays: Sequence[np.ndarray]) -> Any:
-        return [_as(array, dtype) if dtype else array for array in arrays]
-
-    with jax.enable_x64(True):
-        function = jax.jit(raise_program(program, raising), compiler_options=dict(options))
-        compiled = function if ahead is None else function.lower(*arguments(ahead)).compile()
+    compiled = jax.jit(raise_program(program, raising), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):
-            return [np.asarray(out) for out in compiled(*arguments(arrays))]
+            return [np.asarray(out) for out in compiled(*(_as(a, dtype) if dtype else a for a in arrays))]
 
     return run
 

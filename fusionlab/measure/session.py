@@ -1,25 +1,27 @@
 """One script for a rented hour: the whole matrix in order of value, within a time limit.
 
-    python -m fusionlab.measure.session --out DIR [--time-limit MINUTES] [--device gpu|cpu]
+    python -m fusionlab.measure.session --out DIR --prepare-only --device h100      # before, on any machine
+    python -m fusionlab.measure.session --out DIR [--time-limit MINUTES]            # on the rented one
 
-Stages: local energies of all models on CH4; their inference steps; the other molecules; other numbers of walkers. Every
-job is a process with a limit of its own. A few at a time are lowered, rewritten and shown equal side by side; then each
-has the device to itself (``bench --turns``). A failure is noted and the next ones go on. Call it again with the same
-DIR to go on where it stopped: what is done is not done again, what failed only with ``--retry``.
+Stages: local energies of all models on CH4; their inference steps; the other molecules; other numbers of walkers. In
+each stage every job is first prepared (lowered, rewritten and shown equal: several at once, because nothing is timed
+then), unless it was before, and then measured alone, each in a process of its own with a limit of its own; a failure is
+noted and the next one goes on. Call it again with the same DIR to go on where it stopped: what is done is not done
+again, what failed only with ``--retry``.
 
-DIR gets ``records/`` (one file per measurement), ``verdicts/``, ``logs/`` and ``session.json`` (what was done).
+DIR gets ``prepared/`` (an archive per job), ``records/`` (one file per measurement), ``verdicts/``, ``logs/`` and
+``session.json`` (what was done).
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,33 +121,63 @@ class Session:
     def __init__(self, out: Path, options: argparse.Namespace) -> None:
         self._out, self._options = out, options
         self._until: float = time.monotonic() + 60 * options.time_limit
-        for folder in ("records", "verdicts", "logs"):
+        for folder in ("prepared", "records", "verdicts", "logs"):
             require_writable(out / folder)
         self._path = out / "session.json"
         self.done = _read_done(self._path)
 
     def run(self, every: Sequence[BenchCall]) -> bool:
-        """Run the open jobs in order, ``--jobs`` at a time; False when time ran out first."""
-        pending = [job for job in every if not self._is_done(job)]
-        for at in range(0, len(pending), self._options.jobs):
-            if self.left_s() < _LEAST_S:
-                return False
-            started = [(job, self._start(job)) for job in pending[at : at + self._options.jobs]]
-            for job, child in started:
-                self._finish(job, child.wait())
+        """Run the open jobs, stage by stage; False when time ran out first."""
+        for stage in dict.fromkeys(job.stage for job in every):
+            pending = [job for job in every if job.stage == stage and not self._is_done(job)]
+            for job, made in self._prepare_all(pending):
+                if not self.is_prepared(job):
+                    self._fail(job, f"prepare: {made.problem or 'nothing was shown equal'}", made)
+            if self._options.prepare_only:
+                continue
+            for job in pending:
+                if self._is_done(job) or not self.is_prepared(job):
+                    continue
+                if self.left_s() < _LEAST_S:
+                    return False
+                self._measure(job)
         return True
+
+    def is_prepared(self, job: BenchCall) -> bool:
+        """True if there is an archive of it."""
+        return self._archive(job).exists()
 
     def left_s(self) -> float:
         """Seconds until the time limit."""
         return self._until - time.monotonic()
 
-    def _start(self, job: BenchCall) -> Child:
-        _say(f"start: {job.name} ({self.left_s() / 60:.0f} min left)")
-        log = self._out / "logs" / f"{job.name}.log"
-        # Several processes share the GPU: none may preallocate its memory.
-        return Child(self._arguments(job), log, self._limit_s(), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+    def _archive(self, job: BenchCall) -> Path:
+        return self._out / "prepared" / f"{job.name}.zip"
 
-    def _finish(self, job: BenchCall, finished: Finished) -> None:
+    def _prepare_all(self, pending: Sequence[BenchCall]) -> Iterator[tuple[BenchCall, Finished]]:
+        """Make the archives that are missing, a few at a time, in order; those that do not fit into the time limit are
+        not begun."""
+        running: list[tuple[BenchCall, Child]] = []
+        for job in pending:
+            if self.is_prepared(job):
+                continue
+            if len(running) >= self._options.jobs:
+                first, child = running.pop(0)
+                yield first, child.wait()
+            if self.left_s() < _LEAST_S:
+                break
+            _say(f"prepare: {job.name}")
+            arguments = [*self._preparing(job), "--prepare", str(self._archive(job))]
+            log = self._out / "logs" / f"{job.name}.prepare.log"
+            # Several processes may share the GPU here: none may preallocate its memory.
+            running.append((job, Child(arguments, log, self._limit_s(), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})))
+        for job, child in running:
+            yield job, child.wait()
+
+    def _measure(self, job: BenchCall) -> None:
+        _say(f"measure: {job.name} ({self.left_s() / 60:.0f} min left)")
+        log = self._out / "logs" / f"{job.name}.log"
+        finished = Child(self._measuring(job), log, self._limit_s()).wait()
         # Exit code 1 means that the rewriting was left out; the others count.
         if not finished.timed_out and (finished.document or {}).get("variants"):
             self._note(job, "done", finished.problem, finished)
@@ -159,7 +191,7 @@ class Session:
         else:
             self._note(job, "failed", reason, finished)
 
-    def _arguments(self, job: BenchCall) -> list[str]:
+    def _preparing(self, job: BenchCall) -> list[str]:
         given = self._options
         against = given.against or ("" if job.stage == "energies" else LATER_PEERS)
         options = {
@@ -169,18 +201,24 @@ class Session:
             "walkers": job.walkers,
             "check-walkers": min(given.check_walkers, job.walkers),
             "size": "tiny" if given.tiny else "full",
-            "runs": given.runs,
-            "repeats": given.repeats,
-            "records": self._out / "records",
             "verdicts": self._out / "verdicts",
             "device": given.device,
             "against": against,
             "pipeline": given.pipeline,
-            "turns": self._out / "turns",
         }
-        chosen = [(f"--{name}", str(value)) for name, value in options.items() if value]
-        chosen += [("--also", pipeline) for pipeline in given.also]
-        return ["bench", "--json", *itertools.chain.from_iterable(chosen)]
+        return ["bench", "--json", *_words(options), *(word for each in given.also for word in ("--also", each))]
+
+    def _measuring(self, job: BenchCall) -> list[str]:
+        given = self._options
+        options = {
+            "runs": given.runs,
+            "repeats": given.repeats,
+            "records": self._out / "records",
+            "device": given.device,
+            "time-limit": round(0.8 * self._limit_s()),
+        }
+        autotune = "--autotune" if given.autotune else "--no-autotune"
+        return ["bench", str(self._archive(job)), "--json", autotune, *_words(options)]
 
     def _limit_s(self) -> float:
         limit_s: float = 60 * self._options.job_limit
@@ -208,6 +246,13 @@ class Session:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def _words(options: Mapping[str, Any]) -> Iterator[str]:
+    """The options that have a value, as words of a command line."""
+    for name, value in options.items():
+        if value:
+            yield from (f"--{name}", str(value))
 
 
 def _read_done(path: Path) -> dict[str, dict[str, Any]]:
@@ -251,6 +296,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     every = jobs(given.models.split(","), given.molecules.split(","), given.walkers, given.stages.split(","))
     finished = session.run(every)
     state = {job.name: session.done.get(job.name, {}).get("state", "open") for job in every}
+    if given.prepare_only:
+        made = sum(session.is_prepared(job) for job in every)
+        print(f"{made} prepared, {len(every) - made} not", file=sys.stderr)
+        return 0 if made else 1
     counts = {word: sum(found == word for found in state.values()) for word in ("done", "failed", "open")}
     print(", ".join(f"{count} {word}" for word, count in counts.items()), file=sys.stderr)
     if not finished:
@@ -265,10 +314,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="Folder for records, verdicts, logs and what was done.")
     parser.add_argument("--time-limit", type=float, default=60.0, help="Minutes for everything (60).")
-    parser.add_argument(
-        "--job-limit", type=float, default=12.0, help="Minutes for one of them, waiting for its turn included (12)."
-    )
-    parser.add_argument("--device", choices=("gpu", "cpu"), help="The GPU where there is one, if not given.")
+    parser.add_argument("--job-limit", type=float, default=12.0, help="Minutes for one of either (12).")
+    parser.add_argument("--device", help="gpu, cpu, or with --prepare-only an absent GPU; a GPU if there is one.")
+    parser.add_argument("--prepare-only", action="store_true", help="Make the archives, and time nothing.")
+    parser.add_argument("--no-autotune", dest="autotune", action="store_false", help="As for `fusionlab bench`.")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--molecules", default=",".join(MOLECULES), help="The first is that of most stages.")
     parser.add_argument("--stages", default=",".join(STAGES))
@@ -280,7 +329,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--also", action="append", default=[], help="As for `fusionlab bench`; repeatable.")
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 4), help="Processes at a time.")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="Prepared at a time.")
     parser.add_argument("--retry", action="store_true", help="Do again what failed.")
     return parser
 

@@ -1,36 +1,32 @@
 """What is done on the device, with a CPU in a GPU's place where there is only a CPU."""
 
 import json
-from types import SimpleNamespace
+import math
+import time
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from fusionlab.bench import measurement
-from fusionlab.bench.measurement import (
-    MeasurementPlan,
-    check_on_device,
-    compile_all,
-    first_runs,
-    sample_for,
-    time_all,
-    truth_on_device,
-)  # fmt: skip
+from fusionlab.bench.measurement import MeasurementPlan, check_on_device, compiled, first_runs, time_all
+from fusionlab.bench.prepared import Prepared, sample_for, truth_of
 from fusionlab.bench.run import variant_record
 from fusionlab.bench.variants import Variant
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.measure.nvml import DeviceState
+from fusionlab.measure.profiler import Trace
 
 CPU = load_target("cpu")
 H200 = Target("gpu", "cuda", attached=True, spec=load_target("h200").spec, sm="9.0", source="NVIDIA H200")
+ALWAYS = math.inf
 
 
 @pytest.fixture
 def measured(lowered):
-    """``measured(f, g)``: both compiled for the CPU, as ``original`` and ``fused``; sample, failures, first program."""
+    """``measured(f, g)``: both compiled, as ``original`` and ``fused``; the sample, its truth, failures."""
 
     def make(*functions, target=CPU):
         x = np.linspace(-1, 1, 4096, dtype=np.float32).reshape(64, 64)
@@ -41,40 +37,38 @@ def measured(lowered):
         ]
         failures = []
         sample = sample_for(programs[0], 1)
-        return compile_all(made, target, sample, failures, lambda line: None), sample, failures, programs[0]
+        found = Prepared(
+            {}, "", "cpu", made, failures, None, False, sample, truth_of(programs[0], programs[0], sample, "cpu")
+        )
+        ready = compiled(found, target, MeasurementPlan(), ALWAYS, failures, lambda line: None)
+        return ready.variants, sample, ready.truth, failures
 
     return make
 
 
-@pytest.mark.parametrize(
-    ("program", "kept"),
-    [(None, ["original"]), ("local-energy", ["original"]), ("inference-step", ["original", "fused"])],
-)
-def test_a_difference_on_the_device_takes_out_unless_walkers_are_sampled(measured, program, kept):
-    found, sample, failures, source = measured(lambda x: jnp.sin(x) * 2, lambda x: jnp.sin(x) * 2.001)
-    truth = truth_on_device(source, source, CPU, sample)
-    if program:  # else a file
-        source = SimpleNamespace(program=program)
-    left = check_on_device(source, found, sample, truth, failures)
+@pytest.mark.parametrize(("decides", "kept"), [(True, ["original"]), (False, ["original", "fused"])])
+def test_a_difference_on_the_device_takes_out_unless_walkers_are_sampled(measured, decides, kept):
+    found, sample, truth, failures = measured(lambda x: jnp.sin(x) * 2, lambda x: jnp.sin(x) * 2.001)
+    left = check_on_device(found, sample, truth, failures, decides=decides)
     assert [one.variant.name for one in left] == kept
     assert found[1].device_check.verdict == "different"
     assert [(one.name, one.step) for one in failures] == [("fused", "check on the device")]
 
 
 def test_truth_that_cannot_be_computed_is_said_and_takes_nothing_out(measured):
-    found, sample, failures, source = measured(jnp.sin)
+    found, sample, _, failures = measured(jnp.sin)
 
     def too_large(*_):
         raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
 
-    (kept,) = check_on_device(source, found, sample, too_large, failures)
+    (kept,) = check_on_device(found, sample, too_large, failures, decides=True)
     assert kept.device_check is None
     assert failures[0].step == "truth in float64"
     assert "RESOURCE_EXHAUSTED" in failures[0].reason
 
 
 def test_the_allocators_peak_belongs_to_the_variant_that_raised_it(measured, monkeypatch):
-    found, _, failures, _ = measured(lambda x: x * 2, lambda x: jnp.tanh(x @ x) @ x)
+    found, _, _, failures = measured(lambda x: x * 2, lambda x: jnp.tanh(x @ x) @ x)
     # (in use, peak) before and after each: the smaller one raises the peak, the larger one does not
     readings = iter([(100, 500), (110, 900), (100, 900), (110, 900)])
     monkeypatch.setattr(measurement, "allocator_bytes", lambda device: next(readings))
@@ -102,11 +96,13 @@ def test_on_a_gpu_there_are_times_without_graphs_energy_and_shares_of_the_peaks(
         return compile_program(program, CPU)
 
     monkeypatch.setattr(measurement, "compile_program", compile_for)
-    found, _, failures, _ = measured(lambda x: x @ x, lambda x: jnp.tanh(x @ x), target=H200)
+    found, _, _, failures = measured(lambda x: x @ x, lambda x: jnp.tanh(x @ x), target=H200)
     monkeypatch.setattr(measurement, "_ENERGY_S", 0.01)
-    time_all(found, H200, MeasurementPlan(runs=3, repeats=4), FakeNvml(), failures, lambda line: None)
+    time_all(found, H200, MeasurementPlan(runs=3, repeats=4), ALWAYS, FakeNvml(), failures, lambda line: None)
     assert failures == []
-    assert sorted(asked, key=str) == sorted(2 * [("gpu", {}), ("gpu", {"xla_gpu_enable_command_buffer": ""})], key=str)
+    exactly = ("gpu", dict(measurement.NO_AUTOTUNING))
+    expected = [*2 * [("gpu", {}), ("gpu", {"xla_gpu_enable_command_buffer": ""})], exactly]  # the last is of the truth
+    assert sorted(asked, key=str) == sorted(expected, key=str)
     records = [variant_record(one, found[0], H200) for one in found]
     json.dumps(records, allow_nan=False)
     for one in records:
@@ -122,15 +118,51 @@ def test_on_a_gpu_there_are_times_without_graphs_energy_and_shares_of_the_peaks(
 
 def test_a_program_that_cannot_be_compiled_without_graphs_keeps_its_other_times(measured, monkeypatch):
     def compile_for(program, target, *, options):
-        if options:
+        if "xla_gpu_enable_command_buffer" in options:
             raise RuntimeError("INVALID_ARGUMENT: no such option")
         return compile_program(program, CPU)
 
     monkeypatch.setattr(measurement, "compile_program", compile_for)
-    found, _, failures, _ = measured(jnp.sin, target=H200)
-    time_all(found, H200, MeasurementPlan(runs=2, repeats=2), None, failures, lambda line: None)
+    found, _, _, failures = measured(jnp.sin, target=H200)
+    time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs"]
     record = variant_record(found[0], found[0], H200)
     assert record["samples_without_graphs_us"] is None
     assert record["energy_j"] is None
     assert len(record["samples_us"]) == 2
+
+
+def test_what_has_not_begun_at_the_time_limit_is_left_out_but_for_wall_times(measured, monkeypatch):
+    monkeypatch.setattr(
+        measurement, "compile_program", lambda program, target, *, options: compile_program(program, CPU)
+    )
+    found, _, _, failures = measured(jnp.sin, target=H200)
+    time_all(found, H200, MeasurementPlan(runs=2, repeats=2), time.monotonic(), FakeNvml(), failures, lambda line: None)
+    assert [one.step for one in failures] == ["trace", "wall time without CUDA graphs", "energy"]
+    assert {one.reason for one in failures} == {measurement.LEFT_OUT}
+    record = variant_record(found[0], found[0], H200)
+    json.dumps(record, allow_nan=False)
+    assert len(record["samples_us"]) == 2
+
+
+def test_kernels_are_traced_where_each_is_launched_by_itself(measured, monkeypatch):
+    """Of a CUDA graph the trace of JAX 0.11 has one event."""
+    alone = []
+
+    def compile_for(program, target, *, options):
+        made = compile_program(program, CPU)
+        if "xla_gpu_enable_command_buffer" in options:
+            alone.append(made)
+        return made
+
+    traced = []
+
+    def trace(run, runs, module):
+        traced.append(run.__self__.compiled)
+        return Trace((), "not asked")
+
+    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    monkeypatch.setattr(measurement, "trace_runs", trace)
+    found, _, _, failures = measured(jnp.sin, target=H200)
+    time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
+    assert traced == alone

@@ -42,13 +42,18 @@ def run(tmp_path, monkeypatch):
         def child(arguments, *_):
             calls.append(arguments)
             given = answer(arguments)
+            if "--prepare" in arguments and given.document:
+                Path(arguments[arguments.index("--prepare") + 1]).touch()
             return SimpleNamespace(wait=lambda: given)
 
         monkeypatch.setattr(session, "Child", child)
         monkeypatch.setattr(session.subprocess, "run", lambda *_, **__: None)
         given = ["--out", str(tmp_path), "--models", models, "--stages", stages, *map(str, words)]
         assert session.main(given) == code
-        return [call[call.index("--model") + 1] for call in calls]
+        return [
+            f"prepare {call[call.index('--model') + 1]}" if "--prepare" in call else f"measure {Path(call[1]).stem}"
+            for call in calls
+        ]
 
     return session_of
 
@@ -58,8 +63,13 @@ def measured(path="records/x.json"):
     return Finished({"checked": variants, "variants": variants, "failures": [], "path": path}, "", 1.0)
 
 
-def test_what_is_done_is_not_done_twice(run, tmp_path):
-    assert run(lambda words: measured()) == ["ferminet", "paulinet"]
+FERMINET, PAULINET = "ferminet-CH4-local-energy-w1024", "paulinet-CH4-local-energy-w1024"
+
+
+def test_preparations_come_before_measurements_and_nothing_is_done_twice(run, tmp_path):
+    assert run(lambda words: measured()) == [
+        "prepare ferminet", "prepare paulinet", f"measure {FERMINET}", f"measure {PAULINET}",
+    ]  # fmt: skip
     state = json.loads((tmp_path / "session.json").read_text())["jobs"]
     assert {job["state"] for job in state.values()} == {"done"}
     assert {job["record"] for job in state.values()} == {"x.json"}
@@ -68,7 +78,7 @@ def test_what_is_done_is_not_done_twice(run, tmp_path):
 
 def test_all_peers_are_asked_in_the_first_stage_only(run):
     run(lambda words: measured(), "--molecules", "CH4,LiH", stages="energies,inference,molecules", models="ferminet")
-    of = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in run.calls}
+    of = {(c[c.index("--molecule") + 1], c[c.index("--program") + 1]): c for c in run.calls if "--prepare" in c}
     assert "folx,folx-sparse" in of["LiH", "local-energy"]
     assert "folx,folx-sparse" in of["CH4", "inference-step"]
     assert "--against" not in of["CH4", "local-energy"]
@@ -76,47 +86,38 @@ def test_all_peers_are_asked_in_the_first_stage_only(run):
 
 def test_a_failure_is_noted_and_the_next_one_goes_on(run, tmp_path):
     def answer(words):
-        if "ferminet" in words:
+        if "--prepare" not in words and FERMINET in words[1]:
             return Finished(None, "exit 134: Aborted", 2.0)
         return measured()
 
-    assert run(answer) == ["ferminet", "paulinet"]
+    assert run(answer)[-2:] == [f"measure {FERMINET}", f"measure {PAULINET}"]
     state = json.loads((tmp_path / "session.json").read_text())["jobs"]
-    assert state["ferminet-CH4-local-energy-w1024"]["reason"] == "exit 134: Aborted"
+    assert state[FERMINET]["reason"] == "exit 134: Aborted"
     assert run(answer) == []
-    assert run(lambda words: measured(), "--retry") == ["ferminet"]
+    assert run(lambda words: measured(), "--retry") == [f"measure {FERMINET}"]
 
 
-def test_as_many_as_jobs_are_started_before_the_first_is_waited_for(run, monkeypatch):
-    order = []
+def test_what_was_prepared_before_for_an_absent_device_is_only_measured(run, tmp_path, capsys):
+    words = ("--prepare-only", "--device", "h100", "--also", "fuse-jvp-replay,layout")
+    assert run(lambda words: measured(), *words) == ["prepare ferminet", "prepare paulinet"]
+    assert "2 prepared, 0 not" in capsys.readouterr().err
+    assert all("h100" in call and "fuse-jvp-replay,layout" in call for call in run.calls)
+    assert run(lambda words: measured(), "--no-autotune") == [f"measure {FERMINET}", f"measure {PAULINET}"]
+    assert all("--no-autotune" in call and "h100" not in call for call in run.calls)
 
-    class Noting:
-        def __init__(self, arguments, *_):
-            self.model = arguments[arguments.index("--model") + 1]
-            assert arguments[arguments.index("--turns") + 1].endswith("/turns")
-            order.append(f"start {self.model}")
 
-        def wait(self):
-            order.append(f"end {self.model}")
-            return measured()
+def test_what_cannot_be_shown_equal_is_not_measured(run):
+    def answer(words):
+        return Finished(None, "exit 1: different", 1.0) if "ferminet" in words else measured()
 
-    def started(*words):
-        order.clear()
-        monkeypatch.setattr(session, "Child", Noting)
-        assert session.main([*words, "--stages", "energies", "--models", "a,b,c"]) == 0
-        return order
-
-    run(lambda words: measured())
-    out = str(Path(run.calls[0][run.calls[0].index("--records") + 1]).parent)
-    expected = ["start a", "start b", "end a", "end b", "start c", "end c"]
-    assert started("--out", f"{out}/two", "--jobs", "2") == expected
+    assert run(answer) == ["prepare ferminet", "prepare paulinet", f"measure {PAULINET}"]
 
 
 def test_peers_are_measured_where_the_rewriting_is_left_out(run, tmp_path):
     def answer(words):
         return dataclasses.replace(measured(), problem="exit 1: fused, check: different")
 
-    assert run(answer, models="ferminet") == ["ferminet"]
+    assert run(answer, models="ferminet") == ["prepare ferminet", f"measure {FERMINET}"]
     (job,) = json.loads((tmp_path / "session.json").read_text())["jobs"].values()
     assert (job["state"], job["reason"]) == ("done", "exit 1: fused, check: different")
 
@@ -164,7 +165,7 @@ def test_a_session_that_is_killed_leaves_nothing_running(tmp_path, number):
     command = [sys.executable, "-m", "fusionlab.measure.session", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path / "cache")}
     started = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
-    log = tmp_path / "logs" / "ferminet-CH4-local-energy-w1024.log"
+    log = tmp_path / "logs" / "ferminet-CH4-local-energy-w1024.prepare.log"
     assert within(60, log.exists)
     assert within(60, lambda: children(started.pid))
     (child,) = children(started.pid)
