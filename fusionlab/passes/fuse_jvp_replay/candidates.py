@@ -61,7 +61,8 @@ def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Lap
         if (uncovered := next((reason for reason in reasons if isinstance(reason, UncoveredMatch)), None)) is not None:
             raise uncovered
         where = "before the loop" if candidate.replay else "without directions"
-        none = f"of {len({value for _, value in tried})} values {where}, none has the Laplacian that {candidate.subject} computes"
+        count = len({value for _, value in tried})
+        none = f"of {count} values {where}, none has the Laplacian that {candidate.subject} computes"
         refused += reasons or [NoMatch(Ground.FUNCTION_NOT_FOUND, none)]
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 
@@ -82,8 +83,9 @@ def _identified(
 def _positions(candidate: TraceCandidate, shared: bool) -> list[tuple[Value, list[Value]]]:
     """Values that may be the positions, with the candidates for the function that is differentiated by them.
 
-    ``shared``: one set of coordinates for all walkers, as of nuclei. They are those on which most of the values read beside the directions depend, and through which alone they depend
-    on the arguments, if there are any: the last two of them, and the first.
+    ``shared``: one set of coordinates for all walkers, as of nuclei. They are those on which most of the values read
+    beside the directions depend, and through which alone they depend on the arguments, if there are any: the last two
+    of them, and the first.
     """
     found = []
     walkers, dtype = candidate.walkers, candidate.targets[0].type.dtype

@@ -90,3 +90,24 @@ def test_all_patterns_of_equal_inputs_are_drawn_however_few_walkers_there_are(wa
     assert sum(not each.any() for each in drawn) >= 1  # all at the origin
     assert any(np.array_equal(each[-1], each[0, ::-1]) for each in drawn)
     assert len(drawn) >= 12
+
+
+def test_what_walkers_share_has_no_source_of_each(lowered, run_raised):
+    """The second derivatives of tanh(positions) are those of all walkers; their adjoint would add the walkers up."""
+
+    def shared_layer(r, positions):
+        return log_psi(r, jnp.tanh(positions))
+
+    def of_layer(r, positions):
+        return in_a_loop(lambda q: shared_layer(r, q), positions), shared_layer(r, positions)
+
+    mapped = jax.vmap(of_layer, (0, None))
+    with jax.enable_x64(True):
+        program = lowered(mapped, R, POSITIONS)
+        truth = jax.jit(mapped, compiler_options=CPU_OPTIONS)(R, POSITIONS)
+    refused = run_pipeline(program, parse_pipeline("transpose-replay"), Setting())
+    assert not refused.applied
+    assert any("has its walkers merged with another axis" in str(event) for event in refused.events), refused.events
+    pushed = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    assert pushed.applied
+    np.testing.assert_allclose(run_raised(pushed.program, [R, POSITIONS])[0], truth[0], rtol=1e-9)
