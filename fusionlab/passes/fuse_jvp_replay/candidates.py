@@ -37,16 +37,17 @@ def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Lap
     numbers = ValueNumbers(candidate.flat, through_reshapes=True)
     deadline = min(deadline, time.monotonic() + identify.seconds_for(candidate))
     refused: list[Refusal | RaiseError] = []
-    tried: set[Value] = set()
-    for each in filter(None, (candidate, candidate.with_what_follows())):
+    tried: set[tuple[bool, Value]] = set()
+    forms = [(shared, each) for shared in (False, True) for each in (candidate, candidate.with_what_follows()) if each]
+    for shared, each in forms:
         known, reasons = frozenset(tried), list[Refusal | RaiseError]()
         try:
-            positions = _positions(each)
+            positions = _positions(each, shared)
         except NotALaplacian as reason:
             positions, reasons = [], [reason]
         for x, outputs in positions:
-            for group in _groups(each.before, [value for value in outputs if value not in known]):
-                tried.update(group)
+            for group in _groups(each.before, [value for value in outputs if (shared, value) not in known]):
+                tried.update((shared, value) for value in group)
                 try:
                     if (found := _identified(each, numbers, x, group, deadline)) is not None:
                         return found
@@ -60,7 +61,8 @@ def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Lap
         if (uncovered := next((reason for reason in reasons if isinstance(reason, UncoveredMatch)), None)) is not None:
             raise uncovered
         where = "before the loop" if candidate.replay else "without directions"
-        none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"
+        count = len({value for _, value in tried})
+        none = f"of {count} values {where}, none has the Laplacian that {candidate.subject} computes"
         refused += reasons or [NoMatch(Ground.FUNCTION_NOT_FOUND, none)]
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 
@@ -78,19 +80,25 @@ def _identified(
         return Identification(candidate, numbers, x, outputs, deadline, resize=False).run()
 
 
-def _positions(candidate: TraceCandidate) -> list[tuple[Value, list[Value]]]:
+def _positions(candidate: TraceCandidate, shared: bool) -> list[tuple[Value, list[Value]]]:
     """Values that may be the positions, with the candidates for the function that is differentiated by them.
 
-    They are those on which most of the values read beside the directions depend, and through which alone they depend
-    on the arguments, if there are any: the last two of them, and the first.
+    ``shared``: one set of coordinates for all walkers, as of nuclei. They are those on which most of the values read
+    beside the directions depend, and through which alone they depend on the arguments, if there are any: the last two
+    of them, and the first.
     """
     found = []
     walkers, dtype = candidate.walkers, candidate.targets[0].type.dtype
+    if shared and not walkers:
+        raise NoMatch(Ground.POSITIONS_NOT_FOUND, "there are no walkers to share them")
+    own = () if shared else walkers
     for value in (*candidate.flat.arguments, *(value for node in candidate.before for value in node.results)):
-        if not is_float(value) or value.type.dtype != dtype or _numbers(value, walkers) != candidate.directions:
+        if not is_float(value) or value.type.dtype != dtype or _numbers(value, own) != candidate.directions:
+            continue
+        if shared and _numbers(value, walkers) == candidate.directions:
             continue
         node = value.producer
-        if node is None or node.op is not ops.RESHAPE or not _numbers(node.operands[0], walkers):  # the first
+        if node is None or node.op is not ops.RESHAPE or not _numbers(node.operands[0], own):  # the first
             found.append(value)
     if not found:
         reason = f"no value of the program has {candidate.directions} coordinates per walker"

@@ -68,8 +68,7 @@ def _operands_of_extreme(value: Value) -> tuple[Value, ...]:
 def coincident(number: int, array: np.ndarray, electrons: int, each: int) -> np.ndarray:
     """Residues [draws, ...] of the argument ``number`` (0: the positions) with equal values among them.
 
-    Positions are of walkers one after another in memory, ``electrons`` times ``each`` coordinates of each; three
-    walkers in every draw have all patterns.
+    Positions are of walkers one after another in memory, ``electrons`` times ``each`` coordinates of each.
     """
     if array.dtype.kind not in "fc":
         return array
@@ -81,6 +80,11 @@ def coincident(number: int, array: np.ndarray, electrons: int, each: int) -> np.
         vanishing = (False, array.ndim <= 2, number % 2 == 0, number % 2 == 1)
         array[[vanishing[draw % DRAWS] for draw in range(len(array))]] = 0
     return array
+
+
+def draws(walkers: int) -> range:
+    """The draws in which so many ``walkers`` have all patterns, and the parameters are in every state."""
+    return range(max(DRAWS, -(-len(_PATTERNS) // walkers)))
 
 
 def _with(x: np.ndarray, at: Any, elements: Any) -> np.ndarray:

@@ -138,8 +138,8 @@ class Laplacian:
 
     @property
     def walker_axes(self) -> int:
-        """The number of leading axes that count walkers in ``x`` and ``output``."""
-        return len(self.output.type.shape)
+        """The number of leading axes of ``x`` that count walkers: those of ``output``, or 0 if ``x`` is shared."""
+        return leading_axes(self.x, self.output.type.shape, self.coordinates.count)
 
     @property
     def axes(self) -> Marks:
@@ -150,6 +150,8 @@ class Laplacian:
     def longest(self) -> int:
         """The leading axis of ``x`` along which the walkers can be taken in parts; NotALaplacian if there is none."""
         shape = self.output.type.shape
+        if self.walker_axes < len(shape):
+            raise NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates cannot be taken in parts")
         longer = [axis for axis, extent in enumerate(shape) if extent > 1]
         if len(longer) != 1 or longer[0] not in self.marks:
             raise NotALaplacian(Ground.NOT_IN_PARTS, f"{list(shape)} walkers cannot be taken in parts")
@@ -199,7 +201,7 @@ class Identification:
     ) -> None:
         self.candidate, self.flat, self.x, self.numbers = candidate, candidate.flat, x, numbers
         self.outputs, self.deadline = list(outputs), deadline
-        self.walkers = walkers = len(candidate.walkers)
+        self.walkers = walkers = leading_axes(x, candidate.walkers, candidate.directions)
         self.targets = [t for t in candidate.targets if t.type == candidate.targets[0].type]
         self.coordinates = _coordinates(self.flat, x, walkers)
         self.gradients = self._possible_gradients()
@@ -211,7 +213,7 @@ class Identification:
         read = {value for node in live for value in reads(node)}
         self.inputs = [x, *(a for a in self.flat.arguments if a in read and a is not x)]
         self.nodes, self.cone = self._computing(wanted), self._computing(self.outputs)
-        many = math.prod(x.type.shape[:walkers])
+        many = math.prod(candidate.walkers)
         if not many:
             raise NotALaplacian(Ground.NO_WALKERS, "there are no walkers, and nothing to evaluate")
         self.marks = self._walker_marks(resize)
@@ -221,7 +223,7 @@ class Identification:
         self.rounds = 1 if few <= 2 else 2
         self.raising = Raising(shapes=self._resized(few), fold=True)
         # As many samples modulo each prime as there are equations, and one more for the two factors of one walker.
-        samples = math.prod(self.raising.shape(x)[:walkers])
+        samples = math.prod(self._few())
         equations = 2 * self.coordinates.count + combinations.SURPLUS if candidate.weighted else 3 * (samples == 1)
         more = tuple((len(_DRAWS[0]) + seed, 0.0) for seed in range(-(-equations // samples)))
         own_draws = (*_DRAWS, _DRAWS[-1]) if candidate.weighted else _DRAWS
@@ -230,7 +232,8 @@ class Identification:
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
-        self.may_be_by_adjoint = candidate.weighted and adjoint_is_defined(
+        by_walkers = candidate.weighted and walkers == len(candidate.walkers)
+        self.may_be_by_adjoint = by_walkers and adjoint_is_defined(
             self.flat, x, self._computing(self.targets), self.cone, numbers
         )
         self.by_adjoint, self.every_adjoint = False, True
@@ -242,7 +245,7 @@ class Identification:
     def _resized(self, few: int) -> dict[Value, tuple[int, ...]]:
         """The shapes of values at ``few`` walkers along the longest axis that can be resized, and at two at most along
         others."""
-        extents = {axis: self.x.type.shape[axis] for axis in self.marks}
+        extents = {axis: self.candidate.walkers[axis] for axis in self.marks}
         longest = max(extents, key=lambda axis: extents[axis], default=None)
         shapes: dict[Value, tuple[int, ...]] = {}
         for axis, extent in extents.items():
@@ -250,18 +253,24 @@ class Identification:
             shapes = resized_shapes(self.marks[axis], extent, to, shapes)
         return shapes
 
+    def _few(self) -> tuple[int, ...]:
+        """The extents of the walkers that are evaluated."""
+        return self.raising.shape(self.x)[: self.walkers] if self.walkers else self.raising.shape(self.outputs[0])
+
     def _walker_marks(self, resize: bool) -> dict[int, Marks]:
         """For each leading axis that can be resized the axes that count walkers along it; NotALaplacian where the
         others have too many."""
         marks: dict[int, Marks] = {}
         kept, because = 1, None
         nodes = list(walk(self._computing(self.targets)))
-        for axis, extent in enumerate(self.x.type.shape[: self.walkers]):
-            if extent == 1 and self.walkers > 1:
+        counting = self.x if self.walkers else self.outputs[0]
+        for axis, extent in enumerate(self.candidate.walkers):
+            if extent == 1 and len(self.candidate.walkers) > 1:
                 continue
-            found = walker_axes(self.flat, [(self.x, axis)]) if resize else {}
+            found = walker_axes(self.flat, [(counting, axis)]) if resize else {}
             # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
-            if (complaint := told_apart(nodes, found)) is None and found.get(self.x) == {axis}:
+            apart = found.get(counting) == {axis} and (counting is self.x or self.x not in found)
+            if (complaint := told_apart(nodes, found)) is None and apart:
                 marks[axis] = found
             else:
                 kept *= extent
@@ -274,8 +283,8 @@ class Identification:
 
     def _possible_gradients(self) -> list[Value]:
         """Values that have one number per coordinate and depend on them."""
-        shape, dtype, dependent = self.x.type.shape, self.x.type.dtype, reached(self.flat, [self.x])
-        shapes = (shape, (*shape[: self.walkers], self.coordinates.count))
+        inner, dtype, dependent = self.x.type.shape[self.walkers :], self.x.type.dtype, reached(self.flat, [self.x])
+        shapes = [(*self.candidate.walkers, *each) for each in (inner, (self.coordinates.count,))]
         values = (value for node in self.flat.nodes for value in node.results if value in dependent and is_float(value))
         return [value for value in values if value.type.dtype == dtype and value.type.shape in shapes]
 
@@ -402,7 +411,8 @@ class Identification:
             if not self.candidate.weighted:
                 laps, rows = jets(None if direction is None else direction[None])
                 if direction is not None:
-                    shape, size = (*given[self.x].shape[: self.walkers], -1), given[self.x].size
+                    shape = (*self._few(), self.coordinates.count)
+                    size = math.prod(shape)
                     gradients = [g.reshape(shape) @ direction if g.size == size else g for g in gradients]
                 return _Results(sums, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
@@ -453,7 +463,7 @@ class Identification:
 
     def _channel_axis(self, target: Value) -> int | None:
         """The axis of ``target`` that counts no walkers, if it has one."""
-        if len(target.type.shape) == self.walkers:
+        if len(target.type.shape) == len(self.candidate.walkers):
             return None
         own = self.axes.get(target, set())
         shape, walkers = target.type.shape, self.candidate.walkers
@@ -464,7 +474,7 @@ class Identification:
         """True if the axes of ``target`` beside that of channels are those of the walkers, also of few."""
         axis, shape = self._channel_axis(target), self.raising.shape(target)
         left = shape if axis is None else (*shape[:axis], *shape[axis + 1 :])
-        return left == self.raising.shape(self.x)[: self.walkers]
+        return left == self._few()
 
     def _by_channel(self, target: Value, array: Any) -> Any:
         """``array`` of ``target`` as [*walkers, channels]."""
@@ -624,7 +634,8 @@ class Identification:
         """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is no Laplacian there."""
         [p] = primes(1)
         at = self.outputs.index(match.output)
-        of, whole = self.coordinates, FieldWithUndefined(p, range(equal_inputs.DRAWS))
+        of, sets = self.coordinates, math.prod(self._few()) if self.walkers else 1
+        whole = FieldWithUndefined(p, equal_inputs.draws(sets))
 
         def change(number: int, array: Array) -> Array:
             return equal_inputs.coincident(number, array, of.electrons, of.each)
@@ -691,6 +702,13 @@ class Identification:
                 reason = f"{self.candidate.subject} is not taken from its value: {found.reason}"
                 raise NotALaplacian(found.ground, reason, found.node)
         return [gradient for gradient in match.gradients if complaint_of(gradient)[1] is None]
+
+
+def leading_axes(x: Value, walkers: tuple[int, ...], count: int) -> int:
+    """The number of leading axes of ``x`` that count walkers: those of ``walkers``, each with ``count`` elements, or 0
+    if ``x`` has these for all walkers together."""
+    axes, shape = len(walkers), x.type.shape
+    return axes if shape[:axes] == walkers and math.prod(shape[axes:]) == count else 0
 
 
 def _coordinates(flat: FunctionView, x: Value, walkers: int) -> Coordinates:

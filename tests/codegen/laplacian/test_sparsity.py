@@ -109,3 +109,26 @@ def test_a_value_that_does_not_depend_on_the_coordinates_has_no_slots(jets_of):
     found = jets_of(lambda x, v: (v * 2, jnp.floor(x)), X, np.ones((B, 3)))
     assert found.owners == [(), ()]
     assert not found.laplacians[1].any()
+
+
+def test_parts_of_a_concatenation_along_which_electrons_lie(check_jets):
+    """Each has three elements of every electron, and they are contracted as one beside a part without electrons."""
+    weights = np.linspace(-1, 1, (6 * N + 2) * 5).reshape(6 * N + 2, 5)
+
+    def function(x):
+        walkers = len(x)
+        parts = [x.reshape(walkers, -1), jnp.ones((walkers, 2)), jnp.sin(x).reshape(walkers, -1)]
+        return jnp.tanh(jnp.concatenate(parts, 1) @ weights)
+
+    check_jets(function, X)
+
+
+def test_a_part_that_all_walkers_share_beside_one_of_their_own(check_jets):
+    shared, own = np.linspace(-1, 1, 3 * N), np.linspace(0, 1, 10).reshape(5, 2)
+    weights = np.linspace(-1, 1, (3 * N + 2) * 5).reshape(3 * N + 2, 5)
+
+    def function(x, own):
+        parts = [jnp.broadcast_to(x, (5, 3 * N)), own]
+        return jnp.tanh(jnp.concatenate(parts, 1) @ weights)
+
+    check_jets(function, shared, own, walkers=False)

@@ -428,7 +428,10 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
     for jet in repeated:
         total = jet if total is None else _sum(state, total, jet)
     assert total is not None
-    return total if constant is None else total.with_value(total.value + constant)
+    if constant is None:
+        return total
+    total = _widened(total, np.broadcast_shapes(total.shape, np.shape(constant)))
+    return total.with_value(total.value + constant)
 
 
 def _wide_apart(groups: Mapping[_Kind, list[_Part]]) -> Iterator[tuple[_Kind, list[_Part]]]:
@@ -453,7 +456,10 @@ def _side_by_side(jets: Sequence[Jet], axis: int) -> Jet:
         return jets[0]
     has_laplacian = any(jet.laplacian is not None for jet in jets)
     stacks = [jet.stacked(has_laplacian) for jet in jets]
-    return Jet.of_stack(jnp.concatenate(stacks, axis + 1), has_laplacian, jets[0].owners)
+    owners = jets[0].owners
+    if owners is not None:  # electrons may lie along ``axis``: then the parts are as long as one another
+        owners = tuple(o if o.shape[axis] == 1 else np.concatenate([o] * len(jets), axis) for o in owners)
+    return Jet.of_stack(jnp.concatenate(stacks, axis + 1), has_laplacian, owners)
 
 
 def _sum(state: State, left: Jet, right: Jet) -> Jet:
