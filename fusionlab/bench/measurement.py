@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.bench.prepared import Prepared, widened
+from fusionlab.bench.prepared import Preparation, widened
 from fusionlab.bench.variants import Failure, Variant, attempt
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
@@ -112,7 +112,7 @@ def _ran(one: Measured) -> bool:
 
 
 def compiled(
-    found: Prepared, target: Target, plan: MeasurementPlan, until: float, failures: list[Failure], progress: Progress
+    found: Preparation, target: Target, plan: MeasurementPlan, until: float, failures: list[Failure], progress: Progress
 ) -> Ready:
     """Compile for the attached ``target``, a few at a time, and place the arguments there, once for all.
 

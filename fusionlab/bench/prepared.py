@@ -40,7 +40,7 @@ _VARIANT = ("name", "what", "pipeline", "lower_s", "rewrite_s")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Preparation:
     """The variants of a source, the reference first, and what they are measured with.
 
     ``truth`` is the source's own function in float64 (None where it cannot be lowered, or only verdicts are asked
@@ -92,7 +92,7 @@ class Prepared:
         write_whole(path, archive.getvalue())
 
     @staticmethod
-    def load(path: Path) -> Prepared:
+    def load(path: Path) -> Preparation:
         """The archive ``path``; InputError where it is none. Its verdicts are taken as they stand."""
         content = read_file(path)
         try:
@@ -116,7 +116,7 @@ class Prepared:
                     )
                     for at, one in enumerate(document["variants"])
                 ]
-                return Prepared(
+                return Preparation(
                     **{name: document[name] for name in _FIELDS},
                     variants=variants,
                     failures=[Failure(**one) for one in document["failures"]],
@@ -144,9 +144,9 @@ def prepared(
     seed: int,
     *,
     verdicts_only: bool,
-) -> Prepared:
+) -> Preparation:
     """The ``variants`` of ``source`` with what they are measured with, unless only verdicts are asked for."""
-    found = Prepared(
+    found = Preparation(
         workload=_workload(source),
         pipeline=print_pipeline(passes) if passes else "",
         platform=given.target.kind,

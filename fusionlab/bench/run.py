@@ -17,7 +17,7 @@ from typing import Any
 
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import Measured, MeasurementPlan, Ready, compiled
-from fusionlab.bench.prepared import Prepared, prepared
+from fusionlab.bench.prepared import Preparation, prepared
 from fusionlab.bench.variants import FUSED, Failure, Variant, make_variants
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
@@ -52,7 +52,7 @@ def prepare(
     store: VerdictStore | None = None,
     seed: int = 1,
     verdicts_only: bool = False,
-) -> Prepared:
+) -> Preparation:
     """The variants of ``source``, shown equal, with what they are measured with; the target need not be attached.
 
     ``pipelines`` are by the names of the variants that they make; ``store`` keeps verdicts, and ``verdicts_only`` asks
@@ -65,7 +65,7 @@ def prepare(
 
 
 def bench(
-    prepare_it: Callable[[], Prepared],
+    prepare_it: Callable[[], Preparation],
     target: Target,
     plan: MeasurementPlan,
     progress: Progress,
@@ -107,7 +107,7 @@ def _checked(variant: Variant) -> dict[str, Any]:
 
 
 def _measured(
-    found: Prepared,
+    found: Preparation,
     ready: Ready,
     target: Target,
     plan: MeasurementPlan,

@@ -22,7 +22,7 @@ from fusionlab.workload import Workload
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fusionlab.bench.prepared import Prepared
+    from fusionlab.bench.prepared import Preparation
     from fusionlab.codegen.targets import Target
     from fusionlab.equivalence.verdict_store import VerdictStore
 
@@ -80,7 +80,7 @@ def command(
 ) -> tuple[dict[str, Any], int]:
     """Time a program, its rewriting and its peers side by side, after a check that they are equal; keep a record."""
     from fusionlab.bench.measurement import MeasurementPlan
-    from fusionlab.bench.prepared import Prepared, is_prepared
+    from fusionlab.bench.prepared import Preparation, is_prepared
     from fusionlab.bench.run import bench
     from fusionlab.bench.variants import FUSED
     from fusionlab.codegen.cache import kept_folder
@@ -99,7 +99,7 @@ def command(
     if is_prepared(source["file"]):
         if ahead or also or against or pipeline_text(**asked):
             raise InputError(f"{source['file']} has its variants, shown equal: it is only timed")
-        make: Callable[[], Prepared] = partial(Prepared.load, Path(source["file"]))
+        make: Callable[[], Preparation] = partial(Preparation.load, Path(source["file"]))
     else:
         make = _preparation(source, target, asked, also, against, options.check_limits(check_walkers), where)
         make = partial(make, store=_store(verdicts, where), seed=plan["seed"], verdicts_only=check_only)
@@ -138,7 +138,7 @@ def _preparation(
     against: str | None,
     check: dict[str, Any],
     where: dict[str, Any],
-) -> Callable[..., Prepared]:
+) -> Callable[..., Preparation]:
     """``prepare`` for what the options name; InputError for what is invalid for any source."""
     from fusionlab.bench.run import prepare
     from fusionlab.bench.variants import FUSED

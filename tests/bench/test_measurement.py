@@ -10,7 +10,7 @@ import pytest
 
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import MeasurementPlan, check_on_device, compiled, first_runs, time_all
-from fusionlab.bench.prepared import Prepared, sample_for, truth_of
+from fusionlab.bench.prepared import Preparation, sample_for, truth_of
 from fusionlab.bench.run import variant_record
 from fusionlab.bench.variants import Variant
 from fusionlab.codegen.compile import compile_program
@@ -37,7 +37,7 @@ def measured(lowered):
         ]
         failures = []
         sample = sample_for(programs[0], 1)
-        found = Prepared(
+        found = Preparation(
             {}, "", "cpu", made, failures, None, False, sample, truth_of(programs[0], programs[0], sample, "cpu")
         )
         ready = compiled(found, target, MeasurementPlan(), ALWAYS, failures, lambda line: None)

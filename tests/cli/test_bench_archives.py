@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from fusionlab.bench.prepared import Prepared, is_prepared, truth_of
+from fusionlab.bench.prepared import Preparation, is_prepared, truth_of
 from fusionlab.equivalence.samples import Sample
 from fusionlab.errors import InputError
 
@@ -32,9 +32,9 @@ def test_an_archive_is_measured_as_what_it_was_made_of(archive, as_json, tmp_pat
 
 
 def test_what_is_read_is_what_was_written(archive, tmp_path):
-    found = Prepared.load(archive)
+    found = Preparation.load(archive)
     found.save(tmp_path / "again.zip")
-    again = Prepared.load(tmp_path / "again.zip")
+    again = Preparation.load(tmp_path / "again.zip")
     assert [one.program.digest for one in again.variants] == [one.program.digest for one in found.variants]
     assert again.truth.digest == found.truth.digest
     assert [one.verdict for one in again.variants] == [one.verdict for one in found.variants]
@@ -45,7 +45,7 @@ def test_what_is_read_is_what_was_written(archive, tmp_path):
 def test_a_model_is_prepared_for_an_absent_gpu(cli, tmp_path):
     path = tmp_path / "tiny.zip"
     cli("bench", *TINY, "--device", "h100", "--against", "none", "--prepare", path)
-    found = Prepared.load(path)
+    found = Preparation.load(path)
     assert [one.name for one in found.variants] == ["replay", "fused"]
     assert found.platform == "cuda"
     assert found.log_psi["directions"] == 12
@@ -91,7 +91,7 @@ def test_a_damaged_archive_is_refused(archive, cli, name, content, message):
     refused = cli("bench", archive, "--device", "cpu", code=2)
     assert message in refused.stderr
     with pytest.raises(InputError, match=r"replay\.zip"):
-        Prepared.load(archive)
+        Preparation.load(archive)
 
 
 def test_the_truth_of_a_file_is_its_function_in_float64(lowered):
