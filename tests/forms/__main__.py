@@ -3,8 +3,9 @@
     python -m tests.forms [--out studies/forms.json] [--markdown studies/forms.md] [--limit-s 3600]
     python -m tests.forms --compositions 2000 [--first 0] [--out studies/compositions.json] [--limit-s 3600]
 
-The record of compositions has the seeds that were judged, their number by result, and in full those that are not
-forward, or forward and not shown identical. Ends with exit code 1 if a cell or a composition is wrong.
+``--again rest`` judges once more what is not forward in the record, ``--again all`` everything. The record of
+compositions has the seeds that were judged, their number by result, and in full those that are not forward, or forward
+and not shown identical. Ends with exit code 1 if a cell or a composition is wrong.
 """
 
 from __future__ import annotations
@@ -38,17 +39,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path, default=Path("studies/forms.md"))
     parser.add_argument("--limit-s", type=float, default=3600.0, help="Seconds after which no further cell is begun.")
-    parser.add_argument("--again", action="store_true", help="Cells that are there, too.")
+    parser.add_argument("--again", choices=("all", "rest"), help="What is there, too: all, or what is not forward.")
     parser.add_argument("--compositions", type=int, metavar="N", help="So many random programs instead of the matrix.")
     parser.add_argument("--first", type=int, default=0, help="The first program's seed.")
     given = parser.parse_args()
     if given.compositions is not None:
         seeds = range(given.first, given.first + given.compositions)
-        return compose(seeds, given.out or Path("studies/compositions.json"), given.limit_s)
+        return compose(seeds, given.out or Path("studies/compositions.json"), given.limit_s, again=given.again)
     given.out = given.out or Path("studies/forms.json")
     rows: dict[str, dict[str, str]] = {}
-    if given.out.exists() and not given.again:
+    if given.out.exists() and given.again != "all":
         rows = json.loads(given.out.read_text())["cells"]
+    if given.again == "rest":
+        rows = {name: row for name, row in rows.items() if row["result"] in ("forward", "not JAX")}
     started = time.monotonic()
     for form, network, axes in CELLS:
         name = f"{form} {network} {axes}"
@@ -62,29 +65,40 @@ def main() -> int:
     return any(row["result"] == "wrong" for row in rows.values())
 
 
-def compose(seeds: range, out: Path, limit_s: float) -> int:
-    """Judge the compositions of ``seeds`` that the record ``out`` lacks, in order; 1 if one is wrong, else 0."""
+def compose(seeds: range, out: Path, limit_s: float, *, again: str | None) -> int:
+    """Judge the compositions of ``seeds`` that the record ``out`` lacks, in order; 1 if one is wrong, else 0.
+
+    ``again``: first those that were not forward (``rest``), or ``all``."""
     record: dict[str, Any] = {"jax": jax.__version__, "first": seeds.start, "judged": 0, "results": {}, "rows": {}}
-    if out.exists():
+    if out.exists() and again != "all":
         record = json.loads(out.read_text())
     if record["first"] != seeds.start:
         raise SystemExit(f"{out} begins with seed {record['first']}: say --first {record['first']}, or another --out")
     started = time.monotonic()
-    for seed in seeds[record["judged"] :]:
+    rest = [int(seed) for seed, row in record["rows"].items() if row["result"] != "not JAX" and again == "rest"]
+    for seed in (*rest, *seeds[record["judged"] :]):
         if time.monotonic() - started > limit_s:
             break
+        if (earlier := record["rows"].pop(str(seed), None)) is not None:
+            record["judged"] -= 1
+            record["results"][kind_of(earlier)] -= 1
         composition = drawn(seed)
         row = composition.judged()
         jax.clear_caches()
-        kind = f"{row['result']}, {row['exact'].split(':')[0]}" if "exact" in row else row["result"]
+        kind = kind_of(row)
         record["judged"] += 1
         record["results"][kind] = record["results"].get(kind, 0) + 1
         if kind != "forward, identical":
             record["rows"][str(seed)] = {"program": composition.name, **row}
         out.write_text(json.dumps(record, indent=1) + "\n")
     found = sorted(record["results"].items(), key=lambda item: -item[1])
-    print(f"{record['judged']} compositions: " + "; ".join(f"{n} {kind}" for kind, n in found))
+    print(f"{record['judged']} compositions: " + "; ".join(f"{n} {kind}" for kind, n in found if n))
     return int(any(row["result"] == "wrong" for row in record["rows"].values()))
+
+
+def kind_of(row: dict[str, str]) -> str:
+    """The result of a row, with its exact verdict if it has one."""
+    return f"{row['result']}, {row['exact'].split(':')[0]}" if "exact" in row else row["result"]
 
 
 def counts(rows: dict[str, dict[str, str]]) -> str:

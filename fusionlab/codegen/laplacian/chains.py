@@ -181,7 +181,21 @@ def differentiable(state: State, node: Node, environment: MutableMapping[Value, 
     if node.name in EXTREMES:
         extreme = _EXTREMES_WITH_SLOPES[node.name, state.ties.get(node.results[0])]
         return [extreme(*(environment[value] for value in node.operands))]
+    if state.options.powers_by_base and node.op in (ops.SQRT, ops.POWER):
+        base, *exponent = node.operands
+        if not any(map(state.depends_on_x, exponent)):
+            return [_power(environment[base], *(environment[value] for value in exponent))]
     return state.raising.node(node, environment)
+
+
+def _power(base: Any, exponent: Any = None) -> Any:
+    """``base`` to a constant power, of the square root without one, with the derivative power * exponent / base."""
+    if exponent is None:
+        power, exponent = jax.custom_jvp(lax.sqrt), np.asarray(0.5, base.dtype)
+    else:
+        power = jax.custom_jvp(lambda x: lax.pow(x, exponent))
+    power.defjvp(lambda primals, tangents: (power(*primals), tangents[0] * exponent * (power(*primals) / primals[0])))
+    return power(base)
 
 
 def _with_slopes(function: Callable[[Any, Any], Any], exceeds: Callable[[Any, Any], Any], tie: int | None) -> Any:

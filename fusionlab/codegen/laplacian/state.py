@@ -27,12 +27,15 @@ class Options:
     quadratic form of log|det| is added direction by direction (``rules/slogdet.py``).
     ``low_memory``: fewer bytes at the peak for some more work: results of a layer are written over its inputs, and a
     wide part of a concatenation is contracted in place. The defaults are best on a GPU.
+    ``powers_by_base``: the derivative of y = x**c is c y / x (``jax.experimental.jet``), and not c x**(c - 1) or, of a
+    root, 1 / 2y: the same number, but another one modulo a prime where x has no root.
     """
 
     sparse: bool = True
     adjoint: bool = False
     for_cpu: bool = False
     low_memory: bool = False
+    powers_by_base: bool = False
 
 
 @dataclass(eq=False)

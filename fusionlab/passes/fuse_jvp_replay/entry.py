@@ -35,7 +35,8 @@ class RewrittenEntry:
     def __init__(
         self, candidate: TraceCandidate, found: Laplacian, raising: Raising, options: Options, chunks: int
     ) -> None:
-        self.flat, self.found, self.raising, self.options, self.chunks = candidate.flat, found, raising, options, chunks
+        self.flat, self.found, self.raising, self.chunks = candidate.flat, found, raising, chunks
+        self.options = replace(options, powers_by_base=found.powers_by_base)
         self.producer, flat, self.has_loop = candidate.producer, candidate.flat, candidate.replay is not None
         starts = {t: candidate.initial[t] for t in found.every_sum if t in candidate.initial}
         self.offsets = {t: value for t, value in starts.items() if (start := fold(value)) is None or np.any(start)}
@@ -223,7 +224,8 @@ class JointEntry:
         """True if all jets of ``entry`` are those of the others, too."""
         found, first = entry.found, self.entries[0].found
         own = {value for node in entry.cone for value in node.results}
-        plain = entry.chunks == 1 and not found.channels and not entry.options.adjoint
+        alike = entry.options == self.entries[0].options and not entry.options.adjoint
+        plain = entry.chunks == 1 and not found.channels and alike
         same = (entry.flat, found.x, found.coordinates, found.weights, found.trip_weights) == (
             self.flat, first.x, first.coordinates, first.weights, first.trip_weights,
         )  # fmt: skip

@@ -107,6 +107,7 @@ class Laplacian:
     ``combinations`` are the exact weights of sums that have them; where no ``weights`` serve all of these, ``channels``
     is true, and each is computed with its own. ``by_adjoint``: all second derivatives are by
     ``one_by_one.second_derivatives``, as the sum was compared with; else with one direction after another as seeds.
+    ``powers_by_base`` as in ``Options``.
     """
 
     x: Value
@@ -125,6 +126,7 @@ class Laplacian:
     combinations: Mapping[Value, Combination] = field(default_factory=dict)
     by_adjoint: bool = False
     trip_weights: TripWeights | CoordinateWeights | None = None
+    powers_by_base: bool = False
 
     @property
     def channels(self) -> bool:
@@ -237,6 +239,7 @@ class Identification:
             self.flat, x, self._computing(self.targets), self.cone, numbers
         )
         self.by_adjoint, self.every_adjoint = False, True
+        self.options = Options()
         self.directional = samples * per_walker >= FLOPS_OF_ONE_DIRECTION and self._may_be_directional()
 
     def _computing(self, values: Sequence[Value]) -> list[Node]:
@@ -292,7 +295,7 @@ class Identification:
         """The candidate whose Laplacian is identical to the sum, if there is one; NotALaplacian if it may not be used.
 
         Second derivatives by the adjoint may be undefined at equal inputs where those by directions are not, and those
-        of magnitudes of complex values are another expression: there the directions decide.
+        of magnitudes of complex values are another expression: there the directions decide. So may those of powers be.
         """
         refused: NotALaplacian | None = None
         try:
@@ -302,11 +305,22 @@ class Identification:
         is_complex = any(value.dtype in ops.COMPLEX for node in self.cone for value in node.results)
         if found is None and self.by_adjoint and (is_complex or refused is not None or not self.every_adjoint):
             self.may_be_by_adjoint = self.by_adjoint = False
-            self.lowered = functools.cache(self._lower)
-            found = self._found()
+            found = self._found_again()
+        if found is None and refused is None and self._has_powers():
+            self.options = replace(self.options, powers_by_base=True)
+            found = self._found_again()
         if found is None and refused is not None:
             raise refused
         return found
+
+    def _found_again(self) -> Laplacian | None:
+        self.lowered = functools.cache(self._lower)
+        return self._found()
+
+    def _has_powers(self) -> bool:
+        """True if the program has powers, and the candidates powers or roots."""
+        roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(self.cone))
+        return roots and any(node.op is ops.POWER for node in walk(self.nodes))
 
     def _found(self) -> Laplacian | None:
         """As ``run``, by the adjoint if that is possible.
@@ -324,7 +338,8 @@ class Identification:
                 try:
                     guarded = self._guarded(match, list(walk(cone)))
                     gradients = self._at_equal_inputs(self.lowered(stopped or dropped, False), match, guarded)
-                    return replace(match, gradients=gradients, stop_gradient=dropped)
+                    by_base = self.options.powers_by_base
+                    return replace(match, gradients=gradients, stop_gradient=dropped, powers_by_base=by_base)
                 except NotALaplacian as reason:
                     refused.append(reason)
             if refused:
@@ -401,7 +416,9 @@ class Identification:
                 """(Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions ``seeds`` or in all."""
                 of = self.coordinates if seeds is None else Coordinates(1, 1)
                 of = replace(of, weights=weights[0]) if weights else of
-                state = State(self.x, of, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients)
+                state = State(
+                    self.x, of, self.walkers, self.raising, self.one, self.options, stopped, self.subgradients
+                )
                 state.seeds = seeds
                 found = forward_laplacian(state, self.cone, given, self.outputs)
                 found = [densify(jet, of) for jet in found]
@@ -448,7 +465,7 @@ class Identification:
         outputs without an adjoint, zeros."""
         found: dict[Value, tuple[Any, Any]] = {}
         state = State(
-            self.x, self.coordinates, self.walkers, self.raising, self.one, Options(), stopped, self.subgradients
+            self.x, self.coordinates, self.walkers, self.raising, self.one, self.options, stopped, self.subgradients
         )
         for output in self.outputs if self.may_be_by_adjoint else ():
             with contextlib.suppress(NotALaplacian, NotImplementedError, RaiseError):

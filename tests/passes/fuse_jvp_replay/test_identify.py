@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import jet
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.hlo import lowering
@@ -338,3 +339,27 @@ def test_broadcasts_hold_no_elements_of_their_own(lowered):
     x = np.zeros((4, 8), np.float32)
     repeated = lowered(lambda x: jnp.sin(jnp.broadcast_to(x[..., None], (4, 8, 1000))).sum(), x)
     assert 32_000 <= identify.elements_at_once(view_of(repeated.parse()), Prepared()) <= 32_100
+
+
+@pytest.mark.parametrize("power", [jnp.sqrt, lambda s: s**1.5, lambda s: s**-0.5, lambda s: jnp.sqrt(s) + s**0.75])
+@pytest.mark.parametrize("returns_f", [True, False])
+def test_taylor_coefficients_of_powers(power, returns_f, lowered, run_raised):
+    """jax.experimental.jet differentiates x**c as c x**c / x: modulo p another value than c x**(c - 1) or 1 / 2y."""
+
+    def f(x):
+        return jnp.tanh(power((x**2).sum() + 0.3)).sum() + (x**3).sum()
+
+    def energy(x):
+        def second(e):
+            return jet.jet(f, (x,), ((e, jnp.zeros_like(e)),))[1][1]
+
+        laplacian = jax.vmap(second)(jnp.eye(x.size, dtype=x.dtype)).sum()
+        return (laplacian, f(x)) if returns_f else (laplacian,)
+
+    x = np.random.default_rng(3).standard_normal((5, 6))
+    with jax.enable_x64(True):
+        program = lowered(jax.vmap(energy), x)
+        truth = jax.jit(jax.vmap(lambda x: jnp.trace(jax.hessian(f)(x))))(x)
+    result = SparsifyDirections().run(program, Setting())
+    assert result.applied, result.events
+    np.testing.assert_allclose(run_raised(result.program, [x])[0], truth, rtol=1e-9)
